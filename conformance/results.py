@@ -1,0 +1,105 @@
+"""What a run finds: one verdict a clause, and the report that holds them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from conformkit.spec.clauses import Clause, Level
+
+__all__ = ["Report", "Result", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """What became of a clause. Only PASS is green."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"
+    """It raised."""
+    CRASH = "crash"
+    """The process died, exited, flooded its output or used up its memory: the message says which."""
+    TIMEOUT = "timeout"
+    BLOCKED = "blocked"
+    NOT_IMPLEMENTED = "not implemented"
+    NOT_APPLICABLE = "not applicable"
+    NOT_RUN = "not run"
+
+    @property
+    def red(self) -> bool:
+        """Whether this verdict alone breaks conformance of a binding clause."""
+        return self in {Verdict.FAIL, Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The verdict on one clause.
+
+    `message` is one sentence; `details` are further lines (what came out, what was wanted, how far); `distance` is
+    the worst error in units of what the tolerance allows (1 is the limit), None where nothing was compared;
+    `reason` says why a clause is blocked, not implemented, not applicable or not run.
+    """
+
+    clause: Clause
+    verdict: Verdict
+    message: str = ""
+    details: tuple[str, ...] = ()
+    distance: float | None = None
+    reason: str = ""
+    blocked_by: str = ""
+    where: str = ""
+    """The implementation's own line that raised, `mypkg/attention.py:31 in forward`."""
+    output: str = ""
+    """What the implementation printed meanwhile, cleaned and shortened."""
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything a run found, complete or not."""
+
+    implementation: str
+    location: str
+    framework: str
+    profile: str
+    level: Level
+    seed: int
+    isolation: str
+    device: str
+    variant: Mapping[str, Any]
+    """Choices that are not canonical."""
+    only: tuple[str, ...] = ()
+    results: list[Result] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What the binding found out and the reader should know."""
+    missing: list[str] = field(default_factory=list)
+    """Required components that the implementation lacks."""
+    complete: bool = False
+    seconds: float = 0.0
+
+    @property
+    def conforms(self) -> bool:
+        """Complete, not empty, nothing required missing, and no binding clause red, blocked or not run."""
+        if not self.complete or self.missing or not any(r.verdict is Verdict.PASS for r in self.results):
+            return False
+        return not any(self.breaks(result) for result in self.results)
+
+    def breaks(self, result: Result) -> bool:
+        """Whether this result alone keeps the implementation from conforming at the level asked for."""
+        binding = result.clause.level is Level.MUST or (
+            result.clause.level is Level.SHOULD and self.level is Level.SHOULD
+        )
+        return binding and (result.verdict.red or result.verdict in {Verdict.BLOCKED, Verdict.NOT_RUN})
+
+    def ledger(self) -> dict[str, int]:
+        """Return how many clauses ended in each verdict, and their sum as `clauses`."""
+        counts = Counter(result.verdict for result in self.results)
+        return {"clauses": len(self.results), **{verdict.value: counts[verdict] for verdict in Verdict}}
+
+    def failures(self) -> list[Result]:
+        """Return the red results, binding ones first, else in the order of the law."""
+        red = [r for r in self.results if r.verdict.red]
+        return sorted(red, key=lambda r: not self.breaks(r))

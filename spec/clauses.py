@@ -1,0 +1,203 @@
+"""The law as data: clauses are read from the `*.md` files beside this module, which people read too."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["SPEC_VERSION", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError", "clause", "clauses", "select"]
+
+SPEC_VERSION = "1.0"
+
+STEMS = (
+    "attention", "masks", "self_attention", "multi_head_attention", "feed_forward", "positional_encoding",
+    "block", "model", "generation", "gradients", "stability", "behaviour", "refusals",
+)  # fmt: skip
+"""Documents in the order in which one builds a transformer, which is also the order of a run."""
+
+
+class Level(StrEnum):
+    """How binding a clause is (RFC 2119)."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One normative statement.
+
+    `applies` holds conditions on the variant and on what the implementation offers (`{"placement": "pre"}`,
+    `{"gradients": "yes"}`); `needs` the clauses without which this one says nothing.
+    """
+
+    id: str
+    title: str
+    normative: str
+    why: str
+    fix: str
+    level: Level
+    evidence: tuple[str, ...]
+    profile: str
+    since: str
+    source: str
+    component: str
+    document: str
+    line: int
+    applies: Mapping[str, str]
+    needs: tuple[str, ...]
+
+    @property
+    def prefix(self) -> str:
+        """The id's first word: `SDPA` of `SDPA-SCALE`."""
+        return self.id.partition("-")[0]
+
+
+class ClauseSyntaxError(ValueError):
+    """A specification document breaks the form that docs/clauses.md describes."""
+
+    def __init__(self, document: str, line: int, problem: str) -> None:
+        super().__init__(f"{document}.md, line {line}: {problem}")
+        self.document, self.line, self.problem = document, line, problem
+
+
+class UnknownClauseError(KeyError):
+    """No clause has this id or prefix."""
+
+    def __init__(self, wanted: str, nearest: tuple[str, ...]) -> None:
+        super().__init__(wanted)
+        self.wanted, self.nearest = wanted, nearest
+
+    def __str__(self) -> str:
+        hint = f"; nearest: {', '.join(self.nearest)}" if self.nearest else ""
+        return f"no clause is called {self.wanted}{hint} (conform spec lists them all)"
+
+
+_HEADING = re.compile(r"### ([A-Z0-9]+(?:-[A-Z0-9]+)+)$")
+_FIELD = re.compile(r"(Normative|Why|Fix|Evidence|Applies|Needs): ")
+_FACTS = re.compile(
+    r"Evidence: (?P<evidence>[a-z, ]+)\. Level: (?P<level>MUST|SHOULD|MAY)\. Profile: (?P<profile>[a-z0-9]+)\. "
+    r"Since: (?P<since>[0-9.]+)\. Source: (?P<source>.+)"
+)
+
+
+@cache
+def clauses() -> Mapping[str, Clause]:
+    """Return all clauses by id, in the order in which the documents give them."""
+    found: dict[str, Clause] = {}
+    for stem in STEMS:
+        text = files(__package__).joinpath(f"{stem}.md").read_text(encoding="utf-8")
+        for item in parse(stem, text):
+            if item.id in found:
+                raise ClauseSyntaxError(stem, item.line, f"{item.id} is defined twice")
+            found[item.id] = item
+    return found
+
+
+def clause(clause_id: str) -> Clause:
+    """Return the clause of that id; raise UnknownClauseError, which names the nearest, when there is none."""
+    try:
+        return clauses()[clause_id.upper()]
+    except KeyError:
+        raise UnknownClauseError(clause_id, _nearest(clause_id)) from None
+
+
+def select(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:
+    """Return the clauses whose ids begin with one of the prefixes, all of them when there is none.
+
+    A prefix ends at a hyphen or at the id's end: `MASK` selects `MASK-NONE`, `MAS` selects nothing and raises.
+    """
+    if not prefixes:
+        return tuple(clauses().values())
+    chosen: set[str] = set()
+    for prefix in prefixes:
+        head = prefix.upper().rstrip("-")
+        matching = {i for i in clauses() if i == head or i.startswith(head + "-")}
+        if not matching:
+            raise UnknownClauseError(prefix, _nearest(prefix))
+        chosen |= matching
+    return tuple(c for i, c in clauses().items() if i in chosen)
+
+
+def parse(stem: str, text: str) -> Iterator[Clause]:
+    """Yield the clauses of one document. The line `Component: X` before them names what they are about."""
+    component = ""
+    lines = text.splitlines()
+    starts = [n for n, line in enumerate(lines) if line.startswith("### ")]
+    for number, line in enumerate(lines[: starts[0] if starts else None]):
+        if line.startswith("Component: "):
+            component = line.removeprefix("Component: ").strip().rstrip(".")
+            break
+        del number
+    if not component:
+        raise ClauseSyntaxError(stem, 1, "the line 'Component: …' is missing before the first clause")
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        body = lines[start + 1 : end]
+        stop = next((n for n, line in enumerate(body) if line.startswith("## ")), len(body))
+        yield _clause(stem, component, start + 1, lines[start], body[:stop])
+
+
+def _clause(stem: str, component: str, line: int, heading: str, body: list[str]) -> Clause:
+    match = _HEADING.match(heading)
+    if not match:
+        raise ClauseSyntaxError(stem, line, f"a clause begins with '### AN-ID', not {heading!r}")
+    title, *rest = _paragraphs(body)
+    values: dict[str, str] = {}
+    for paragraph in rest:
+        name, _, value = paragraph.partition(": ")
+        if name in values or not _FIELD.match(paragraph):
+            raise ClauseSyntaxError(stem, line, f"{match[1]}: unexpected paragraph {paragraph[:40]!r}")
+        values[name] = paragraph if name == "Evidence" else value
+    missing = {"Normative", "Why", "Fix", "Evidence"} - values.keys()
+    if missing:
+        raise ClauseSyntaxError(stem, line, f"{match[1]}: {', '.join(sorted(missing))} is missing")
+    facts = _FACTS.match(values["Evidence"])
+    if not facts:
+        raise ClauseSyntaxError(stem, line, f"{match[1]}: the line of facts is not 'Evidence: … . Level: … . …'")
+    return Clause(
+        id=match[1], title=title, normative=values["Normative"], why=values["Why"], fix=values["Fix"],
+        level=Level(facts["level"]), evidence=tuple(facts["evidence"].split(", ")), profile=facts["profile"],
+        since=facts["since"], source=facts["source"], component=component, document=stem, line=line,
+        applies=_conditions(stem, line, values.get("Applies", "")),
+        needs=tuple(_items(values.get("Needs", ""))),
+    )  # fmt: skip
+
+
+def _paragraphs(body: list[str]) -> list[str]:
+    """Join continuation lines: a paragraph starts with a field's name, the title is the first line."""
+    found: list[str] = []
+    for raw in body:
+        text = raw.strip()
+        if not text:
+            continue
+        if not found or _FIELD.match(text) or len(found) == 1:
+            found.append(text)
+        else:
+            found[-1] += " " + text
+    return found or [""]
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.rstrip(".").split(",") if item.strip()]
+
+
+def _conditions(stem: str, line: int, text: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for item in _items(text):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise ClauseSyntaxError(stem, line, f"a condition reads 'name = value', not {item!r}")
+        pairs[name] = value
+    return pairs
+
+
+def _nearest(wanted: str) -> tuple[str, ...]:
+    known = list(clauses())
+    prefixes = list(dict.fromkeys(i.partition("-")[0] for i in known))
+    return tuple(difflib.get_close_matches(wanted.upper(), known + prefixes, n=3, cutoff=0.5))
