@@ -1,1 +1,1 @@
-"""TODO."""
+"""The law: clauses as prose, Protocols, oracles in NumPy float64, variants, tolerances. Imports NumPy at most."""

@@ -1,0 +1,49 @@
+"""Scaled dot-product attention: what it promises (Protocol) and what it computes (oracle)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.spec.masks import additive
+
+__all__ = ["Array", "ScaledDotProductAttention", "attention_weights", "scaled_dot_product_attention", "softmax"]
+
+Array = npt.NDArray[Any]
+
+
+class ScaledDotProductAttention(Protocol):
+    """Mix value rows by how well each query matches each key.
+
+    Shapes: q (…, Tq, dk), k (…, Tk, dk), v (…, Tk, dv), mask broadcastable to (…, Tq, Tk) → (…, Tq, dv), or the pair
+            of it and the weights (…, Tq, Tk).
+    Mask:   boolean, True = may attend; or float, added to the scaled scores.
+    Raises: anything, when widths, lengths or the mask do not fit.
+    Source: Vaswani et al. 2017, eq. 1; handout §4.
+    """
+
+    def __call__(self, q: Any, k: Any, v: Any, mask: Any = None) -> Any: ...
+
+
+def softmax(scores: Array) -> Array:
+    """Return the softmax over the last axis, computed after subtracting each row's maximum.
+
+    A row of nothing but -inf has no maximum to subtract and gives zeros.
+    """
+    highest = scores.max(axis=-1, keepdims=True)
+    exponentials = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
+    total = exponentials.sum(axis=-1, keepdims=True)
+    return np.asarray(exponentials / np.where(total == 0.0, 1.0, total))
+
+
+def attention_weights(q: Array, k: Array, mask: Array | None = None) -> Array:
+    """Return softmax(q kᵀ / √dk + mask) over keys, (…, Tq, Tk)."""
+    scores = np.asarray(q, np.float64) @ np.swapaxes(np.asarray(k, np.float64), -1, -2) / np.sqrt(q.shape[-1])
+    return softmax(scores if mask is None else scores + additive(mask))
+
+
+def scaled_dot_product_attention(q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+    """Return attention_weights(q, k, mask) v, (…, Tq, dv). A query that sees no key gives 0."""
+    return np.asarray(attention_weights(q, k, mask) @ np.asarray(v, np.float64))

@@ -1,0 +1,44 @@
+"""The transformer block: Protocol and oracle."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from conformkit.spec.feed_forward import feed_forward
+from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.multi_head_attention import multi_head_attention
+from conformkit.spec.variants import Variant
+
+__all__ = ["TransformerBlock", "transformer_block"]
+
+
+class TransformerBlock(Protocol):
+    """Attention, then feed-forward, each with a norm and a residual path of its own.
+
+    Construct: (d_model, num_heads, d_ff, dropout=0.0, causal=True).
+    Shapes:    (B, T, d_model) → (B, T, d_model).
+    Source:    handout §6.5; Xiong et al. 2020 for the placement of the norms.
+    """
+
+    def __call__(self, x: Any) -> Any: ...
+
+
+def transformer_block(
+    weights: Weights, x: Array, *, num_heads: int, kv_heads: int, causal: bool, variant: Variant
+) -> Array:
+    """pre: x' = x + A(N₁ x), y = x' + F(N₂ x'); post: x' = N₁(x + A x), y = N₂(x' + F x')."""
+
+    def attend(z: Array) -> Array:
+        inner = under(weights, "attention")
+        return multi_head_attention(
+            inner, z, num_heads=num_heads, kv_heads=kv_heads, causal=causal, variant=variant
+        )
+
+    def feed(z: Array) -> Array:
+        return feed_forward(under(weights, "feed_forward"), z, variant=variant)
+
+    if variant.placement == "post":
+        x = normalize(weights, "norm1", x + attend(x), variant)
+        return normalize(weights, "norm2", x + feed(x), variant)
+    x = x + attend(normalize(weights, "norm1", x, variant))
+    return x + feed(normalize(weights, "norm2", x, variant))

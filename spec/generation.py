@@ -1,0 +1,43 @@
+"""Generation: the distribution of the next token, and the greedy loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from conformkit.spec.attention import softmax
+from conformkit.spec.layers import Array
+
+__all__ = ["continue_greedily", "next_token_probabilities"]
+
+
+def next_token_probabilities(
+    logits: Array, *, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> Array:
+    """Return the probabilities (…, V) that sampling follows: temperature, then top-k, then top-p, renormalized.
+
+    top-p keeps the smallest set of most probable ids whose probability reaches p, the one that crosses p included.
+    Ties are kept in vocabulary order. Source: handout §8.5; Holtzman et al. 2020, §3.1.
+    """
+    scaled = np.asarray(logits, np.float64) / temperature
+    order = np.argsort(-scaled, axis=-1, kind="stable")
+    ranked = softmax(np.take_along_axis(scaled, order, axis=-1))
+    if top_k is not None:
+        ranked = np.where(np.arange(ranked.shape[-1]) < top_k, ranked, 0.0)
+        ranked = ranked / ranked.sum(axis=-1, keepdims=True)
+    if top_p is not None:
+        before = np.cumsum(ranked, axis=-1) - ranked  # probability of what ranks higher
+        ranked = np.where(before < top_p, ranked, 0.0)
+        ranked = ranked / ranked.sum(axis=-1, keepdims=True)
+    probabilities = np.empty_like(ranked)
+    np.put_along_axis(probabilities, order, ranked, axis=-1)
+    return probabilities
+
+
+def continue_greedily(model: Callable[[Array], Array], ids: Array, steps: int, block_size: int) -> Array:
+    """Return ids (B, T) followed by `steps` ids, each the arg max after the last `block_size` ids before it."""
+    for _ in range(steps):
+        logits = model(ids[:, -block_size:])[:, -1]  # (B, V)
+        ids = np.concatenate([ids, logits.argmax(axis=-1)[:, None]], axis=1)
+    return ids

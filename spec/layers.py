@@ -1,0 +1,65 @@
+"""The arithmetic that components share: linear maps, norms, activations; each by its textbook formula."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.spec.variants import Variant
+
+__all__ = ["Array", "Weights", "activate", "linear", "normalize", "under"]
+
+Array = npt.NDArray[Any]
+Weights = Mapping[str, Array]
+"""Parameters by canonical name. Matrices are (out, in): y = x Wᵀ + b."""
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def under(weights: Weights, prefix: str) -> dict[str, Array]:
+    """Return the parameters below a prefix, named relative to it."""
+    head = prefix + "."
+    return {name.removeprefix(head): value for name, value in weights.items() if name.startswith(head)}
+
+
+def linear(weights: Weights, name: str, x: Array) -> Array:
+    """Return x Wᵀ, plus the bias where there is one."""
+    y = x @ weights[f"{name}.weight"].T
+    return np.asarray(y + weights[f"{name}.bias"] if f"{name}.bias" in weights else y)
+
+
+def normalize(weights: Weights, name: str, x: Array, variant: Variant) -> Array:
+    """Normalize each feature vector (the last axis), then scale by γ and shift by β where there is one."""
+    if variant.norm == "rmsnorm":
+        unit = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
+        return np.asarray(unit * weights[f"{name}.weight"])
+    centered = x - x.mean(axis=-1, keepdims=True)
+    if variant.norm_deviation == "sample":
+        deviation = np.sqrt((centered**2).sum(axis=-1, keepdims=True) / (x.shape[-1] - 1)) + variant.norm_eps
+    else:
+        deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
+    scaled = centered / deviation * weights[f"{name}.weight"]
+    return np.asarray(scaled + weights[f"{name}.bias"] if f"{name}.bias" in weights else scaled)
+
+
+def activate(x: Array, variant: Variant) -> Array:
+    """Apply the variant's activation, elementwise."""
+    match variant.activation:
+        case "relu":
+            return np.maximum(x, 0.0)
+        case "silu":
+            return x * _logistic(x)
+        case "gelu_tanh":
+            return np.asarray(0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))))
+        case "gelu":
+            return np.asarray(0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)).astype(np.float64)))
+
+
+def _logistic(x: Array) -> Array:
+    """Return 1/(1 + e^-x) without overflow: only negative numbers are exponentiated."""
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))

@@ -1,0 +1,62 @@
+"""The tiny decoder-only language model: Protocol and oracle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.block import transformer_block
+from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.variants import Variant
+
+__all__ = ["TinyTransformerLM", "tiny_transformer_lm"]
+
+
+class TinyTransformerLM(Protocol):
+    """Predict each next token from the tokens before it.
+
+    Construct: (vocab_size, d_model, num_heads, num_layers, d_ff, block_size, dropout=0.0).
+    Shapes:    int64 ids (B, T) → logits (B, T, vocab_size), T at most block_size.
+    Raises:    anything, when T is larger than block_size or an id is not in 0 … vocab_size - 1.
+    Source:    handout §8.
+    """
+
+    def __call__(self, idx: Any) -> Any: ...
+
+    def generate(
+        self,
+        idx: Any,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+    ) -> Any: ...
+
+
+def tiny_transformer_lm(
+    weights: Weights, ids: Array, *, num_heads: int, kv_heads: int, num_layers: int, variant: Variant
+) -> Array:
+    """Return the logits (B, T, V) of ids (B, T): embed, add positions, the blocks, final norm, head."""
+    x = np.asarray(weights["embedding.weight"], np.float64)[ids]  # (B, T, D)
+    if variant.embedding_scale:
+        x = x * math.sqrt(x.shape[-1])
+    if variant.positions in {"sinusoidal", "learned"}:
+        x = positional_encoding(weights, x, variant=variant)
+    if variant.embedding_norm:
+        x = normalize(weights, "embedding_norm", x, variant)
+    for layer in range(num_layers):
+        x = transformer_block(
+            under(weights, f"blocks.{layer}"),
+            x,
+            num_heads=num_heads,
+            kv_heads=kv_heads,
+            causal=True,
+            variant=variant,
+        )
+    if variant.final_norm:
+        x = normalize(weights, "norm", x, variant)
+    logits = x @ weights["embedding.weight" if variant.tied else "head.weight"].T  # (B, T, V)
+    return np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)

@@ -1,0 +1,55 @@
+"""Multi-head self-attention: Protocol and oracle."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.attention import scaled_dot_product_attention
+from conformkit.spec.layers import Array, Weights, linear
+from conformkit.spec.masks import causal_mask
+from conformkit.spec.positional_encoding import rotate
+from conformkit.spec.variants import Variant
+
+__all__ = ["MultiHeadAttention", "merge_heads", "multi_head_attention", "split_heads"]
+
+
+class MultiHeadAttention(Protocol):
+    """Attend in num_heads subspaces of width d_model / num_heads side by side, then mix them with one linear map.
+
+    Construct: (d_model, num_heads, dropout=0.0, causal=True).
+    Shapes:    (B, T, d_model) → (B, T, d_model).
+    Raises:    anything at construction, when num_heads does not divide d_model.
+    Source:    Vaswani et al. 2017, §3.2.2; handout §6.3.
+    """
+
+    def __call__(self, x: Any) -> Any: ...
+
+
+def split_heads(x: Array, heads: int) -> Array:
+    """(…, T, H·d) → (…, H, T, d): head h owns the features h·d … (h+1)·d - 1."""
+    return np.swapaxes(x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads), -2, -3)
+
+
+def merge_heads(x: Array) -> Array:
+    """(…, H, T, d) → (…, T, H·d), the inverse of split_heads."""
+    swapped = np.swapaxes(x, -2, -3)
+    return swapped.reshape(*swapped.shape[:-2], -1)
+
+
+def multi_head_attention(
+    weights: Weights, x: Array, *, num_heads: int, kv_heads: int, causal: bool, variant: Variant
+) -> Array:
+    """Return the heads' attention, concatenated and projected; x (B, T, D) → (B, T, D).
+
+    With fewer key/value heads than heads, each serves num_heads / kv_heads consecutive query heads.
+    """
+    q = split_heads(linear(weights, "q", x), num_heads)  # (B, H, T, d)
+    k = split_heads(linear(weights, "k", x), kv_heads)  # (B, Hkv, T, d)
+    v = split_heads(linear(weights, "v", x), kv_heads)  # (B, Hkv, T, d)
+    if variant.positions == "rotary":
+        q, k = rotate(q, variant), rotate(k, variant)
+    k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, T, d)
+    mixed = merge_heads(scaled_dot_product_attention(q, k, v, causal_mask(x.shape[-2]) if causal else None))
+    return linear(weights, "out", mixed) if variant.output_projection else mixed

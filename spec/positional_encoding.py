@@ -1,0 +1,68 @@
+"""Positions: sinusoids added to embeddings, rotations of queries and keys."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array, Weights
+from conformkit.spec.variants import Variant
+
+__all__ = ["PositionalEncoding", "positional_encoding", "rotate", "sinusoids"]
+
+
+class PositionalEncoding(Protocol):
+    """Add to each position's features a code of the position.
+
+    Construct: (d_model, max_len).
+    Shapes:    (B, T, d_model) → (B, T, d_model), T at most max_len.
+    Raises:    anything, when T is larger than max_len.
+    Source:    Vaswani et al. 2017, §3.5; handout §7.
+    """
+
+    def __call__(self, x: Any) -> Any: ...
+
+
+def sinusoids(length: int, width: int, variant: Variant) -> Array:
+    """Return the table (length, width): sin and cos of pos / 10000^(2i / width) for the pair i.
+
+    Positions count from 0. Interleaved: sines at even features, cosines at odd ones; halves: all sines, then all
+    cosines. An odd width has one more sine.
+    """
+    exponents = np.arange(0, width, 2) / width  # one a pair
+    angles = np.arange(length)[:, None] / 10000.0**exponents  # (length, ⌈width/2⌉)
+    sines, cosines = np.sin(angles), np.cos(angles)[:, : width // 2]
+    if variant.sinusoid_layout == "halves":
+        return np.concatenate([sines, cosines], axis=-1)
+    table = np.empty((length, width))
+    table[:, 0::2], table[:, 1::2] = sines, cosines
+    return table
+
+
+def positional_encoding(weights: Weights, x: Array, *, variant: Variant) -> Array:
+    """Return x plus its positions' codes: a learned table where the variant says so, else sinusoids."""
+    length, width = x.shape[-2:]
+    if variant.positions == "learned":
+        return np.asarray(x + weights["positions.weight"][:length])
+    return np.asarray(x + sinusoids(length, width, variant))
+
+
+def rotate(x: Array, variant: Variant) -> Array:
+    """Turn the pair i of each row by pos / base^(2i / width); x (…, T, width) of even width.
+
+    pairs: features (2i, 2i+1) form a pair; halves: features (i, i + width/2) do.
+    Source: Su et al. 2021, eq. 34.
+    """
+    length, width = x.shape[-2:]
+    angles = np.arange(length)[:, None] / variant.rotary_base ** (np.arange(0, width, 2) / width)  # (T, width/2)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    first, second = (
+        (x[..., 0::2], x[..., 1::2])
+        if variant.rotary_layout == "pairs"
+        else (x[..., : width // 2], x[..., width // 2 :])
+    )
+    turned = first * cosines - second * sines, first * sines + second * cosines
+    if variant.rotary_layout == "halves":
+        return np.concatenate(turned, axis=-1)
+    return np.stack(turned, axis=-1).reshape(x.shape)

@@ -1,0 +1,28 @@
+"""Single-head self-attention: Protocol and oracle."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from conformkit.spec.attention import scaled_dot_product_attention
+from conformkit.spec.layers import Array, Weights, linear
+from conformkit.spec.masks import causal_mask
+
+__all__ = ["SelfAttention", "self_attention"]
+
+
+class SelfAttention(Protocol):
+    """Attend within one sequence through three linear maps, without an output projection.
+
+    Construct: (d_model, d_k=None, d_v=None, causal=True); d_k and d_v default to d_model.
+    Shapes:    (B, T, d_model) → (B, T, d_v).
+    Source:    handout §5.3.
+    """
+
+    def __call__(self, x: Any) -> Any: ...
+
+
+def self_attention(weights: Weights, x: Array, *, causal: bool) -> Array:
+    """Return attention of x Wqᵀ on x Wkᵀ over x Wvᵀ; x (B, T, D) → (B, T, dv)."""
+    q, k, v = (linear(weights, name, x) for name in "qkv")
+    return scaled_dot_product_attention(q, k, v, causal_mask(x.shape[-2]) if causal else None)
