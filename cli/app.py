@@ -1,0 +1,42 @@
+"""The subcommands of `conform` and what they share: version, help, exit codes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conformkit.cli.explain import explain
+from conformkit.cli.run import run
+from conformkit.cli.spec import spec
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="conform", help="Is this transformer right, and if not, which mistake is it?", add_completion=False,
+    no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 conforms, 1 does not, 2 wrong usage, 3 the implementation could not be loaded or bound, "
+    "4 the isolation asked for is not to be had, 5 the kit itself failed, 130 stopped.",
+)  # fmt: skip
+app.command()(run)
+app.command()(spec)
+app.command()(explain)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+
+        print(f"conform {kit_version()} (spec {SPEC_VERSION})")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    del version

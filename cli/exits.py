@@ -1,0 +1,55 @@
+"""Exit codes, and the form in which a command says what is wrong, why, and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NoReturn
+
+import typer
+
+__all__ = ["Exit", "complain", "fail", "one_of", "wrong"]
+
+
+class Exit(IntEnum):
+    """What the number says that a command ends with."""
+
+    CONFORMS = 0
+    DIFFERS = 1
+    USAGE = 2
+    NOT_LOADED = 3
+    NO_ISOLATION = 4
+    KIT_FAILED = 5
+    INTERRUPTED = 130
+
+
+def complain(problem: str, *advice: str) -> None:
+    """Print one sentence, and indented below it what to do, to stderr."""
+    from conformkit.conformance.report.text import plain
+
+    with contextlib.suppress(OSError):
+        print(f"conform: {plain(problem)}", *(f"  {plain(line)}" for line in advice if line), sep="\n", file=sys.stderr)
+
+
+def fail(code: Exit, problem: str, *advice: str) -> NoReturn:
+    """Say what is wrong and end with that code."""
+    complain(problem, *advice)
+    raise typer.Exit(code)
+
+
+def wrong(option: str, problem: str) -> NoReturn:
+    """End with the code for wrong usage, after the usage line, naming the option."""
+    raise typer.BadParameter(problem, param_hint=f"'{option}'")
+
+
+def one_of(option: str, value: str, allowed: Sequence[str]) -> str:
+    """Return the allowed value that is meant, in whatever case; suggest the nearest when there is none."""
+    by_lower = {item.lower(): item for item in allowed}
+    if value.lower() in by_lower:
+        return by_lower[value.lower()]
+    near = difflib.get_close_matches(value.lower(), by_lower, n=1, cutoff=0.5)
+    hint = f"; nearest: {by_lower[near[0]]}" if near else ""
+    wrong(option, f"{value!r} is none of {', '.join(allowed)}{hint}.")

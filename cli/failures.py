@@ -1,0 +1,32 @@
+"""What a run may end with instead of a report, as a sentence and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from conformkit.cli.exits import Exit, fail, wrong
+from conformkit.conformance.binding.config import ConfigError
+from conformkit.conformance.report.text import plain
+from conformkit.conformance.runner import IsolationUnavailable, LoadFailure
+from conformkit.spec.clauses import UnknownClauseError
+
+__all__ = ["explained"]
+
+
+@contextmanager
+def explained(impl: str) -> Iterator[None]:
+    """Turn the exceptions of a run into exit codes; those that nobody foresaw pass through."""
+    try:
+        yield
+    except LoadFailure as error:
+        where = f"where:   {error.where}" if error.where else ""
+        printed = f"printed: {plain(error.output, 600).strip()}" if error.output else ""
+        fail(Exit.NOT_LOADED, f"{impl} could not be loaded: {error.problem}", where, printed, *error.advice)
+    except ConfigError as error:
+        line = f", line {error.line}" if error.line else ""
+        fail(Exit.NOT_LOADED, f"{error.path}{line}: {error.problem}", error.advice)
+    except UnknownClauseError as error:
+        wrong("--only", f"{error}.")
+    except IsolationUnavailable as error:
+        fail(Exit.NO_ISOLATION, str(error))

@@ -1,0 +1,184 @@
+"""One component as the implementation offers it: how to construct and call it, where its weights are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.binding.config import Arguments, ComponentConfig, Expression, Limits, MaskConfig
+from conformkit.conformance.binding.patterns import Rule, to_canonical, to_implementation
+from conformkit.conformance.checks import ClauseFailure
+from conformkit.conformance.driver.errors import DriverError
+from conformkit.spec.components import Component, Sizes
+from conformkit.spec.tolerances import Precision
+from conformkit.spec.variants import Variant
+
+__all__ = ["Bound", "Generation"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How the model generates: a method, or a function that takes the model."""
+
+    method: str | None
+    function: str | None
+    call: Arguments
+    greedy: Arguments
+    new_only: bool
+
+
+@dataclass(slots=True)
+class Bound:
+    """A component of the contract, tied to what the implementation exports.
+
+    `offers` names abilities; `rules` say where canonical weights are, None where that could not be found out, for the
+    reason `unbound`; `failure` is what the first attempt to build and call it met.
+    """
+
+    component: Component
+    path: str
+    is_function: bool
+    config: ComponentConfig
+    variant: Variant
+    limits: Limits
+    construct: Arguments
+    call: Arguments
+    causal: str
+    mask: MaskConfig
+    generation: Generation | None
+    offers: dict[str, bool] = field(default_factory=dict)
+    dtype: str = "float64"
+    precision: Precision = "float64"
+    rules: tuple[Rule, ...] | None = ()
+    unbound: tuple[str, ...] = ()
+    same_count: bool = False
+    """Unbound although there are as many numbers as the definition has: nobody can say that it is wrong."""
+    failure: DriverError | None = None
+    notes: list[str] = field(default_factory=list)
+    weights_output: int | str | None = None
+
+    # -- parameters --------------------------------------------------------------------------------------------
+
+    def ignored(self, name: str) -> bool:
+        """Whether a parameter is declared to be a constant that is never written nor counted."""
+        return self.config.ignores(name)
+
+    def require_weights(self) -> None:
+        """Raise ClauseFailure, with both sides listed, where the weights could not be bound."""
+        if self.rules is None:
+            raise ClauseFailure(f"the parameters of {self.component.name} are not those of its definition", *self.unbound)
+
+    def to_implementation(self, weights: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
+        """Return their arrays for canonical weights."""
+        self.require_weights()
+        return to_implementation(self.rules or (), weights, self.component.parameters(sizes, self.variant), sizes)
+
+    def to_canonical(self, theirs: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
+        """Return canonical weights from their arrays."""
+        self.require_weights()
+        return to_canonical(self.rules or (), theirs, self.component.parameters(sizes, self.variant), sizes)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def build_request(self, sizes: Sizes, *, dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the driver's request that constructs an instance, and a sample call for parameters made lazily."""
+        args, kwargs = set_only(self.construct, sizes).template({"d_k": None, "d_v": None, **sizes})
+        header = {
+            "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
+            "dtype": dtype, "seed": seed, "factory": self.config.factory,
+        }  # fmt: skip
+        return header, {}
+
+    def call_request(
+        self, inputs: Mapping[str, Array], values: Mapping[str, Any], *, strided: bool = False
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the driver's request for one call with the contract's inputs."""
+        arrays = {name: self._mask(a) if name == "mask" else self._lay(name, a) for name, a in inputs.items()}
+        used = self.call.names()
+        arrays = {name: a for name, a in arrays.items() if name in used}
+        known = {name: {"$tensor": name, **({"strided": True} if strided else {})} for name in arrays}
+        args, kwargs = set_only(self.call, {**known, **values}).template({"mask": None, **values, **known})
+        return {"args": args, "kwargs": kwargs, "output": self._selector()}, arrays
+
+    def generate_request(
+        self, ids: Array, count: int, options: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the driver's request that generates; `greedy` asks for it in the implementation's own way."""
+        assert self.generation is not None
+        values = {name: value for name, value in options.items() if name != "greedy"}
+        call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
+        known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "model": {"$self": True}, **values}
+        args, kwargs = set_only(call, known).template({"temperature": 1.0, "top_k": None, "top_p": None, "seed": 0, **known})
+        header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
+        header |= {"method": self.generation.method, "function": self.generation.function}
+        return header, {"ids": self._lay("ids", ids)}
+
+    def generated(self, out: Array, prompt: Array) -> Array:
+        """Return prompt and new ids as (B, T + n), whatever the implementation returns."""
+        out = self._unlay(out)
+        assert self.generation is not None
+        if self.generation.new_only and out.ndim == prompt.ndim:
+            return np.concatenate([prompt, out.astype(prompt.dtype)], axis=1)
+        return out
+
+    def _selector(self) -> Any:
+        output, weights = self.config.output, self.weights_output
+        if weights is None:
+            return output if not isinstance(output, tuple) else list(output)
+        return [output if isinstance(output, (int, str)) else 0, weights]
+
+    # -- layouts -----------------------------------------------------------------------------------------------
+
+    def leading(self, batch: int) -> tuple[int, ...]:
+        """The leading dimensions of attention inputs: (batch,), or (batch, 2) where four dimensions are a must."""
+        return (batch, 2) if self.limits.rank == 4 else (batch,)
+
+    def from_theirs(self, array: Array) -> Array:
+        """Bring an output into (B, T, …)."""
+        return self._unlay(array)
+
+    def to_theirs(self, array: Array) -> Array:
+        """Bring (B, T, …) into their order of axes."""
+        return self._lay("x", array)
+
+    def _lay(self, name: str, array: Array) -> Array:
+        if self.config.layout == "sequence first" and name in {"x", "ids"} and array.ndim > 1:
+            return np.ascontiguousarray(np.swapaxes(array, 0, 1))
+        return array
+
+    def _unlay(self, array: Array) -> Array:
+        if self.config.layout == "sequence first" and array.ndim > 1:
+            return np.ascontiguousarray(np.swapaxes(array, 0, 1))
+        return array
+
+    def _mask(self, mask: Array) -> Array:
+        """Bring a mask (True = may attend) into the declared kind, polarity and shape."""
+        if mask.dtype == np.bool_ and "bool" not in self.mask.kinds:
+            mask = np.where(mask, 0.0, -np.inf)
+        elif mask.dtype == np.bool_ and self.mask.true == "hide":
+            mask = ~mask
+        if mask.ndim == 2 and self.causal == "mask":
+            for _ in range(self.mask.shape.split().index("T")):
+                mask = mask[None]
+            if self.mask.shape.endswith(" 1"):
+                mask = mask[..., None]
+        return mask
+
+
+def set_only(arguments: Arguments, values: Mapping[str, Any]) -> Arguments:
+    """Leave out named arguments that would only pass on a name without a value, and such positional ones at the end."""
+    named = {n: a for n, a in arguments.named.items() if not (isinstance(a, Expression) and _unset(a.text, values))}
+    positional: Sequence[Any] = arguments.positional
+    while positional and isinstance(positional[-1], Expression) and _unset(positional[-1].text, values):
+        positional = positional[:-1]
+    return replace(arguments, positional=tuple(positional), named=named)
+
+
+def _unset(text: str, values: Mapping[str, Any]) -> bool:
+    return text.isidentifier() and text not in {"True", "False", "None"} and values.get(text) is None

@@ -1,0 +1,160 @@
+"""From what an implementation exports to bound components: constructors, calls, abilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformkit.conformance.binding.bound import Bound, Generation
+from conformkit.conformance.binding.config import Arguments, ComponentConfig, Config, Expression, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from, takes_mask
+from conformkit.spec.components import COMPONENTS, GENERATE, Component
+
+__all__ = ["ExportMismatch", "bind_export", "targets"]
+
+
+class ExportMismatch(ValueError):
+    """An export is not constructed or called as the contract says, and the file doesn't say how it is."""
+
+    def __init__(self, component: str, path: str, source: str, problem: str, advice: tuple[str, ...]) -> None:
+        super().__init__(f"{component}: {path} {problem}")
+        self.component, self.path, self.source, self.problem, self.advice = component, path, source, problem, advice
+
+
+def targets(config: Config) -> dict[str, str | None]:
+    """Return what to look for: by component, the declared path or None for the contract's name."""
+    found: dict[str, str | None] = {}
+    for component in COMPONENTS.values():
+        path = config.component(component.name).path
+        found[component.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
+    generate = config.component("TinyTransformerLM").generate
+    found["generate"] = generate.path if generate is not None and ":" in generate.path else None
+    return found
+
+
+def bind_export(component: Component, export: Mapping[str, Any], config: Config, free: Mapping[str, Any] | None) -> Bound:
+    """Work out how a component is constructed and called. `free` describes a function `generate`, where there is one.
+
+    Raises ExportMismatch when that can't be done.
+    """
+    own = config.component(component.name)
+    is_function = export["kind"] == "function" and not own.factory
+    construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
+    causal = own.causal or _causal(component, construct, call, export)
+    bound = Bound(
+        component=component,
+        path=export["path"],
+        is_function=is_function,
+        config=own,
+        variant=config.variant_for(component.name),
+        limits=config.limits_for(component.name),
+        construct=construct,
+        call=call,
+        causal=causal,
+        mask=own.mask or MaskConfig(),
+        generation=_generation(own.generate, export, free) if component.name == "TinyTransformerLM" else None,
+        weights_output=own.weights_output,
+    )
+    bound.offers |= _abilities(bound)
+    return bound
+
+
+def _construct(component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool) -> Arguments:
+    if own.construct is not None or is_function:
+        return own.construct or Arguments()
+    if export["construct"] is None:
+        return Arguments((), {a.name: Expression(a.name) for a in component.arguments})
+    names = [a.name for a in component.arguments] + (["kv_heads"] if "num_heads" in str(component.arguments) else [])
+    required = {a.name for a in component.arguments if a.required}
+    try:
+        return construct_from(export["construct"], names, required)
+    except SignatureMismatch as mismatch:
+        raise _refused(component, export, "construct", mismatch, names) from None
+
+
+def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Arguments:
+    if own.call is not None:
+        return own.call
+    inputs = component.inputs
+    required = {name for name in inputs if name != "mask"}
+    if export["call"] is None:
+        return Arguments(tuple(Expression(name) for name in inputs if name != "mask"), {})
+    try:
+        return call_from(export["call"], (*inputs, *(n for n in ("mask", "causal", "positions") if n not in inputs)), required)
+    except SignatureMismatch as mismatch:
+        raise _refused(component, export, "call", mismatch, inputs) from None
+
+
+def _refused(
+    component: Component, export: Mapping[str, Any], what: str, mismatch: SignatureMismatch, contract: Any
+) -> ExportMismatch:
+    """Propose the lines that would say how; what they stand for is left to their author."""
+    pairs = [f"{theirs} = \"{ours}\"" for theirs, ours in mismatch.known.items()]
+    pairs += [f"{name} = \"…\"" for name in mismatch.unknown]
+    signature = ", ".join(p["name"] for p in export["construct" if what == "construct" else "call"] or ())
+    advice = (
+        f"the contract has ({', '.join(contract)}), yours has ({signature}); say in conform.toml how they correspond:",
+        f"    [components.{component.name}]",
+        f"    {what} = {{ {', '.join(pairs)} }}",
+    )
+    return ExportMismatch(component.name, export["path"], export.get("source", ""), str(mismatch), advice)
+
+
+def _causal(component: Component, construct: Arguments, call: Arguments, export: Mapping[str, Any]) -> str:
+    """Where the switch is: in the constructor, a mask or a flag at the call, or nowhere (then it is always on)."""
+    if not any(a.name == "causal" for a in component.arguments) or "causal" in construct.names():
+        return "construct"
+    if "mask" in call.names() or takes_mask(export["call"] or ()):
+        return "mask"
+    return "flag" if "causal" in call.names() else "always"
+
+
+def _generation(
+    own: GenerateConfig | None, export: Mapping[str, Any], free: Mapping[str, Any] | None
+) -> Generation | None:
+    config = own or GenerateConfig()
+    method = config.path if ":" not in config.path and config.path in (export["methods"] or {}) else None
+    described = export["methods"][method] if method else (free or {}).get("call")
+    if method is None and free is None:
+        return None
+    names = [a.name for a in GENERATE]
+    required = {"ids", "max_new_tokens"} | (set() if method else {"model"})
+    contract = names if method else ["model", *names]
+    try:
+        call = config.call or call_from(described or (), [*contract, "seed"], required)
+    except SignatureMismatch:
+        return None
+    greedy = config.greedy
+    if greedy is None:
+        greedy = _greedy(call, {p["name"] for p in described or ()})
+    return Generation(method, None if method else (free or {}).get("path"), call, greedy, config.returns == "new")
+
+
+def _greedy(call: Arguments, names: set[str]) -> Arguments:
+    by_meaning = {a.text: name for name, a in call.named.items() if isinstance(a, Expression)}
+    if "temperature" in by_meaning:
+        return Arguments((), {by_meaning["temperature"]: 0.0})
+    for name, value in (("do_sample", False), ("greedy", True), ("sample", False)):
+        if name in names:
+            return Arguments((), {name: value})
+    return Arguments((), {by_meaning["top_k"]: 1} if "top_k" in by_meaning else {})
+
+
+def _abilities(bound: Bound) -> dict[str, bool]:
+    named = bound.construct.names()
+    settable = bound.causal in {"construct", "mask", "flag"}
+    takes = "mask" in bound.call.names()
+    options = bound.generation.call.names() if bound.generation else frozenset()
+    declared = bound.config.generate.options if bound.config.generate else None
+    return {
+        "dropout": "dropout" in named,
+        "causal-on": settable or bound.causal == "always",
+        "causal-off": settable or bound.causal == "never",
+        "masks": takes and bool(bound.mask.kinds),
+        "bool-masks": takes and "bool" in bound.mask.kinds,
+        "float-masks": takes and "float" in bound.mask.kinds,
+        "any-rank": bound.limits.rank is None,
+        "generate": bound.generation is not None,
+        **{name.replace("_", "-"): name in (declared if declared is not None else options) for name in
+           ("temperature", "top_k", "top_p")},
+    }  # fmt: skip

@@ -1,0 +1,144 @@
+"""In how many ways canonical parameters can lie in an array of a given shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+
+from conformkit.spec.components import Parameter
+
+__all__ = ["Layout", "layouts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Canonical parameters (several when fused) and the axes in which an array holds them.
+
+    `penalty` ranks layouts of equal names: 0 for the most usual one.
+    """
+
+    parts: tuple[str, ...]
+    axes: str
+    penalty: float
+
+    @property
+    def source(self) -> str:
+        """The right-hand side of the line in conform.toml that says the same."""
+        return f"{', '.join(self.parts)} -> {self.axes}"
+
+
+_MATRIX_OUT = ("(h d) m", "m (h d)", "h d m", "h m d", "m h d", "(d h) m", "m (d h)")
+_SINGLE: Mapping[str, tuple[str, ...]] = {
+    "(h d) m": _MATRIX_OUT,
+    "m (h d)": ("m (h d)", "(h d) m", "h d m", "m h d", "h m d", "m (d h)", "(d h) m"),
+    "(h d)": ("(h d)", "h d", "(d h)"),
+}
+_FUSED: Mapping[str, tuple[str, ...]] = {
+    "(h d) m": (
+        "(s h d) m", "m (s h d)", "s h d m", "s (h d) m", "s m (h d)", "(h s d) m", "m (h s d)", "m s h d", "s m h d",
+        "s h m d", "h (s d) m", "h m (s d)",
+    ),
+    "(h d)": ("(s h d)", "s (h d)", "s h d", "(h s d)", "h (s d)"),
+    "d m": ("(s d) m", "m (s d)", "s d m", "s m d"),
+    "d": ("(s d)", "s d"),
+    "f m": ("(s f) m", "m (s f)", "s f m", "s m f", "(f s) m"),
+    "f": ("(s f)", "s f", "(f s)"),
+}  # fmt: skip
+_PER_HEAD: Mapping[str, tuple[str, ...]] = {
+    "(h d) m": ("d m", "m d"),
+    "m (h d)": ("m d", "d m"),
+    "(h d)": ("d",),
+}
+_PER_HEAD_FUSED: Mapping[str, tuple[str, ...]] = {"(h d) m": ("(s d) m", "m (s d)", "s d m"), "(h d)": ("(s d)", "s d")}
+
+
+def layouts(
+    shape: tuple[int, ...], canonical: Mapping[str, Parameter], *, heads: int | None, matrices_out_first: bool
+) -> Iterator[Layout]:
+    """Yield every layout of one canonical parameter, or of several fused ones, that has this shape.
+
+    `heads` is the number of like arrays when there is one array a head. `matrices_out_first` says which orientation
+    is the usual one where this array comes from: (out, in) in torch's Linear, (in, out) for bare arrays.
+    """
+    squeezed = tuple(n for n in shape if n != 1)
+    for parts in _groups(canonical):
+        parameters = [canonical[part] for part in parts]
+        for rank, axes in enumerate(_candidates(parameters, per_head=heads is not None)):
+            if heads is not None and any(p.sizes["h"] != heads for p in parameters):
+                continue
+            if _extent(axes, parameters) == squeezed:
+                swapped = len(squeezed) == 2 and (rank == 0) != matrices_out_first and rank < 2
+                penalty = 0.1 * rank + (0.5 if swapped else 0.0) + _order_penalty(parts)
+                yield Layout(parts, _with_singletons(axes, shape), penalty)
+
+
+def _groups(canonical: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
+    for name in canonical:
+        yield (name,)
+    for fused in (("q", "k", "v"), ("k", "v"), ("gate", "up")):
+        for kind in ("weight", "bias"):
+            prefixes = {name.removesuffix(f"{fused[0]}.{kind}") for name in canonical if name.endswith(f"{fused[0]}.{kind}")}
+            for prefix in sorted(prefixes):
+                names = [f"{prefix}{part}.{kind}" for part in fused]
+                if all(name in canonical for name in names):
+                    yield from permutations(names)
+
+
+def _candidates(parameters: list[Parameter], *, per_head: bool) -> tuple[str, ...]:
+    axes = parameters[0].axes
+    if len(parameters) > 1:
+        return (_PER_HEAD_FUSED if per_head else _FUSED).get(axes, ())
+    if per_head:
+        return _PER_HEAD.get(axes, ())
+    letters = axes.split()
+    return _SINGLE.get(axes, (axes, " ".join(reversed(letters))) if len(letters) == 2 else (axes,))
+
+
+def _extent(axes: str, parameters: list[Parameter]) -> tuple[int, ...] | None:
+    """Return the shape that the axes give, None where the parts do not fit together."""
+    equal = all(p.sizes == parameters[0].sizes for p in parameters)
+    extents: list[int] = []
+    for group in _split(axes):
+        if "s" not in group:
+            found = {math.prod(p.sizes[a] for a in group) for p in parameters}
+            if len(found) > 1:
+                return None
+            extents.append(found.pop())
+        elif group[0] == "s" and len(group) > 1:
+            extents.append(sum(math.prod(p.sizes[a] for a in group[1:]) for p in parameters))
+        elif equal:
+            extents.append(len(parameters) * math.prod(parameters[0].sizes[a] for a in group if a != "s"))
+        else:
+            return None
+    return tuple(extents)
+
+
+def _split(axes: str) -> list[list[str]]:
+    groups: list[list[str]] = []
+    open_group: list[str] | None = None
+    for word in axes.replace("(", " ( ").replace(")", " ) ").split():
+        if word == "(":
+            open_group = []
+        elif word == ")":
+            groups.append(open_group or [])
+            open_group = None
+        elif open_group is None:
+            groups.append([word])
+        else:
+            open_group.append(word)
+    return groups
+
+
+def _with_singletons(axes: str, shape: tuple[int, ...]) -> str:
+    if 1 not in shape:
+        return axes
+    groups = iter("(" + " ".join(g) + ")" if len(g) > 1 else g[0] for g in _split(axes))
+    return " ".join("1" if n == 1 else next(groups) for n in shape)
+
+
+def _order_penalty(parts: tuple[str, ...]) -> float:
+    """Return 0 for the usual order (q, k, v; gate, up), more the further from it."""
+    order = [("q", "k", "v", "gate", "up").index(p.split(".")[-2]) for p in parts] if len(parts) > 1 else []
+    return 0.05 * sum(a > b for i, a in enumerate(order) for b in order[i + 1 :])

@@ -1,0 +1,132 @@
+"""How parameters are usually called: how well an implementation's name fits a canonical one.
+
+Only a ranking comes out of this. What the names leave open is settled by probing (solve.py).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+__all__ = ["fit", "template"]
+
+_ATTENTION = {"attn", "attention", "mha", "sa", "selfattn", "selfattention", "multihead", "multiheadattention", "att"}
+_FEED_FORWARD = {"mlp", "ffn", "ff", "feedforward", "ffwd", "fc", "ffnet", "positionwise", "intermediate", "fforward"}
+_NORMS = {"ln", "norm", "layernorm", "rmsnorm", "rms", "lns", "norms", "lnf", "normf", "lnorm"}
+_BIASES = {"bias", "b", "beta", "shift", "offset"}
+_WEIGHTS = {"weight", "w", "kernel", "gamma", "g", "scale", "alpha", "matrix", "table"}
+
+
+def _linear_names(*stems: str) -> set[str]:
+    """q → q, wq, qproj, projq, toq, linearq, …"""
+    affixes = ("w", "proj", "to", "lin", "linear", "fc", "dense", "layer", "net", "c", "m", "mat", "projection", "map")
+    found = set(stems)
+    for stem in stems:
+        found |= {affix + stem for affix in affixes} | {stem + affix for affix in affixes}
+    return found
+
+
+_ROLES: dict[str, set[str]] = {
+    "q": _linear_names("q", "query", "queries", "qs", "qry"),
+    "k": _linear_names("k", "key", "keys", "ks"),
+    "v": _linear_names("v", "value", "values", "vs", "val"),
+    "qkv": _linear_names("qkv", "querykeyvalue", "in", "attn", "kqv", "packed") | {"cattn", "inproj", "fused"},
+    "kv": _linear_names("kv", "keyvalue"),
+    "out": _linear_names("o", "out", "output", "proj") | {"cproj", "unify", "unifyheads", "dense", "merge", "combine", "mix"},
+    "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner") | {"cfc", "0", "3", "intermediate"},
+    "gate": _linear_names("gate", "g", "1"),
+    "down": _linear_names("down", "2", "out", "second", "contract", "outer") | {"cproj", "proj", "3", "output"},
+    "embedding": {
+        "embedding", "embed", "emb", "wte", "tokemb", "tokenembedding", "tokembed", "embeddings", "tok", "token", "embedtokens",
+        "inputembedding", "tokenemb", "tokembedding", "tokenembed", "e", "we", "lookup", "wordembeddings", "vocabembedding",
+    },
+    "positions": {
+        "positions", "position", "posemb", "wpe", "positionembedding", "positionembeddings", "posembedding", "pos", "pe",
+        "positional", "positionalembedding", "posembed", "embedpositions", "wp", "posenc", "positionalencoding",
+    },
+    "head": {
+        "head", "lmhead", "out", "output", "unembed", "unembedding", "proj", "tovocab", "tologits", "logits", "decoder",
+        "fcout", "outproj", "projout", "classifier", "readout", "vocabproj", "outputprojection", "wu", "lm", "final", "fc",
+        "outputlayer", "wout", "headproj",
+    },
+    "norm": {"norm", "lnf", "finalnorm", "lnfinal", "normf", "finallayernorm", "ln", "outnorm", "normout", "lnout", "layernorm",
+             "normfinal", "rmsnorm", "lastnorm", "headnorm"},
+    "embedding_norm": {"embeddingnorm", "embnorm", "lnemb", "embedln", "embln", "layernormembedding", "embeddingslayernorm"},
+}  # fmt: skip
+_FIRST = re.compile(r"(^|[a-z])(1|a)$|attn|attention|^input|^pre|^sa|first|^in")
+_SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
+
+
+def template(name: str) -> str:
+    """Return the name with its numbers left in place but case and separators folded: `h.0.c_attn` → `h.0.cattn`."""
+    return ".".join(_segments(name))
+
+
+@cache
+def _segments(name: str) -> tuple[str, ...]:
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).replace("-", "_").lower()
+    return tuple(part.replace("_", "") for part in words.split(".") if part)
+
+
+@cache
+def _read(name: str) -> tuple[str, tuple[str, ...]]:
+    """Split a name into its kind (weight, bias or nothing) and the segments that say what it is for."""
+    *path, last = _segments(name)
+    if last in _BIASES and path:
+        return "bias", tuple(path)
+    if last in _WEIGHTS and path:
+        return "weight", tuple(path)
+    known = set().union(*_ROLES.values())
+    for kind, marks in (("bias", ("bias", "beta")), ("weight", ("weight", "gamma", "kernel"))):
+        for mark in marks:
+            if last.endswith(mark) or last.startswith(mark):
+                return kind, (*path, last.replace(mark, "", 1))
+    if last.startswith("b") and last[1:] in known:
+        return "bias", (*path, last[1:])
+    return "", (*path, last)
+
+
+def fit(theirs: str, canonical: tuple[str, ...]) -> float:
+    """Return how well a name fits canonical parameters (several when they are fused); 0 when it says nothing."""
+    kind, path = _read(theirs)
+    role, own_kind, container = _role(canonical)
+    score = 0.0
+    if kind:
+        score += 2.0 if kind == own_kind else -2.0
+    score += _container(path, container)
+    if role in {"norm1", "norm2"}:
+        return score + _numbered_norm(path, first=role == "norm1")
+    names = _ROLES.get(role, set())
+    for distance, segment in enumerate(reversed(path[-3:])):
+        if segment in names:
+            return score + 6.0 - 2.0 * distance
+    return score
+
+
+def _role(canonical: tuple[str, ...]) -> tuple[str, str, str]:
+    """Return the role (`qkv` when fused), the kind and the container of canonical names."""
+    *path, kind = canonical[0].split(".")
+    roles = [name.split(".")[-2] for name in canonical]
+    role = {"qkv": "qkv", "kv": "kv"}.get("".join(sorted(roles, key="qkv".find)), roles[0])
+    return role, kind, path[-2] if len(path) > 1 else ""
+
+
+def _container(path: tuple[str, ...], container: str) -> float:
+    said = {
+        "attention": any(s in _ATTENTION for s in path),
+        "feed_forward": any(s in _FEED_FORWARD for s in path),
+    }
+    if container in said:
+        other = "feed_forward" if container == "attention" else "attention"
+        return 2.0 * said[container] - 3.0 * (said[other] and not said[container])
+    return 0.0
+
+
+def _numbered_norm(path: tuple[str, ...], *, first: bool) -> float:
+    last = path[-1] if path else ""
+    bare = re.sub(r"\d+$", "", last)
+    score = 4.0 if any(bare.startswith(n) or bare.endswith(n) for n in _NORMS) else -4.0
+    is_first, is_second = bool(_FIRST.search(last)), bool(_SECOND.search(last))
+    if is_first != is_second:
+        score += 3.0 if is_first == first else -3.0
+    return score

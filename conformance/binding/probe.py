@@ -1,0 +1,182 @@
+"""Build each component once, call it once, and find out where its weights are and how accurately it computes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.patterns import PatternError, Rule, parse_rule, shapes, to_canonical
+from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, families
+from conformkit.conformance.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
+from conformkit.conformance.subject import Instance, Subject, example_inputs
+from conformkit.spec.components import Parameter
+from conformkit.spec.tolerances import tolerance
+
+__all__ = ["probe"]
+
+Array = npt.NDArray[Any]
+_FITS = 1e-6
+"""Relative error below which a layout counts as found: far below any mistake, far above float64 rounding."""
+_FITS_FLOAT32 = 2e-5
+
+
+def probe(subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: Mapping[str, str]) -> dict[str, str]:
+    """Fill in what only a trial tells: number format, abilities, weights. Return what was learnt about their places.
+
+    A component that can't even be built or called keeps what it met as its `failure`.
+    """
+    bound = subject.bound
+    try:
+        instance = _first_instance(subject, dtypes)
+        _abilities(instance, gradients=gradients)
+        return _bind_weights(instance, known)
+    except DriverError as failure:
+        bound.failure = failure
+    except (ClauseFailure, NotApplicable, PatternError) as problem:
+        bound.rules, bound.unbound = None, (str(problem), *getattr(problem, "details", ()))
+    return {}
+
+
+def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
+    """Build in the first number format that the implementation accepts, and call it once."""
+    failure: ImplementationFailure | None = None
+    for dtype in dtypes:
+        subject.bound.dtype = dtype
+        subject.bound.precision = "float64" if dtype == "float64" else "float32"
+        try:
+            instance = subject.build(dtype=dtype)
+            instance(*example_inputs(instance, Draw(0, "first call")))
+        except ImplementationFailure as refused:
+            failure = failure or refused
+            continue
+        instance.listing = subject.link.request({"op": "parameters", "handle": instance.handle}, {}).header["parameters"]
+        return instance
+    assert failure is not None
+    subject.bound.dtype, subject.bound.precision = "float64", "float64"
+    raise failure
+
+
+def _abilities(instance: Instance, *, gradients: bool) -> None:
+    bound = instance.subject.bound
+    inputs = example_inputs(instance, Draw(0, "abilities"))
+    outcome = instance.call(*inputs)
+    bound.offers |= {"gradients": gradients, "modes": bool(outcome.modes), "float64": bound.dtype == "float64"}
+    bound.offers["float64"] = bound.offers["float64"] and outcome.dtype == "float64"
+    if bound.component.name == "ScaledDotProductAttention":
+        if bound.weights_output is None and bound.config.output is None and outcome.structure.startswith(("tuple", "list")):
+            bound.weights_output = 1
+        bound.offers["weights"] = bound.weights_output is not None
+
+
+def _bind_weights(instance: Instance, known: Mapping[str, str]) -> dict[str, str]:
+    bound = instance.subject.bound
+    ours = instance.canonical
+    inputs = example_inputs(instance, Draw(0, "weights"), tokens=4)
+    instance.scatter(Draw(0, "scatter"))
+    output = instance(*inputs)
+    if bound.config.weights:
+        _judge_declared(instance, inputs, output)
+        return {r.target: r.source for r in bound.rules or ()}
+    theirs = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
+    raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
+    found = _search(instance, theirs, raw, inputs, output, known)
+    return {rule.target: rule.source for rule in found}
+
+
+def _judge_declared(instance: Instance, inputs: tuple[Array, ...], output: Array) -> None:
+    """Take the declared weights; they must place everything and fit the shapes."""
+    bound = instance.subject.bound
+    bound.rules = instance.subject.declared
+    ours = instance.canonical
+    listed = {p["name"]: tuple(p["shape"]) for p in instance.listing}
+    wanted = shapes(bound.rules, ours)
+    wrong = [f"{n} has shape {listed[n]}, the file says {s}" for n, s in wanted.items() if n in listed and listed[n] != s]
+    absent = [f"{n} is in the file, not in the implementation" for n in wanted if n not in listed]
+    unsaid = [f"{p['name']} {tuple(p['shape'])} is in the implementation, not in the file" for p in instance.trainable
+              if p["name"] not in wanted]  # fmt: skip
+    raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
+    if wrong or absent:
+        bound.rules, bound.unbound = None, tuple([*wrong, *absent, *unsaid])
+        return
+    canonical = to_canonical(bound.rules, raw, ours, instance.sizes)
+    lacking = [f"{name} is placed nowhere" for name in ours if name not in canonical]
+    if lacking or unsaid:
+        bound.rules, bound.unbound = None, tuple([*lacking, *unsaid])
+        return
+    _settle_precision(instance, _error(instance, canonical, inputs, output))
+
+
+def _search(
+    instance: Instance, theirs: Mapping[str, tuple[int, ...]], raw: Mapping[str, Array],
+    inputs: tuple[Array, ...], output: Array, known: Mapping[str, str],
+) -> tuple[Rule, ...]:  # fmt: skip
+    """Try assignments in the order of their plausibility until one reproduces the output."""
+    bound, ours = instance.subject.bound, instance.canonical
+    heads = {n for n in (instance.sizes.get("num_heads"), instance.sizes.get("kv_heads")) if n}
+    layers = instance.sizes.get("num_layers", 0)
+    folded = families(theirs, layers=layers, heads=heads, bare=not instance.subject.link.is_torch)
+    first: tuple[Rule, ...] | None = None
+    best: tuple[float, tuple[Rule, ...]] = (np.inf, ())
+    try:
+        for assignment in assignments(folded, _folded(ours), known):
+            rules = tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
+            first = first or rules
+            error = _error(instance, to_canonical(rules, raw, ours, instance.sizes), inputs, output)
+            if error < best[0]:
+                best = (error, rules)
+            if error < _FITS:
+                break
+    except Unassignable as nothing:
+        bound.rules = None
+        bound.same_count = instance.count() == sum(math.prod(p.shape) for p in ours.values())
+        bound.unbound = tuple(
+            [f"yours, without a place: {', '.join(nothing.theirs) or 'none'}", f"the definition's: {', '.join(nothing.ours) or 'none'}"]
+        )
+        return ()
+    matched = best[0] < (_FITS if bound.dtype == "float64" and best[0] < _FITS else _FITS_FLOAT32)
+    bound.rules = best[1] if matched else first or ()
+    if matched:
+        _settle_precision(instance, best[0])
+        if first is not None and bound.rules != first:
+            bound.notes += _relabelled(bound.rules, first)
+    return bound.rules
+
+
+def _folded(ours: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Name layers by {i}; they are alike."""
+    return {re.sub(r"^blocks\.\d+\.", "blocks.{i}.", name): parameter for name, parameter in ours.items()}
+
+
+def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:
+    instance.weights = dict(canonical)
+    want = instance.expected(*inputs)
+    if want.shape != output.shape:
+        return float("inf")
+    error = float(np.abs(output - want).max(initial=0.0)) / max(float(np.abs(want).max(initial=0.0)), 1e-30)
+    return error if np.isfinite(error) else float("inf")
+
+
+def _settle_precision(instance: Instance, error: float) -> None:
+    """A float64 result that is right only to float32 precision was computed in float32 somewhere."""
+    bound = instance.subject.bound
+    if bound.dtype == "float64" and tolerance("float64", 4) < error < _FITS_FLOAT32:
+        bound.precision = "float32"
+        bound.notes.append(
+            f"{bound.component.name} computes in float32 somewhere inside (off by {error:.0e} in float64); judged as float32"
+        )
+
+
+def _relabelled(found: tuple[Rule, ...], first: tuple[Rule, ...]) -> list[str]:
+    """Say which parameters turned out not to be what their names suggest."""
+    expected = {rule.target: rule.source for rule in first}
+    return [
+        f"your {rule.target} is used as {rule.source}" for rule in found if expected.get(rule.target) != rule.source
+    ]

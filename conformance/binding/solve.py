@@ -1,0 +1,153 @@
+"""Which of their parameters is which of ours: assignments in the order of their plausibility."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformkit.conformance.binding.layouts import Layout, layouts
+from conformkit.conformance.binding.names import fit, template
+from conformkit.spec.components import Parameter
+
+__all__ = ["Theirs", "Unassignable", "assignments", "families"]
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """Parameters of an implementation that differ only in a layer's or a head's number.
+
+    `name` has {i} in place of the layer and {h} in place of the head; `heads` counts the latter.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    heads: int | None
+    layered: bool
+    bare: bool
+    """Not a torch parameter called `weight`: an array whose matrices usually are (in, out)."""
+
+
+class Unassignable(ValueError):
+    """No assignment uses all their parameters and all ours: what is left over on both sides."""
+
+    def __init__(self, theirs: Sequence[str], ours: Sequence[str]) -> None:
+        super().__init__(f"left over: {', '.join(theirs) or 'nothing'}; wanted: {', '.join(ours) or 'nothing'}")
+        self.theirs, self.ours = tuple(theirs), tuple(ours)
+
+
+def families(shapes: Mapping[str, tuple[int, ...]], *, layers: int, heads: set[int], bare: bool) -> list[Theirs]:
+    """Fold names that count layers (0 … layers-1) or heads into one entry each."""
+    names = dict(shapes)
+    folded: list[Theirs] = []
+    layered = _fold(names, "{i}", {layers}) if layers else {n: (s, None) for n, s in names.items()}
+    plain = {name: shape for name, (shape, _) in layered.items()}
+    for name, (shape, count) in _fold(plain, "{h}", heads).items():
+        is_bare = bare or not name.endswith("weight")
+        folded.append(Theirs(name, shape, count, "{i}" in name, is_bare))
+    return folded
+
+
+def _fold(
+    shapes: Mapping[str, tuple[int, ...]], mark: str, counts: set[int]
+) -> dict[str, tuple[tuple[int, ...], int | None]]:
+    """Replace a number that takes all values 0 … n-1, n in counts, with otherwise equal names and shapes."""
+    groups: dict[tuple[str, str, tuple[int, ...]], set[int]] = defaultdict(set)
+    for name, shape in shapes.items():
+        for match in re.finditer(r"\d+", name):
+            groups[name[: match.start()], name[match.end() :], shape].add(int(match[0]))
+    found: dict[str, tuple[tuple[int, ...], int | None]] = {}
+    for name, shape in shapes.items():
+        for match in re.finditer(r"\d+", name):
+            before, after = name[: match.start()], name[match.end() :]
+            numbers = groups[before, after, shape]
+            if len(numbers) in counts and numbers == set(range(len(numbers))):
+                found[f"{before}{mark}{after}"] = (shape, len(numbers))
+                break
+        else:
+            found[name] = (shape, None)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    layout: Layout
+    score: float
+
+
+def assignments(
+    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str] | None = None, limit: int = 400
+) -> Iterator[list[tuple[Theirs, Layout]]]:
+    """Yield up to `limit` assignments that use everything once, the most plausible first.
+
+    `ours` has {i} in names that count layers. `known` maps endings of their names to sources found for a part of this
+    component ("attn.c_attn.weight" → "q.weight, k.weight, v.weight -> m (s h d)"): these are preferred.
+    Raises Unassignable when there is none.
+    """
+    options = {t: _options(t, ours, known or {}) for t in theirs}
+    order = sorted(theirs, key=lambda t: len(options[t]))
+    best_after = list(itertools.accumulate((_best(options[t]) for t in reversed(order)), initial=0.0))[::-1]
+    ticket = itertools.count()
+    heap: list[tuple[float, int, int, frozenset[str], tuple[_Option, ...]]] = [
+        (-best_after[0], next(ticket), 0, frozenset(), ())
+    ]
+    yielded, pops = 0, 0
+    while heap and yielded < limit and pops < 40 * limit:
+        pops += 1
+        bound, _, depth, used, chosen = heapq.heappop(heap)
+        if depth == len(order):
+            if len(used) == len(ours):
+                yielded += 1
+                yield [(t, o.layout) for t, o in zip(order, chosen, strict=True)]
+            continue
+        score = -bound - best_after[depth]
+        for option in options[order[depth]]:
+            if used.isdisjoint(option.layout.parts):
+                total = score + option.score + best_after[depth + 1]
+                entry = (-total, next(ticket), depth + 1, used.union(option.layout.parts), (*chosen, option))
+                heapq.heappush(heap, entry)
+    if not yielded:
+        raise _left_over(order, options, ours)
+
+
+def _best(options: list[_Option]) -> float:
+    return max((o.score for o in options), default=-100.0)
+
+
+def _options(theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, str]) -> list[_Option]:
+    eligible = {name: p for name, p in ours.items() if ("{i}" in name) == theirs.layered}
+    found = []
+    for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=not theirs.bare):
+        score = fit(theirs.name, layout.parts) - layout.penalty
+        score += 10.0 * _is_known(theirs.name, layout, known)
+        found.append(_Option(layout, score))
+    return sorted(found, key=lambda o: -o.score)
+
+
+def _is_known(name: str, layout: Layout, known: Mapping[str, str]) -> bool:
+    for ending, source in known.items():
+        if template(name).endswith(template(ending)):
+            parts, _, axes = source.partition(" -> ")
+            tails = parts.split(", ")
+            if axes == layout.axes and len(tails) == len(layout.parts):
+                return all(part.endswith(tail) for part, tail in zip(layout.parts, tails, strict=True))
+    return False
+
+
+def _left_over(
+    order: Sequence[Theirs], options: Mapping[Theirs, list[_Option]], ours: Mapping[str, Parameter]
+) -> Unassignable:
+    """Assign greedily by name, and name what remains."""
+    free = set(ours)
+    unused = []
+    ranked = sorted(((o.score, t.name, t, o) for t in order for o in options[t]), key=lambda r: (-r[0], r[1]))
+    taken: set[Theirs] = set()
+    for _, _, owner, option in ranked:
+        if owner not in taken and free.issuperset(option.layout.parts):
+            taken.add(owner)
+            free.difference_update(option.layout.parts)
+    unused = [f"{t.name} {list(t.shape)}" for t in order if t not in taken]
+    return Unassignable(unused, [f"{name} {list(ours[name].shape)}" for name in ours if name in free])

@@ -1,0 +1,213 @@
+"""Comparisons that clauses are made of. Each raises ClauseFailure with what came out, what was wanted, how far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.driver.errors import ImplementationFailure
+
+__all__ = [
+    "ClauseFailure",
+    "Evidence",
+    "NotApplicable",
+    "check",
+    "check_close",
+    "check_differs",
+    "check_dtype",
+    "check_equal",
+    "check_finite",
+    "check_refuses",
+    "check_shape",
+    "check_zero",
+    "gathering",
+]
+
+Array = npt.NDArray[Any]
+
+
+class ClauseFailure(AssertionError):
+    """A clause does not hold: one sentence, and further lines."""
+
+    def __init__(self, message: str, *details: str) -> None:
+        super().__init__(message)
+        self.message, self.details = message, details
+
+
+class NotApplicable(Exception):
+    """This clause says nothing about this implementation, and why."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the checks of one clause saw: the worst error in units of the allowed one, and how many checks ran."""
+
+    distance: float | None = None
+    checks: int = 0
+    setting: str = ""
+    """Sizes and options under which the current check runs, for the reader of a failure."""
+    notes: list[str] = field(default_factory=list)
+
+    def compared(self, distance: float) -> None:
+        self.distance = max(distance, self.distance or 0.0)
+
+
+_current: ContextVar[Evidence] = ContextVar("evidence")
+
+
+@contextmanager
+def gathering() -> Iterator[Evidence]:
+    """Collect the evidence of one clause."""
+    evidence = Evidence()
+    token = _current.set(evidence)
+    try:
+        yield evidence
+    finally:
+        _current.reset(token)
+
+
+def _evidence() -> Evidence:
+    evidence = _current.get(None) or Evidence()
+    evidence.checks += 1
+    return evidence
+
+
+def under(setting: str) -> None:
+    """Say under which sizes and options the next checks run."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.setting = setting
+
+
+def _fail(message: str, *details: str) -> ClauseFailure:
+    evidence = _current.get(None)
+    setting = (f"with {evidence.setting}",) if evidence is not None and evidence.setting else ()
+    return ClauseFailure(message, *details, *setting)
+
+
+def check(label: str, holds: bool, *details: str) -> None:
+    """Check a plain condition; the label says what is wrong when it does not hold."""
+    _evidence()
+    if not holds:
+        raise _fail(label, *details)
+
+
+def check_shape(label: str, got: Array, want: tuple[int, ...]) -> None:
+    """Check the extents."""
+    _evidence()
+    if got.shape != tuple(want):
+        raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}")
+
+
+def check_dtype(label: str, got: str, want: str) -> None:
+    """Check the number format, by name."""
+    _evidence()
+    if got != want:
+        raise _fail(f"{label} is {got}, want {want}")
+
+
+def check_finite(label: str, got: Array) -> None:
+    """Check that nothing is NaN or infinite."""
+    _evidence()
+    bad = ~np.isfinite(got)
+    if bad.any():
+        at = _first(bad)
+        raise _fail(f"{label}{_index(at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not")
+
+
+def check_equal(label: str, got: Array, want: Array) -> None:
+    """Check equality bit for bit; NaN equals nothing."""
+    check_shape(label, got, np.shape(want))
+    differs = got != want
+    if np.any(differs):
+        raise _mismatch(label, got, np.asarray(want), np.asarray(differs), "exactly")
+
+
+def check_close(label: str, got: Array, want: Array, tolerance: float, *, scale: float | None = None) -> None:
+    """Check that every entry is within `tolerance` of what is wanted, relative to the largest number wanted.
+
+    `scale` replaces that largest number where the result is a small difference of large ones.
+    """
+    check_shape(label, got, np.shape(want))
+    check_finite(label, got)
+    want = np.asarray(want, np.float64)
+    allowed = tolerance * (scale if scale is not None else max(float(np.abs(want).max(initial=0.0)), 1e-30))
+    error = np.abs(got.astype(np.float64) - want)
+    _evidence().compared(float(error.max(initial=0.0)) / max(allowed, 1e-300))
+    if (error > allowed).any():
+        raise _mismatch(label, got, want, error > allowed, f"relative tolerance {tolerance:.0e}", allowed)
+
+
+def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
+    """Check that everything vanishes: exactly, unless the clause allows a remainder."""
+    check_finite(label, got)
+    bad = np.abs(got) > at_most
+    if bad.any():
+        at = _worst(np.abs(got) * bad)
+        bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
+        raise _fail(f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {int(bad.sum())} of {got.size} entries are too large")
+
+
+def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:
+    """Check that two results are not the same, by more than rounding."""
+    check_shape(label, one, other.shape)
+    check_finite(label, one)
+    if not (np.abs(one.astype(np.float64) - other.astype(np.float64)) > at_least).any():
+        raise _fail(f"{label} is unchanged, want a difference of more than {at_least:g}")
+
+
+def check_refuses(label: str, action: Callable[[], Any]) -> str:
+    """Check that the implementation raises, whatever the type; return the message. A crash is not a refusal."""
+    _evidence()
+    try:
+        action()
+    except ImplementationFailure as refusal:
+        if refusal.kind != "exception":
+            raise
+        return refusal.message
+    raise _fail(f"{label} was accepted, want an exception")
+
+
+def each_of(settings: Iterable[Any]) -> Iterator[Any]:
+    """Yield the settings, noting each for the reader of a failure."""
+    for setting in settings:
+        under(str(setting))
+        yield setting
+
+
+def _mismatch(label: str, got: Array, want: Array, bad: Array, how: str, allowed: float = 0.0) -> ClauseFailure:
+    error = np.where(bad, np.abs(got.astype(np.float64) - want.astype(np.float64)), 0.0)
+    error = np.where(np.isnan(error), np.inf, error)
+    at = _worst(error)
+    worst = float(error[at])
+    far = f", {worst / allowed:.3g} times what is allowed" if allowed > 0.0 and np.isfinite(worst) else ""
+    return _fail(
+        f"{label}{_index(at)} is {_number(got[at])}, want {_number(want[at])} ({got.dtype}, {how})",
+        f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
+
+
+def _first(bad: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+
+
+def _worst(error: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+
+
+def _index(at: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, at))}]" if at else ""
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

@@ -1,0 +1,189 @@
+"""The harness's end of one worker: its wire, what it prints, and the limits on both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any
+
+from conformkit.conformance.driver import wire
+from conformkit.conformance.driver.errors import LossKind, ProtocolError
+
+__all__ = ["Broken", "Channel"]
+
+_TICK = 0.05
+_CHUNK = 1 << 20
+
+
+class Broken(Exception):  # noqa: N818
+    """The worker can no longer be talked to. Without a kind, only its end will tell why."""
+
+    def __init__(self, kind: LossKind | None, detail: str) -> None:
+        self.kind = kind
+        self.detail = detail
+        super().__init__(detail)
+
+
+class Channel:
+    """Sends a frame and waits for one, while it drains what the worker prints and watches its memory."""
+
+    def __init__(self, memory_bytes: int, output_bytes: int) -> None:
+        self._wire, self.wire_fd = _socket_pair()
+        self._output, self.output_fd = os.pipe()
+        os.set_blocking(self._output, False)
+        self._memory_bytes = memory_bytes
+        self._output_bytes = output_bytes
+        self._printed = bytearray()
+        self._watch_output = True
+        self._base_memory: int | None = None
+        self.pid: int | None = None
+
+    def handed_over(self) -> None:
+        """Close the worker's ends, which it has by now."""
+        os.close(self.wire_fd)
+        os.close(self.output_fd)
+
+    def exchange(self, frame: bytes, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Send a frame and return the next one that comes back."""
+        if self._readable():
+            raise Broken(*self._unasked())
+        return self.receive(seconds, frame)
+
+    def receive(self, seconds: float, frame: bytes = b"") -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the next frame, having sent `frame` meanwhile. Raises Broken, ProtocolError."""
+        deadline = time.monotonic() + seconds
+        unsent = memoryview(frame)
+        unsent = unsent[self._send(unsent) :]
+        prefix, unsent = self._read(wire.LENGTHS, unsent, deadline, seconds)
+        head_length, payload_length = wire.lengths(prefix)
+        head, unsent = self._read(head_length, unsent, deadline, seconds)
+        payload, unsent = self._read(payload_length, unsent, deadline, seconds)
+        self.drain()
+        if unsent:
+            raise ProtocolError("the reply came before the request was read")  # noqa: EM101
+        return wire.decode(head, payload)
+
+    def drain(self) -> None:
+        """Take in what has been printed so far. Raises Broken when it is too much."""
+        while self._watch_output:
+            try:
+                chunk = os.read(self._output, 1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                chunk = b""
+            self._watch_output = bool(chunk)
+            self._printed += chunk
+            if len(self._printed) > self._output_bytes:
+                del self._printed[self._output_bytes :]
+                raise Broken("output", f"printed more than {_amount(self._output_bytes)}")
+
+    def take_output(self) -> bytes:
+        """Return what was printed since the last time."""
+        with contextlib.suppress(Broken):
+            self.drain()
+        taken = bytes(self._printed)
+        self._printed.clear()
+        return taken
+
+    def mark_memory(self) -> None:
+        """Take the memory in use now as what a worker needs for itself."""
+        self._base_memory = self._resident()
+
+    def kill(self) -> None:
+        """Kill the worker and its group."""
+        for kill in (os.killpg, os.kill) if self.pid is not None else ():
+            with contextlib.suppress(OSError):
+                kill(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Close both ends that are ours."""
+        self._wire.close()
+        os.close(self._output)
+
+    def _read(
+        self, size: int, unsent: memoryview, deadline: float, seconds: float
+    ) -> tuple[bytearray, memoryview]:
+        buffer = bytearray()
+        while len(buffer) < size:
+            try:
+                chunk = self._wire.recv(min(size - len(buffer), _CHUNK))
+            except BlockingIOError:
+                unsent = self._wait(unsent, deadline, seconds)
+                continue
+            except OSError:
+                chunk = b""
+            if not chunk:
+                with contextlib.suppress(Broken):
+                    self.drain()
+                raise Broken(None, "closed its wire")
+            buffer += chunk
+        return buffer, unsent
+
+    def _wait(self, unsent: memoryview, deadline: float, seconds: float) -> memoryview:
+        """Wait for something to happen: bytes to read, room to write, or a moment gone by."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Broken("timeout", f"no answer after {seconds:g} s")
+        poll = select.poll()
+        poll.register(self._wire, select.POLLIN | (select.POLLOUT if unsent else 0))
+        if self._watch_output:
+            poll.register(self._output, select.POLLIN)
+        events = dict(poll.poll(1000 * min(_TICK, left)))
+        if not events:
+            self._check_memory()
+        if self._output in events:
+            self.drain()
+            self._check_memory()
+        return unsent[self._send(unsent) :] if unsent else unsent
+
+    def _send(self, frame: memoryview) -> int:
+        try:
+            return self._wire.send(frame) if frame else 0
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(frame)  # the other end is closed: reading tells
+
+    def _readable(self) -> bool:
+        poll = select.poll()
+        poll.register(self._wire, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _unasked(self) -> tuple[LossKind | None, str]:
+        try:
+            said = self._wire.recv(1, socket.MSG_PEEK)
+        except OSError:
+            said = b""
+        return ("protocol", "wrote on the wire without being asked") if said else (None, "closed its wire")
+
+    def _check_memory(self) -> None:
+        used = self._resident()
+        if used is None or self._base_memory is None:
+            return
+        if used - self._base_memory > self._memory_bytes:
+            raise Broken("memory", f"used more than {_amount(self._memory_bytes)} of memory")
+
+    def _resident(self) -> int | None:
+        try:
+            with open(f"/proc/{self.pid}/statm", "rb") as statm:
+                return int(statm.read().split()[1]) * _PAGE
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+def _socket_pair() -> tuple[socket.socket, int]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    return ours, theirs.detach()
+
+
+def _amount(size: int) -> str:
+    return f"{size / (1 << 30):.3g} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.3g} MiB"
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

@@ -1,0 +1,232 @@
+"""NumPy: arrays wherever an object keeps them; no derivatives."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.driver.frameworks.base import Array, Gradients, Held, OutputError, UnsupportedError
+from conformkit.conformance.driver.frameworks.walk import Slot, walk
+
+__all__ = ["Numpy", "alias", "from_numbers", "plain", "random_state", "set_plain_mode"]
+
+_HELD_KINDS = "fiub"
+MAX_BYTES = 256 << 20
+
+
+class Numpy:
+    """The framework of implementations that are written in NumPy alone."""
+
+    name = "numpy"
+    version = np.__version__
+
+    def recognises(self, value: object) -> bool:
+        """Whether `value` is NumPy itself or comes from it."""
+        return value is np or getattr(value, "__module__", "") == "numpy"
+
+    def tensor(self, array: Array, *, cast: str | None, strided: bool) -> Array:
+        """Return `array`, cast, and with gaps between its elements if asked for."""
+        if cast is not None:
+            array = array.astype(self.dtype(cast))
+        if not strided or not array.ndim:
+            return array
+        wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), dtype=array.dtype)
+        wide[..., ::2] = array
+        return wide[..., ::2]
+
+    def dtype(self, name: str) -> Any:
+        """Return the scalar type of that name, such as `np.float32`."""
+        try:
+            return np.dtype(name).type
+        except TypeError as error:
+            message = f"NumPy has no dtype {name}"
+            raise UnsupportedError(message) from error
+
+    def is_array(self, value: object) -> bool:
+        """Whether `value` is an array or a NumPy scalar."""
+        return isinstance(value, np.ndarray | np.generic)
+
+    def array(self, value: Any) -> tuple[Array, str]:
+        """Convert an array, a number or nested lists of numbers."""
+        return plain(value) if self.is_array(value) else from_numbers(value)
+
+    def requires_grad(self, value: Any) -> bool:  # noqa: ARG002
+        """Never: NumPy has no derivatives."""
+        return False
+
+    def held(self, component: Any) -> list[Held]:
+        """List the numeric arrays beneath a component."""
+        return alias([_held(slot, value) for slot, value in _arrays(component)], _address, _owner)
+
+    def write(self, held: Held, array: Array) -> None:
+        """Copy in place; an array that is read-only is replaced."""
+        if held.value.flags.writeable:
+            held.value[...] = array
+        elif held.replace is not None:
+            held.value = array.astype(held.value.dtype)
+            held.replace(held.value)
+
+    def cast(self, component: Any, dtype: str) -> None:
+        """Replace the floating arrays, keeping those that share memory shared."""
+        wanted, done = np.dtype(self.dtype(dtype)), {}
+        for slot, value in list(_arrays(component)):
+            if value.dtype.kind == "f" and value.dtype != wanted:
+                slot.set(_cast_view(value, wanted, done))
+
+    def settle(self, component: Any) -> None:
+        """Put a component that knows modes into evaluation mode."""
+        set_plain_mode(component, "eval")
+
+    def set_mode(self, component: Any, mode: str) -> None:
+        """Call `train()` or `eval()`, or set `training`, where there is such a thing."""
+        set_plain_mode(component, mode)
+
+    def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
+        """Return the attribute `training` where it is a boolean."""
+        flag = getattr(component, "training", None)
+        return (flag, [flag]) if isinstance(flag, bool) else (None, [])
+
+    def entry(self, component: Any, method: str | None) -> Callable[..., Any]:
+        """Return the method asked for, else `forward` where it is defined, else the component itself."""
+        found = getattr(component, method or "forward", None)
+        if method is not None and found is None:
+            message = f"{type(component).__name__} has no method {method}"
+            raise OutputError(message)
+        chosen: Callable[..., Any] = found if callable(found) else component
+        return chosen
+
+    def seed(self, seed: int) -> None:
+        """Seed Python's and NumPy's global generators."""
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+
+    def digest(self) -> str:
+        """Return a digest of the global random state of Python and NumPy."""
+        return hashlib.sha1(random_state(), usedforsecurity=False).hexdigest()
+
+    def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
+        """Refuse: NumPy has no derivatives."""
+        message = "NumPy has no automatic differentiation"
+        raise UnsupportedError(message)
+
+    def gradients(
+        self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
+    ) -> Gradients:
+        """Refuse: NumPy has no derivatives."""
+        raise NotImplementedError
+
+
+def plain(value: Any) -> tuple[Array, str]:
+    """Convert a NumPy array or scalar, of whatever subclass, to one of the four dtypes that cross the wire."""
+    array = np.asarray(value)
+    kind, name = array.dtype.kind, array.dtype.name
+    if kind not in _HELD_KINDS:
+        message = f"an array of dtype {name} cannot be judged, want real numbers, integers or booleans"
+        raise OutputError(message)
+    wanted = {"f": np.float64 if array.dtype.itemsize > 4 else np.float32, "b": np.bool_}.get(kind, np.int64)  # noqa: PLR2004
+    if array.size * np.dtype(wanted).itemsize > MAX_BYTES:
+        message = f"an array of shape {array.shape} is bigger than {MAX_BYTES >> 20} MiB"
+        raise OutputError(message)
+    converted = array.astype(wanted, order="C", copy=False, subok=False)
+    return np.ascontiguousarray(converted).reshape(array.shape), name
+
+
+def from_numbers(value: Any) -> tuple[Array, str]:
+    """Convert a number, or nested lists of numbers, such as token ids."""
+    if not (isinstance(value, numbers.Real) or (isinstance(value, list | tuple) and value)):
+        message = f"returned {type(value).__name__}, which is no array"
+        raise OutputError(message)
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        message = f"returned a {type(value).__name__} that is no array: {error}"
+        raise OutputError(message) from error
+    return plain(array)
+
+
+def set_plain_mode(component: Any, mode: str) -> None:
+    """Switch an object that is no torch module, by its methods `train` and `eval` or its attribute `training`."""
+    switch = getattr(component, mode, None)
+    if callable(switch) and not isinstance(component, type):
+        switch()
+    elif isinstance(getattr(component, "training", None), bool):
+        component.training = mode == "train"
+
+
+def random_state() -> bytes:
+    """Return the global random state of Python and NumPy as bytes."""
+    bits: Any = np.random.get_bit_generator()
+    if isinstance(bits, np.random.MT19937):
+        state: bytes = memoryview(_words(bits)).tobytes()
+    else:
+        state = repr(bits.state).encode()
+    return state + hash(random.getstate()).to_bytes(8, "little", signed=True)
+
+
+def alias(held: list[Held], address: Callable[[Any], object], owner: Callable[[Any], object]) -> list[Held]:
+    """Fill in which arrays are others under a second name, and which share memory with an earlier one."""
+    first: dict[object, str] = {}
+    owners: dict[object, str] = {}
+    for item in held:
+        if item.shape is None or 0 in item.shape:
+            continue
+        item.alias = first.get(key := address(item.value))
+        item.overlaps = owners.get(whole := owner(item.value))
+        first.setdefault(key, item.name)
+        owners.setdefault(whole, item.name)
+    return held
+
+
+def _words(bits: np.random.MT19937) -> Array:
+    """View the state of a Mersenne twister in place: 624 words and a position. Building its dict costs twenty times more."""
+    import ctypes  # noqa: PLC0415
+
+    words = (ctypes.c_uint32 * 625).from_address(bits.ctypes.state_address)
+    return np.frombuffer(words, dtype=np.uint32)
+
+
+def _arrays(component: Any) -> Iterator[tuple[Slot, Array]]:
+    for slot, value in walk(component, lambda value: isinstance(value, np.ndarray)):
+        if value.dtype.kind in _HELD_KINDS:
+            yield slot, value
+
+
+def _held(slot: Slot, value: Array) -> Held:
+    trainable = value.dtype.kind == "f"
+    return Held(slot.name, value, value.shape, value.dtype.name, trainable, "array", replace=slot.set)
+
+
+def _root(value: Array) -> Array:
+    while isinstance(value.base, np.ndarray):
+        value = value.base
+    return value
+
+
+def _owner(value: Array) -> object:
+    return _root(value).__array_interface__["data"][0]
+
+
+def _address(value: Array) -> object:
+    return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
+
+
+def _cast_view(value: Array, dtype: np.dtype[Any], done: dict[int, tuple[Array, Array]]) -> Array:
+    """Cast the array that owns the memory, once, and view it as `value` views the old one."""
+    root = _root(value)
+    if not root.flags.c_contiguous or root.dtype != value.dtype:
+        root = value
+    if id(root) not in done:
+        done[id(root)] = root, root.astype(dtype, order="C")  # the old one is kept: its id must stay its own
+    new = done[id(root)][1]
+    if root is value:
+        return new
+    old_size, size = value.dtype.itemsize, dtype.itemsize
+    offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    strides = tuple(stride // old_size * size for stride in value.strides)
+    view: Array = np.ndarray(value.shape, dtype, new, offset // old_size * size, strides)
+    return view

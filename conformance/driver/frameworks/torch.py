@@ -1,0 +1,253 @@
+"""PyTorch: modules with registered parameters, plain objects that hold tensors, and functions."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedTensorMixin
+
+from conformkit.conformance.driver.frameworks.base import Array, Gradients, Held, OutputError, UnsupportedError
+from conformkit.conformance.driver.frameworks.numpy import (
+    MAX_BYTES,
+    Numpy,
+    alias,
+    from_numbers,
+    plain,
+    random_state,
+    set_plain_mode,
+)
+from conformkit.conformance.driver.frameworks.walk import Slot, walk
+
+__all__ = ["Torch", "prepare"]
+
+_NARROW = (torch.float16, torch.bfloat16)
+_COMPLEX = {torch.float64: torch.complex128, torch.float32: torch.complex64}
+
+
+def prepare(threads: int) -> None:
+    """Set what must hold before any implementation runs: the number of threads, and no TF32."""
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+class Torch:
+    """The framework of implementations that are written in PyTorch."""
+
+    name = "torch"
+    version = str(torch.__version__)
+
+    def __init__(self) -> None:
+        self._numpy = Numpy()
+
+    def recognises(self, value: object) -> bool:
+        """Whether `value` is torch itself, comes from it, or is a module class."""
+        if value is torch or (isinstance(value, type) and issubclass(value, nn.Module)):
+            return True
+        name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+        return isinstance(name, str) and name.split(".", 1)[0] == "torch"
+
+    def tensor(self, array: Array, *, cast: str | None, strided: bool) -> torch.Tensor:
+        """Wrap `array`, cast, and with gaps between its elements if asked for."""
+        value = torch.from_numpy(array)
+        if cast is not None:
+            value = value.to(self.dtype(cast))
+        if strided and value.ndim:
+            wide = torch.zeros((*value.shape[:-1], 2 * value.shape[-1]), dtype=value.dtype)
+            wide[..., ::2] = value
+            value = wide[..., ::2]
+        return value
+
+    def dtype(self, name: str) -> torch.dtype:
+        """Return `torch.<name>`."""
+        found = getattr(torch, name, None)
+        if not isinstance(found, torch.dtype):
+            message = f"torch has no dtype {name}"
+            raise UnsupportedError(message)
+        return found
+
+    def is_array(self, value: object) -> bool:
+        """Whether `value` is a tensor, an array or a NumPy scalar."""
+        return isinstance(value, torch.Tensor | np.ndarray | np.generic)
+
+    def array(self, value: Any) -> tuple[Array, str]:
+        """Convert a tensor of whatever subclass, an array, or numbers."""
+        if not isinstance(value, torch.Tensor):
+            return plain(value) if self.is_array(value) else from_numbers(value)
+        try:
+            return _plain_tensor(value)
+        except (OutputError, MemoryError):
+            raise
+        except Exception as error:
+            message = f"returned a {type(value).__name__} that gives no plain values: {error}"
+            raise OutputError(message) from error
+
+    def requires_grad(self, value: Any) -> bool:
+        """Whether `value` hangs on a graph of derivatives."""
+        return isinstance(value, torch.Tensor) and bool(value.requires_grad)
+
+    def held(self, component: Any) -> list[Held]:
+        """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
+        if isinstance(component, nn.Module):
+            found = list(_registered(component, ""))
+        else:
+            found = [item for slot, value in _leaves(component) for item in _held(slot, value)]
+        return alias(found, _address, _owner)
+
+    def write(self, held: Held, array: Array) -> None:
+        """Copy in place, past the graph of derivatives."""
+        with torch.no_grad():
+            held.value.copy_(torch.from_numpy(array))
+
+    def cast(self, component: Any, dtype: str) -> None:
+        """Convert what is floating: of a module what is registered, of any other object every tensor."""
+        wanted = self.dtype(dtype)
+        if isinstance(component, nn.Module):
+            _cast_module(component, wanted)
+            return
+        done: dict[object, torch.Tensor] = {}
+        for slot, value in list(_leaves(component)):
+            if isinstance(value, nn.Module):
+                _cast_module(value, wanted)
+            elif value.is_floating_point() and value.dtype != wanted:
+                key = _address(value)
+                done.setdefault(key, value.detach().to(wanted).requires_grad_(value.requires_grad))
+                slot.set(done[key])
+
+    def settle(self, component: Any) -> None:
+        """Put a new component into evaluation mode."""
+        self.set_mode(component, "eval")
+
+    def set_mode(self, component: Any, mode: str) -> None:
+        """Call `train()` or `eval()` where there is such a thing."""
+        if isinstance(component, nn.Module):
+            component.train(mode == "train")
+        else:
+            set_plain_mode(component, mode)
+
+    def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
+        """Return the training flag of the module, and the distinct ones of all its parts."""
+        if not isinstance(component, nn.Module):
+            return self._numpy.modes(component)
+        return bool(component.training), sorted({bool(part.training) for part in component.modules()})
+
+    def entry(self, component: Any, method: str | None) -> Callable[..., Any]:
+        """Return the method asked for, else what calling the component means."""
+        if method is None and callable(component):
+            called: Callable[..., Any] = component
+            return called
+        return self._numpy.entry(component, method)
+
+    def seed(self, seed: int) -> None:
+        """Seed the global generators of Python, NumPy and torch."""
+        self._numpy.seed(seed)
+        torch.default_generator.manual_seed(seed)
+
+    def digest(self) -> str:
+        """Return a digest of the global random state of Python, NumPy and torch."""
+        state: bytes = torch.default_generator.get_state().numpy().tobytes()
+        return hashlib.sha1(random_state() + state, usedforsecurity=False).hexdigest()
+
+    def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
+        """Make leaves of the inputs whose derivatives are wanted."""
+        for name in names:
+            tensors[name].requires_grad_(True)
+
+    def gradients(
+        self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
+    ) -> Gradients:
+        """Pull the cotangent back with `torch.autograd.grad`; what is not reached gets None."""
+        wanted = dict(_trainable(self.held(component))) if parameters else {}
+        leaves = [*inputs.values(), *wanted.values()]
+        if leaves and self.requires_grad(out):
+            direction = torch.from_numpy(cotangent).to(out.dtype)
+            found = torch.autograd.grad(out, leaves, direction, allow_unused=True)
+        else:
+            found = (None,) * len(leaves)
+        arrays = [None if grad is None else self.array(_dense(grad))[0] for grad in found]
+        return Gradients(
+            dict(zip(inputs, arrays, strict=False)), dict(zip(wanted, arrays[len(inputs) :], strict=True))
+        )
+
+
+def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:
+    name = str(value.dtype).removeprefix("torch.")
+    with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+        if value.layout is not torch.strided or value.is_quantized or value.is_nested or value.is_complex():
+            message = f"returned a tensor of layout {value.layout}, dtype {name}, want a dense one of real numbers"
+            raise OutputError(message)
+        if value.numel() * 8 > 2 * MAX_BYTES:
+            message = f"returned a tensor of shape {tuple(value.shape)}, too big to be judged"
+            raise OutputError(message)
+        bare = value.detach().as_subclass(torch.Tensor)
+        bare = bare.to(dtype=torch.float32) if bare.dtype in _NARROW else bare
+        array = bare.cpu().resolve_conj().resolve_neg().numpy()
+    return plain(array)[0], name
+
+
+def _dense(grad: torch.Tensor) -> torch.Tensor:
+    return grad if grad.layout is torch.strided else grad.to_dense()
+
+
+def _registered(module: nn.Module, prefix: str) -> Iterator[Held]:
+    for name, parameter in module.named_parameters(prefix, remove_duplicate=False):
+        yield _registered_one(name, parameter, "parameter")
+    for name, buffer in module.named_buffers(prefix, remove_duplicate=False):
+        yield _registered_one(name, buffer, "buffer")
+
+
+def _registered_one(name: str, value: torch.Tensor, kind: str) -> Held:
+    lazy = isinstance(value, UninitializedTensorMixin)
+    shape = None if lazy else tuple(value.shape)
+    trainable = kind == "parameter" and value.requires_grad
+    return Held(name, value, shape, str(value.dtype).removeprefix("torch."), trainable, kind, lazy=lazy)
+
+
+def _leaves(component: Any) -> Iterator[tuple[Slot, Any]]:
+    return walk(component, lambda value: isinstance(value, torch.Tensor | nn.Module))
+
+
+def _held(slot: Slot, value: Any) -> Iterator[Held]:
+    if isinstance(value, nn.Module):
+        yield from _registered(value, slot.name)
+    else:
+        item = _registered_one(slot.name, value, "array")
+        item.trainable = value.requires_grad
+        yield item
+
+
+def _trainable(held: list[Held]) -> Iterator[tuple[str, torch.Tensor]]:
+    for item in held:
+        if item.value.requires_grad and item.value.is_leaf and not item.lazy and item.alias is None:
+            yield item.name, item.value
+
+
+def _cast_module(module: nn.Module, dtype: torch.dtype) -> None:
+    """As `module.to(dtype)`, but complex tables stay complex: `to` would drop their imaginary part."""
+    if not any(tensor.is_complex() for tensor in (*module.parameters(), *module.buffers())):
+        module.to(dtype)
+        return
+
+    def convert(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_complex():
+            return tensor.to(_COMPLEX.get(dtype, tensor.dtype))
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    module._apply(convert)
+
+
+def _address(value: torch.Tensor) -> object:
+    if value.layout is not torch.strided:
+        return id(value)
+    return value.data_ptr(), tuple(value.shape), value.stride(), value.dtype
+
+
+def _owner(value: torch.Tensor) -> object:
+    return value.untyped_storage().data_ptr() if value.layout is torch.strided else id(value)

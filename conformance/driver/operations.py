@@ -1,0 +1,285 @@
+"""What a worker can be asked to do, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformkit.conformance.driver import exports, outputs
+from conformkit.conformance.driver.failures import failure
+from conformkit.conformance.driver.frameworks.base import Array, Framework, Held, OutputError, RequestError
+from conformkit.conformance.driver.loading import Implementation, framework_named, load, location_place
+from conformkit.conformance.driver.templates import Filler
+
+__all__ = ["Operations"]
+
+Arrays = Mapping[str, Array]
+Answer = tuple[dict[str, Any], dict[str, Array]]
+
+
+@dataclass(slots=True)
+class Called:
+    """What a call left behind."""
+
+    component: Any
+    value: Any
+    header: dict[str, Any]
+    filler: Filler
+
+
+class Operations:
+    """The state of one worker: an implementation, and the components built from it, by handle."""
+
+    def __init__(self) -> None:
+        self._implementation: Implementation | None = None
+        self._framework: Framework | None = None
+        self._components: dict[int, Any] = {}
+        self._next = 1
+
+    def answer(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Carry out one request; whatever it raises becomes the error of the reply."""
+        try:
+            reply, out = self.perform(header, arrays)
+        except BaseException as error:  # noqa: BLE001
+            reply, out = {"ok": False, "error": self.failure(error, header)}, {}
+        return reply, out
+
+    def failure(self, error: BaseException, header: Mapping[str, Any]) -> dict[str, str]:
+        """Describe an exception that a request raised."""
+        loading = header.get("op") == "load"
+        if self._implementation is not None:
+            place = self._implementation.place
+        else:
+            place = location_place(header.get("location") if loading else None)
+        return failure(error, place, loading=loading)
+
+    def perform(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Carry out one request, and let exceptions through."""
+        operation, required = _OPERATIONS.get(str(header.get("op")), (None, ()))
+        if operation is None:
+            message = f"there is no operation {header.get('op')!r}"
+            raise RequestError(message)
+        missing = [key for key in required if key not in header]
+        if missing:
+            message = f"{header['op']} without {', '.join(missing)}"
+            raise RequestError(message)
+        reply, out = operation(self, header, arrays)
+        return {"ok": True, **reply}, out
+
+    @property
+    def implementation(self) -> Implementation:
+        """What was loaded."""
+        if self._implementation is None:
+            message = "nothing is loaded"
+            raise RequestError(message)
+        return self._implementation
+
+    @property
+    def framework(self) -> Framework:
+        """The framework of what was loaded."""
+        if self._framework is None:
+            message = "nothing is loaded"
+            raise RequestError(message)
+        return self._framework
+
+    def _load(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        loaded = load(header["location"])
+        self._framework = framework_named(header.get("framework"), loaded)
+        self._implementation = loaded
+        facts = {"framework": self._framework.name, "version": self._framework.version}
+        return {**facts, "module": loaded.name, "file": loaded.file}, {}
+
+    def _describe(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        return {"exports": {name: self._export(name, path) for name, path in header["targets"].items()}}, {}
+
+    def _export(self, name: str, path: str | None) -> dict[str, Any]:
+        try:
+            found = path or self.implementation.find(name)
+            value = self.implementation.resolve(found) if found is not None else None
+            if found is None or value is None:
+                return {"found": False, "path": found, "error": None}
+            return exports.describe(value, found, self.implementation.place)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            return {"found": False, "path": path, "error": failure(error, self.implementation.place, loading=True)}
+
+    def _build(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        component = self._construct(header, arrays)
+        dtype, refused = header.get("dtype"), None
+        if dtype is not None and not _is_function(component):
+            try:
+                self.framework.cast(component, dtype)
+            except Exception as error:  # noqa: BLE001
+                refused = failure(error, self.implementation.place)
+                component = self._construct(header, arrays)
+        if not _is_function(component):
+            self.framework.settle(component)
+        held = [] if _is_function(component) else self.framework.held(component)
+        facts = {"dtype_refused": refused, "lazy": any(item.lazy for item in held)}
+        return {"handle": self._keep(component), "parameters": [item.header() for item in held], **facts}, {}
+
+    def _construct(self, header: Mapping[str, Any], arrays: Arrays) -> Any:
+        if header.get("seed") is not None:
+            self.framework.seed(header["seed"])
+        target = self.implementation.resolve(header["path"])
+        kind = exports.kind_of(target)
+        if kind == "class" or header.get("factory"):
+            filler = Filler(self.framework, arrays, self.implementation.resolve)
+            args, kwargs = filler.arguments(header)
+            return target(*args, **kwargs)
+        return target if kind == "function" else copy.deepcopy(target)
+
+    def _parameters(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        return {"parameters": [item.header() for item in self._held(header).values()]}, {}
+
+    def _read(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        held = self._held(header)
+        names = header.get("names")
+        wanted = [name for name, item in held.items() if not item.lazy] if names is None else names
+        out, dtypes = {}, {}
+        for name in wanted:
+            out[name], dtypes[name] = self.framework.array(_existing(held, name).value)
+        return {"dtypes": dtypes}, out
+
+    def _write(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        held, done = self._held(header), set()
+        for name, array in arrays.items():
+            item = _existing(held, name)
+            if item.shape != array.shape:
+                message = f"{name} has shape {item.shape}, the values have {array.shape}"
+                raise RequestError(message)
+            first = item.alias or name
+            if first not in done:
+                self.framework.write(item, array)
+            done.add(first)
+        return {}, {}
+
+    def _call(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        called = self._run(header, arrays)
+        picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
+        out, dtypes = self._convert(picked)
+        called.header |= {"dtypes": dtypes, "requires_grad": self.framework.requires_grad(picked["out"])}
+        if header.get("echo"):
+            for name, tensor in called.filler.tensors.items():
+                out[f"echo:{name}"] = self.framework.array(tensor)[0]
+        return called.header, out
+
+    def _vjp(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        wrt = list(header.get("wrt") or [])
+        called = self._run(header, arrays, wrt)
+        picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
+        out, dtypes = self._convert({"out": picked["out"]})
+        if out["out"].shape != arrays["cotangent"].shape:
+            message = f"returned shape {out['out'].shape}, want {arrays['cotangent'].shape}"
+            raise OutputError(message)
+        inputs = {name: called.filler.tensors[name] for name in wrt}
+        gradients = self.framework.gradients(
+            called.component, picked["out"], arrays["cotangent"], inputs, parameters=bool(header.get("parameters"))
+        )
+        found = {f"grad:{name}": grad for name, grad in gradients.inputs.items()}
+        found |= {f"param:{name}": grad for name, grad in gradients.parameters.items()}
+        out |= {name: grad for name, grad in found.items() if grad is not None}
+        none = [name for name, grad in found.items() if grad is None]
+        requires_grad = self.framework.requires_grad(picked["out"])
+        return {**called.header, "dtypes": dtypes, "requires_grad": requires_grad, "none": none}, out
+
+    def _run(self, header: Mapping[str, Any], arrays: Arrays, wrt: list[str] | None = None) -> Called:
+        """Fill the arguments, set mode and seed, call, and note what the call did to modes and random state."""
+        framework, component = self.framework, self._component(header)
+        if header.get("reset"):
+            component = copy.deepcopy(component)
+        if header.get("mode") is not None and not _is_function(component):
+            framework.set_mode(component, header["mode"])
+        filler = Filler(framework, arrays, self.implementation.resolve)
+        args, kwargs = filler.arguments(header)
+        if wrt is not None:
+            _check_names(wrt, filler.tensors)
+            framework.watch(filler.tensors, wrt)
+        entry = framework.entry(component, header.get("method"))
+        if header.get("seed") is not None:
+            framework.seed(header["seed"])
+        before = framework.digest()
+        value = entry(*args, **kwargs)
+        training, modes = framework.modes(component)
+        facts = {"rng": [before, framework.digest()], "training": training, "modes": modes}
+        return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
+
+    def _convert(self, values: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, str]]:
+        out, dtypes = {}, {}
+        for name, value in values.items():
+            out[name], dtypes[name] = self.framework.array(value)
+        return out, dtypes
+
+    def _copy(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        return {"handle": self._keep(copy.deepcopy(self._component(header)))}, {}
+
+    def _cast(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        self.framework.cast(self._component(header), header["dtype"])
+        return {}, {}
+
+    def _release(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        self._components.pop(header["handle"], None)
+        return {}, {}
+
+    def _batch(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        replies, out = [], {}
+        for index, request in enumerate(header["requests"]):
+            prefix = f"{index}/"
+            own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            reply, given = self.answer(request, own)
+            replies.append(reply)
+            # copies: what a later request changes in place must not change the reply to an earlier one
+            out |= {f"{prefix}{name}": array.copy() for name, array in given.items()}
+        return {"replies": replies}, out
+
+    def _keep(self, component: Any) -> int:
+        handle, self._next = self._next, self._next + 1
+        self._components[handle] = component
+        return handle
+
+    def _component(self, header: Mapping[str, Any]) -> Any:
+        if header.get("handle") not in self._components:
+            message = f"there is no component with handle {header.get('handle')!r}"
+            raise RequestError(message)
+        return self._components[header["handle"]]
+
+    def _held(self, header: Mapping[str, Any]) -> dict[str, Held]:
+        component = self._component(header)
+        return {} if _is_function(component) else {item.name: item for item in self.framework.held(component)}
+
+
+def _existing(held: Mapping[str, Held], name: str) -> Held:
+    if name not in held or held[name].lazy:
+        message = f"the component has no array {name!r}" if name not in held else f"{name!r} has no shape yet"
+        raise RequestError(message)
+    return held[name]
+
+
+def _check_names(names: list[str], tensors: Mapping[str, Any]) -> None:
+    missing = [name for name in names if name not in tensors]
+    if missing:
+        message = f"no argument is made of {', '.join(missing)}"
+        raise RequestError(message)
+
+
+def _is_function(component: Any) -> bool:
+    return exports.kind_of(component) == "function"
+
+
+_Operation = Callable[[Operations, Mapping[str, Any], Arrays], Answer]
+_OPERATIONS: dict[str, tuple[_Operation, tuple[str, ...]]] = {
+    "load": (Operations._load, ("location",)),
+    "describe": (Operations._describe, ("targets",)),
+    "build": (Operations._build, ("path",)),
+    "parameters": (Operations._parameters, ("handle",)),
+    "read": (Operations._read, ("handle",)),
+    "write": (Operations._write, ("handle",)),
+    "call": (Operations._call, ("handle",)),
+    "vjp": (Operations._vjp, ("handle",)),
+    "copy": (Operations._copy, ("handle",)),
+    "cast": (Operations._cast, ("handle", "dtype")),
+    "release": (Operations._release, ("handle",)),
+    "batch": (Operations._batch, ("requests",)),
+}
+"""Each operation, and what its request must say."""

@@ -1,0 +1,171 @@
+"""Run an implementation in a worker process: start it, ask it, outlive it, and tell what became of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from conformkit.conformance.driver import wire
+from conformkit.conformance.driver.channel import Broken, Channel
+from conformkit.conformance.driver.errors import DriverError, ProtocolError, StartError, WorkerLost
+from conformkit.conformance.driver.inprocess import InProcess
+from conformkit.conformance.driver.interface import (
+    NO_ARRAYS,
+    Arrays,
+    Driver,
+    Limits,
+    LoadReply,
+    Reply,
+    raise_failure,
+)
+from conformkit.conformance.driver.location import Location, locate
+from conformkit.conformance.driver.replies import check_reply
+from conformkit.conformance.driver.text import clean
+from conformkit.conformance.driver.warm import Nursery, nursery
+
+__all__ = ["Driver", "InProcess", "Limits", "LoadReply", "Location", "Reply", "Session", "locate"]
+
+_HELLO_SECONDS = 60.0
+_SHOWN = 20_000
+
+
+class Session(Driver):
+    """Supervises one implementation's worker. Made in a moment: the process starts while the harness does other things."""
+
+    def __init__(
+        self,
+        location: Location,
+        framework: str | None = None,
+        limits: Limits = Limits(),  # noqa: B008
+        preload_torch: bool = False,  # noqa: FBT001, FBT002
+        warm: Nursery | None = None,
+    ) -> None:
+        super().__init__(location, framework, limits)
+        self._preload_torch = preload_torch
+        self._nursery = warm or nursery(limits.threads, torch=preload_torch)
+        self._channel: Channel | None = None
+        self._pending: Channel | None = self._ask_for_worker()
+        self._left_over = ""
+        self._seq = 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is no worker."""
+        return self._channel is None
+
+    def start(self) -> LoadReply:
+        """Wait for the first worker and let it load the implementation."""
+        if self._pending is None:
+            message = "the session has been started already"
+            raise DriverError(message)
+        return self._begin(self._pending)
+
+    def restart(self) -> LoadReply:
+        """Replace the worker by a fresh one, and load the implementation again."""
+        self._discard()
+        if not self._nursery.alive:
+            self._nursery.close()
+            self._nursery = nursery(self.limits.threads, torch=self._preload_torch)
+        return self._begin(self._ask_for_worker())
+
+    def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:
+        """Send one request and wait for its reply, for `seconds` at most (default: the limit of a call)."""
+        channel = self._channel
+        if channel is None:
+            message = "there is no worker: restart the session first"
+            raise DriverError(message)
+        self._seq += 1
+        frame = wire.encode({**header, "seq": self._seq}, tensors)
+        limit = self.limits.call_seconds if seconds is None else seconds
+        try:
+            reply = Reply(*channel.exchange(frame, limit))
+            check_reply(header, self._seq, reply)
+        except BaseException as error:
+            self._mourn(channel, error)
+        raise_failure(reply.header)
+        return reply
+
+    def take_output(self) -> str:
+        """Return what the worker printed since the last time, cleaned and shortened."""
+        taken = self._left_over
+        self._left_over = ""
+        if self._channel is not None:
+            taken += self._channel.take_output().decode(errors="replace")
+        return clean(taken, _SHOWN)
+
+    def close(self) -> None:
+        """Kill the worker, and end the process that made it."""
+        self._discard()
+        self._nursery.close()
+
+    def _ask_for_worker(self) -> Channel:
+        channel = Channel(self.limits.memory_bytes, self.limits.output_bytes)
+        try:
+            self._nursery.spawn(channel.wire_fd, channel.output_fd, self.limits.memory_bytes)
+        finally:
+            channel.handed_over()
+        return channel
+
+    def _begin(self, channel: Channel) -> LoadReply:
+        """Wait until the worker says hello, which leaves our own imports out of its limits; then let it load."""
+        self._pending, self._channel, self._seq = None, channel, 0
+        self.generation += 1
+        try:
+            channel.pid = self._nursery.spawned()
+            check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
+        except (Broken, DriverError) as error:
+            self._bury(channel, kill=True)
+            said = self.take_output().strip()
+            message = f"an empty worker does not run within {self.limits}: {error}" + (f"; it said: {said}" if said else "")
+            raise StartError(message) from error
+        channel.mark_memory()
+        header = self.request(self.load_header(), seconds=self.limits.load_seconds).header
+        return LoadReply(*(str(header.get(key, "")) for key in ("framework", "version", "module", "file")))
+
+    def _mourn(self, channel: Channel, error: BaseException) -> NoReturn:
+        """End a worker that cannot be talked to any more, and say why."""
+        known = error.kind if isinstance(error, Broken) else "protocol"
+        status = self._bury(channel, kill=known is not None)
+        if isinstance(error, Broken) and known is not None:
+            raise WorkerLost(known, error.detail) from None
+        if isinstance(error, ProtocolError):
+            raise WorkerLost("protocol", str(error)) from error
+        if not isinstance(error, Broken):
+            raise error
+        raise self._obituary(status) from None
+
+    def _obituary(self, status: int | None) -> WorkerLost:
+        if status is not None and os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            return WorkerLost("signal", f"killed by {_signal_name(number)}")
+        if status is not None:
+            return WorkerLost("exit", f"exited with status {os.WEXITSTATUS(status)} in the middle of a call")
+        if not self._nursery.alive:
+            return WorkerLost("signal", "killed, together with the process that supervises it")
+        return WorkerLost("protocol", "closed its wire and went on running")
+
+    def _bury(self, channel: Channel, *, kill: bool) -> int | None:
+        if kill:
+            channel.kill()
+        status = self._nursery.reap(channel.pid) if channel.pid is not None else None
+        self._left_over += channel.take_output().decode(errors="replace")
+        channel.close()
+        self._channel = None
+        return status
+
+    def _discard(self) -> None:
+        """Kill the worker, if there is one, and drop one that was never waited for."""
+        if self._channel is not None:
+            self._bury(self._channel, kill=True)
+        if self._pending is not None:
+            self._pending.close()
+            self._pending = None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,69 @@
+"""Argument templates: JSON that says what to pass, with arrays, names and objects put in where it asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformkit.conformance.driver.frameworks.base import Array, Framework, RequestError
+
+__all__ = ["Filler"]
+
+
+class Filler:
+    """Fills templates for one request. The same input named twice is the same array both times."""
+
+    def __init__(self, framework: Framework, inputs: Mapping[str, Array], resolve: Callable[[str], Any]) -> None:
+        self._framework = framework
+        self._inputs = inputs
+        self._resolve = resolve
+        self.tensors: dict[str, Any] = {}
+        """The native arrays made so far, by the name of their input."""
+
+    def fill(self, template: Any) -> Any:
+        """Return what `template` stands for."""
+        if isinstance(template, list):
+            return [self.fill(item) for item in template]
+        if not isinstance(template, dict):
+            return template
+        for key, make in _MAKERS.items():
+            if key in template:
+                return make(self, template)
+        return {key: self.fill(value) for key, value in template.items()}
+
+    def arguments(self, header: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Fill the `args` and `kwargs` of a request or of a `$object`."""
+        args, kwargs = header.get("args") or [], header.get("kwargs") or {}
+        if not isinstance(args, list) or not isinstance(kwargs, dict):
+            message = "args must be a list, kwargs an object"
+            raise RequestError(message)
+        return [self.fill(item) for item in args], {key: self.fill(value) for key, value in kwargs.items()}
+
+    def tensor(self, template: Mapping[str, Any]) -> Any:
+        """Return the native array of an input, made once."""
+        name = template["$tensor"]
+        if name not in self.tensors:
+            if name not in self._inputs:
+                message = f"the payload has no array {name!r}"
+                raise RequestError(message)
+            cast, strided = template.get("cast"), bool(template.get("strided"))
+            self.tensors[name] = self._framework.tensor(self._inputs[name], cast=cast, strided=strided)
+        return self.tensors[name]
+
+    def _object(self, template: Mapping[str, Any]) -> Any:
+        args, kwargs = self.arguments(template)
+        return self._resolve(template["$object"])(*args, **kwargs)
+
+    def _name(self, template: Mapping[str, Any]) -> Any:
+        return self._resolve(template["$name"])
+
+    def _dtype(self, template: Mapping[str, Any]) -> Any:
+        return self._framework.dtype(template["$dtype"])
+
+
+_MAKERS: dict[str, Callable[[Filler, Mapping[str, Any]], Any]] = {
+    "$tensor": Filler.tensor,
+    "$object": Filler._object,
+    "$name": Filler._name,
+    "$dtype": Filler._dtype,
+}

@@ -1,0 +1,256 @@
+"""The harness's handle on what makes workers: a warm process that forks them, or a fresh process each time.
+
+This module imports the standard library only: a warm process can be on its way before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from conformkit.conformance.driver.errors import StartError
+
+__all__ = ["ColdProcess", "Nursery", "WarmProcess", "nursery", "scrubbed"]
+
+START_SECONDS = 300.0
+_ANSWER_SECONDS = 15.0
+_KEPT = frozenset(
+    {
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "SYSTEMROOT",
+        "CUDA_VISIBLE_DEVICES",
+    }
+)
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "BLIS_NUM_THREADS",
+)
+
+
+def scrubbed(environment: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Return the environment of a worker: what programs need to run, and the same on every run."""
+    kept = {name: value for name, value in environment.items() if name in _KEPT or name.startswith("LC_")}
+    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    if sys.platform == "darwin":
+        fixed["OBJC_DISABLE_INITIALIZE_FORK_SAFETY"] = "YES"
+    return {**kept, **fixed, **dict.fromkeys(_THREADS, str(threads))}
+
+
+class Nursery(Protocol):
+    """Makes workers and tells how they ended."""
+
+    def wait_ready(self) -> None:
+        """Return once a worker can be made without delay. Raises StartError."""
+
+    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> None:
+        """Ask for a worker on these descriptors."""
+
+    def spawned(self) -> int:
+        """Return the process id of the worker last asked for."""
+
+    def reap(self, pid: int) -> int | None:
+        """Wait for a worker that is ending. Returns its wait status, None when it had to be killed."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still make workers."""
+
+    def close(self) -> None:
+        """End it, and every worker it made."""
+
+
+def nursery(threads: int, *, torch: bool) -> Nursery:
+    """Start whatever makes workers here: a warm process where the system can fork."""
+    if os.name != "posix":
+        message = "process isolation needs a POSIX system; here only isolation `none` is to be had"
+        raise StartError(message)
+    make = WarmProcess if hasattr(os, "fork") else ColdProcess
+    return make(threads, torch=torch)
+
+
+class WarmProcess:
+    """A process that has imported what workers need, and forks one in milliseconds."""
+
+    def __init__(self, threads: int, *, torch: bool) -> None:
+        self._control, theirs = socket.socketpair()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        arguments = [theirs.fileno(), threads, int(torch)]
+        self._process = _start("zygote", arguments, threads, [theirs.fileno()], self._log)
+        theirs.close()
+        self._buffer = b""
+        self._ready = False
+        self._broken = False
+
+    def wait_ready(self) -> None:
+        """Return once the imports are done."""
+        if not self._ready:
+            try:
+                self._read_reply(START_SECONDS)
+            except (OSError, ValueError) as error:
+                raise StartError(self._explain(error)) from error
+            self._ready = True
+
+    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> None:
+        """Ask for a fork. Asked before the imports are done, it happens right after them."""
+        try:
+            self._send({"do": "fork", "memory": memory}, [wire_fd, output_fd])
+        except OSError as error:
+            raise StartError(self._explain(error)) from error
+
+    def spawned(self) -> int:
+        """Return the process id of the fork."""
+        self.wait_ready()
+        try:
+            return int(self._read_reply(_ANSWER_SECONDS)["pid"])
+        except (OSError, ValueError, KeyError) as error:
+            raise StartError(self._explain(error)) from error
+
+    def reap(self, pid: int) -> int | None:
+        """Wait for a fork that is ending. When the warm process itself has been killed, nobody knows its status."""
+        try:
+            self._send({"do": "reap", "pid": pid}, [])
+            status = self._read_reply(_ANSWER_SECONDS)["status"]
+        except (OSError, ValueError, KeyError):
+            self._broken = True
+            return None
+        return status if status is None else int(status)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs and answers."""
+        return not self._broken and self._process.poll() is None
+
+    def close(self) -> None:
+        """Hang up, which makes it kill its workers and end; kill it if it does not."""
+        self._control.close()
+        try:
+            self._process.wait(0 if self._broken or not self._ready else 3)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def _send(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
+        message = json.dumps(request).encode()
+        if descriptors:
+            socket.send_fds(self._control, [message], descriptors)
+        else:
+            self._control.sendall(message)
+
+    def _read_reply(self, seconds: float) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._buffer:
+            self._control.settimeout(max(0.001, deadline - time.monotonic()))
+            chunk = self._control.recv(4096)
+            if not chunk:
+                message = "it ended"
+                raise ConnectionError(message)
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def _explain(self, error: Exception) -> str:
+        self._broken = True
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        self._log.seek(0)
+        said = self._log.read(20_000).decode(errors="replace").strip().splitlines()
+        last = f": {said[-1]}" if said else ""
+        return f"the warm process does not start ({error}){last}"
+
+
+class ColdProcess:
+    """Starts a fresh process for each worker, where none can be forked."""
+
+    def __init__(self, threads: int, *, torch: bool) -> None:
+        self._threads = threads
+        self._torch = torch
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def wait_ready(self) -> None:
+        """There is nothing to wait for."""
+
+    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> None:
+        """Start a process."""
+        arguments = [wire_fd, output_fd, self._threads, memory or 0, int(self._torch)]
+        self._process = _start("worker", arguments, self._threads, [wire_fd, output_fd], subprocess.DEVNULL)
+
+    def spawned(self) -> int:
+        """Return its id."""
+        if self._process is None:
+            message = "no worker has been asked for"
+            raise StartError(message)
+        return self._process.pid
+
+    def reap(self, pid: int) -> int | None:
+        """Wait for it, and kill it when it does not end."""
+        process, killed = self._process, False
+        if process is None:
+            return None
+        try:
+            process.wait(1)
+        except subprocess.TimeoutExpired:
+            killed = True
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+        code = process.wait()
+        self._process = None
+        return None if killed else (-code if code < 0 else code << 8)
+
+    @property
+    def alive(self) -> bool:
+        """Always: each worker is a process of its own."""
+        return True
+
+    def close(self) -> None:
+        """Kill the last worker if it is still there."""
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def _start(
+    module: str, arguments: Sequence[int], threads: int, descriptors: Sequence[int], log: Any
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-m", f"{__package__}.{module}", *map(str, arguments)]
+    try:
+        return subprocess.Popen(
+            command,
+            env=scrubbed(os.environ, threads),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=list(descriptors),
+            start_new_session=True,
+        )
+    except OSError as error:
+        message = f"no process can be started: {error}"
+        raise StartError(message) from error

@@ -1,0 +1,113 @@
+"""The suite inside other programs: a report for Python, clauses as test items for one's own pytest suite."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.registry import tests
+from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.runner import RunRequest, opened, run
+from conformkit.spec.clauses import Clause, Level, clause, select
+
+__all__ = ["Bench", "ClauseBroken", "check", "parametrize_with_clauses", "settle"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ClauseBroken(AssertionError):
+    """A binding clause does not hold; the text is what `conform run` prints about it."""
+
+    def __init__(self, result: Result, impl: str, seed: int) -> None:
+        super().__init__(_story(result, impl, seed))
+        self.result = result
+
+
+def check(impl: str | os.PathLike[str], **options: Any) -> Report:
+    """Judge an implementation and return the report; options are those of `RunRequest` (profile, only, seed, …).
+
+    Raises: LoadFailure when it cannot be loaded or bound, ConfigError when its conform.toml can't be used.
+    """
+    return run(RunRequest(impl=os.fspath(impl), **options))
+
+
+class Bench:
+    """An implementation that is loaded when the first clause is asked for, and kept until `close`."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        self._stack = ExitStack()
+        self._judge: Judge | None = None
+
+    def result(self, clause_id: str) -> Result:
+        """Return the verdict on one clause."""
+        if self._judge is None:
+            implementation, _ = self._stack.enter_context(opened(self.request))
+            self._judge = Judge(implementation, tests(), seed=self.request.seed)
+        return self._judge.result(clause_id)
+
+    def close(self) -> None:
+        """End the worker."""
+        self._stack.close()
+        self._judge = None
+
+    def clauses(self) -> list[Clause]:
+        """Return the clauses that are asked for."""
+        return [c for c in select(self.request.only) if c.profile == self.request.profile]
+
+
+def settle(result: Result, request: RunRequest) -> None:
+    """Turn a verdict into pytest's: return, skip with the reason, expect the failure of a SHOULD, or raise."""
+    import pytest
+
+    if result.verdict is Verdict.PASS:
+        return
+    if result.verdict.red:
+        if result.clause.level is Level.MUST or request.level is not Level.MUST:
+            raise ClauseBroken(result, request.impl, request.seed)
+        pytest.xfail(f"{result.clause.level}: {result.message}")
+    pytest.skip(f"{result.verdict}: {result.reason}")
+
+
+def parametrize_with_clauses(
+    impl: str | os.PathLike[str], *, expected_failures: Mapping[str, str] | None = None, **options: Any
+) -> Callable[[F], F]:
+    """Give a test of your own suite one case a clause; the test calls its argument `check_clause`.
+
+        @parametrize_with_clauses("mypkg", expected_failures={"PE-ODD-D": "odd widths are out of scope"})
+        def test_conformance(check_clause):
+            check_clause()
+
+    `expected_failures` is strict both ways: a clause that holds after all, or that no one knows, is a failure.
+    """
+    import pytest
+
+    expected = dict(expected_failures or {})
+    for name in expected:
+        clause(name)
+    options.setdefault("folder", Path.cwd())
+    bench = Bench(RunRequest(impl=os.fspath(impl), **options))
+    atexit.register(bench.close)
+
+    def case(item: Clause) -> Any:
+        def check_clause() -> None:
+            settle(bench.result(item.id), bench.request)
+
+        marks = [pytest.mark.xfail(reason=expected[item.id], strict=True)] if item.id in expected else []
+        return pytest.param(check_clause, id=item.id, marks=marks)
+
+    return pytest.mark.parametrize("check_clause", [case(item) for item in bench.clauses()])
+
+
+def _story(result: Result, impl: str, seed: int) -> str:
+    item = result.clause
+    lines = [f"{item.id} · {item.title}", result.message, *result.details]
+    lines += [f"where: {result.where}"] if result.where else []
+    lines += [f"why:   {item.why}", f"fix:   {item.fix}"]
+    lines += [f"again: conform run --impl {impl} --only {item.id}" + (f" --seed {seed}" if seed else "")]
+    return "\n".join(lines)

@@ -1,0 +1,104 @@
+"""The implementation under test, loaded in its worker and bound to the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.exports import bind_export, targets
+from conformkit.conformance.driver.session import InProcess, Reply, Session
+from conformkit.conformance.subject import Subject
+from conformkit.spec.components import COMPONENTS
+
+__all__ = ["Absent", "Implementation", "Link"]
+
+Array = npt.NDArray[Any]
+
+
+class Link(Protocol):
+    """What a subject needs of the driver."""
+
+    is_torch: bool
+
+    def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply: ...
+
+
+class Absent(LookupError):
+    """The implementation has no such component."""
+
+
+class Implementation:
+    """Components of the implementation, and the worker that they live in."""
+
+    def __init__(self, session: Session | InProcess, config: Config) -> None:
+        self.session = session
+        self.config = config
+        self.is_torch = False
+        self.framework = ""
+        self.errors: dict[str, str] = {}
+        """Exports that were found but could not be imported, with what happened."""
+        self._subjects: dict[str, Subject] = {}
+
+    def load(self) -> None:
+        """Import it, look for the contract's components, and bind those that are there.
+
+        Raises ExportMismatch when one is constructed or called in another way, DriverError when it can't be loaded.
+        """
+        from conformkit.conformance.binding.probe import probe
+
+        loaded = self.session.start()
+        self.framework = loaded.framework
+        self.is_torch = loaded.framework == "torch"
+        wanted = targets(self.config)
+        exports = self.session.request({"op": "describe", "targets": wanted}).header["exports"]
+        free = exports.get("generate")
+        known: dict[str, str] = {}
+        for component in COMPONENTS.values():
+            export = exports[component.export]
+            if not export["found"]:
+                if export.get("error"):
+                    self.errors[component.name] = f"{export['error']['type']}: {export['error']['message']}"
+                continue
+            bound = bind_export(component, export, self.config, free if free and free["found"] else None)
+            subject = Subject(bound, self)
+            subject.declared = self.config.rules_for(component.name)
+            self._subjects[component.name] = subject
+            known |= probe(subject, self.config.dtypes, gradients=self.is_torch, known=known)
+
+    def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
+        """Ask the worker; a fresh one when the last was lost."""
+        if self.session.lost:
+            self.session.restart()
+        return self.session.request(dict(header), tensors or {})
+
+    def has(self, name: str) -> bool:
+        """Whether the implementation exports this component."""
+        return name in self._subjects
+
+    def subject(self, name: str) -> Subject:
+        """Return a component; raise Absent when there is none."""
+        try:
+            return self._subjects[name]
+        except KeyError:
+            raise Absent(name) from None
+
+    def subjects(self) -> list[Subject]:
+        """Return all components that it has, in the contract's order."""
+        return list(self._subjects.values())
+
+    def missing(self) -> list[str]:
+        """Return the required components that it lacks."""
+        return [c.name for c in COMPONENTS.values() if c.required and c.name not in self._subjects]
+
+    def bounds(self) -> list[Bound]:
+        """Return how each component is bound."""
+        return [subject.bound for subject in self._subjects.values()]
+
+    def close(self) -> None:
+        """End its worker."""
+        self.session.close()

@@ -1,0 +1,131 @@
+"""From clauses to verdicts. The only place that decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from conformkit.conformance.checks import ClauseFailure, Evidence, NotApplicable, gathering
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.implementation import Absent, Implementation
+from conformkit.conformance.providers import provide
+from conformkit.conformance.registry import Test, arguments
+from conformkit.conformance.results import Result, Verdict
+from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.spec.clauses import Clause
+from conformkit.spec.clauses import clause as find
+
+__all__ = ["Judge"]
+
+_LOSSES = {
+    "timeout": "did not answer in time",
+    "signal": "crashed",
+    "exit": "ended its process",
+    "memory": "used more memory than it may",
+    "output": "printed more than it may",
+    "protocol": "broke the connection to its process",
+}
+
+
+class Judge:
+    """Gives verdicts on one implementation; remembers them, so that what a clause needs is judged once."""
+
+    def __init__(self, implementation: Implementation, tests: Mapping[str, Test], *, seed: int = 0) -> None:
+        self.implementation = implementation
+        self._tests = tests
+        self._seed = seed
+        self._results: dict[str, Result] = {}
+
+    def result(self, clause_id: str) -> Result:
+        """Return the verdict on a clause, judging first what it needs."""
+        if clause_id not in self._results:
+            started = time.perf_counter()
+            result = self._judge(find(clause_id))
+            self._results[clause_id] = replace(result, seconds=time.perf_counter() - started)
+        return self._results[clause_id]
+
+    def _judge(self, clause: Clause) -> Result:
+        if clause.id not in self._tests:
+            return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it")
+        if clause.component != "all" and not self.implementation.has(clause.component):
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=self._why_absent(clause.component))
+        reason = self._why_not_applicable(clause)
+        if reason:
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=reason)
+        cause = self._blocked_by(clause)
+        if cause:
+            return Result(clause, Verdict.BLOCKED, reason=f"needs {cause}, which does not hold", blocked_by=cause)
+        return self._try(clause)
+
+    def _why_absent(self, component: str) -> str:
+        error = self.implementation.errors.get(component)
+        return f"{component} could not be imported: {error}" if error else f"{component} is not exported"
+
+    def _why_not_applicable(self, clause: Clause) -> str:
+        """Compare the clause's conditions with the declared variant and with what the implementation can do."""
+        if clause.component == "all":
+            return ""
+        subject = self.implementation.subject(clause.component)
+        for name, wanted in clause.applies.items():
+            allowed = [value.strip() for value in wanted.split("|")]
+            if hasattr(subject.variant, name):
+                value = getattr(subject.variant, name)
+                actual = str(value).lower() if isinstance(value, bool) else str(value)
+                if actual not in allowed:
+                    return f"{name} is {actual}"
+            elif subject.bound.failure is None and subject.offers(name) != ("yes" in allowed):
+                return f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}"
+        return ""
+
+    def _blocked_by(self, clause: Clause) -> str:
+        """Return the clause at the root of what keeps this one from saying anything."""
+        for needed in clause.needs:
+            result = self.result(needed)
+            if result.verdict.red:
+                return needed
+            if result.verdict is Verdict.BLOCKED:
+                return result.blocked_by
+        return ""
+
+    def _try(self, clause: Clause) -> Result:
+        test = self._tests[clause.id]
+        self.implementation.session.take_output()
+        with gathering() as evidence:
+            result = self._outcome(clause, test, evidence)
+        return replace(result, distance=evidence.distance, output=self.implementation.session.take_output())
+
+    def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
+        try:
+            test(**provide(arguments(test), self.implementation, Draw(self._seed, clause.id)))
+        except ClauseFailure as failure:
+            return Result(clause, Verdict.FAIL, failure.message, failure.details)
+        except NotApplicable as reason:
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason))
+        except NoSizeError as reason:
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason))
+        except Absent as missing:
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{missing} is not exported")
+        except WorkerLost as lost:
+            verdict = Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASH
+            details = (f"with {evidence.setting}",) if evidence.setting else ()
+            return Result(clause, verdict, f"it {_LOSSES[lost.kind]}: {lost.detail}", details)
+        except ImplementationFailure as failure:
+            return _raised(clause, failure, evidence)
+        if not evidence.checks:
+            raise AssertionError(f"the test of {clause.id} checked nothing")
+        return Result(clause, Verdict.PASS)
+
+
+def _raised(clause: Clause, failure: ImplementationFailure, evidence: Evidence) -> Result:
+    details = (f"with {evidence.setting}",) if evidence.setting else ()
+    if failure.kind == "unsupported":
+        return Result(clause, Verdict.NOT_APPLICABLE, reason=failure.message)
+    if failure.kind == "memory":
+        return Result(clause, Verdict.CRASH, f"it {_LOSSES['memory']}: {failure.message}", details, where=failure.where)
+    if failure.kind == "exit":
+        return Result(clause, Verdict.CRASH, f"it called for the end of the process: {failure.message}", details, where=failure.where)
+    if failure.kind == "output":
+        return Result(clause, Verdict.ERROR, f"it returned what is no array: {failure.message}", details, where=failure.where)
+    return Result(clause, Verdict.ERROR, f"it raised {failure.type}: {failure.message}", details, where=failure.where)

@@ -1,0 +1,128 @@
+"""The pytest plugin: `pytest --pyargs conformkit.conformance --impl mypkg`, one item a clause.
+
+Loaded by pytest wherever the package is installed, so it imports nothing of the kit before it is asked to.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformkit.conformance.embed import Bench
+
+_HERE = Path(__file__).resolve().parent
+_BENCH: pytest.StashKey[Bench] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what `conform run` has, under names that no other plugin uses."""
+    group = parser.getgroup("conformkit", "conformance of transformers")
+    group.addoption("--impl", metavar="NAME|PATH", help="the implementation that conformkit.conformance judges")
+    group.addoption("--conform-only", metavar="PREFIX", action="append", default=[], help="only these clauses")
+    group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
+    group.addoption("--conform-level", metavar="LEVEL", default="MUST", choices=("MUST", "SHOULD"), help="what binds")
+    group.addoption("--conform-seed", metavar="N", type=int, default=0, help="draw other inputs")
+    group.addoption("--conform-isolation", metavar="HOW", default="process", choices=("process", "none"), help="process or none")
+    group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect this package from the law, not from its files: pytest would import them a second time."""
+    if path.resolve() == _HERE:
+        return ConformanceDirectory.from_parent(parent, path=path)
+    return None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the worker."""
+    bench = config.stash.get(_BENCH, None)
+    if bench is not None:
+        bench.close()
+
+
+class ConformanceDirectory(pytest.Directory):
+    """`conformkit.conformance`: holds the folder of the suite."""
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        yield SuiteDirectory.from_parent(self, path=self.path / "suite")
+
+
+class SuiteDirectory(pytest.Directory):
+    """One file a document of the law."""
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        bench = _bench(self.config)
+        for document in dict.fromkeys(clause.document for clause in bench.clauses()):
+            yield ClauseFile.from_parent(self, path=self.path / f"test_{document}.py")
+
+
+class ClauseFile(pytest.File):
+    """The clauses of one document."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        document = self.path.stem.removeprefix("test_")
+        for clause in _bench(self.config).clauses():
+            if clause.document == document:
+                yield ClauseItem.from_parent(self, name=clause.id)
+
+
+class ClauseItem(pytest.Item):
+    """One clause."""
+
+    def runtest(self) -> None:
+        from conformkit.conformance.embed import settle
+        from conformkit.conformance.runner import LoadFailure
+
+        bench = _bench(self.config)
+        try:
+            result = bench.result(self.name)
+        except LoadFailure as failure:
+            text = "\n".join([f"{bench.request.impl} could not be loaded: {failure.problem}", failure.where, *failure.advice])
+            if hasattr(self.config, "workerinput"):
+                pytest.fail(text, pytrace=False)
+            pytest.exit(text, returncode=3)
+        if result.output:
+            self.add_report_section("call", "implementation printed", result.output)
+        settle(result, bench.request)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from conformkit.conformance.embed import ClauseBroken
+
+        if isinstance(excinfo.value, ClauseBroken):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        from conformkit.spec.clauses import clause
+
+        return self.path, None, f"{self.name}: {clause(self.name).title}"
+
+
+def _bench(config: pytest.Config) -> Bench:
+    if _BENCH not in config.stash:
+        from conformkit.conformance.embed import Bench
+        from conformkit.conformance.runner import RunRequest
+        from conformkit.spec.clauses import Level, UnknownClauseError, select
+
+        impl = config.getoption("--impl")
+        if not impl:
+            message = "say which implementation to judge: --impl NAME|PATH"
+            raise pytest.UsageError(message)
+        only = tuple(p for item in config.getoption("--conform-only") for p in item.split(",") if p)
+        try:
+            select(only)
+        except UnknownClauseError as error:
+            raise pytest.UsageError(str(error)) from None
+        config.stash[_BENCH] = Bench(
+            RunRequest(
+                impl=impl, profile=config.getoption("--conform-profile"), level=Level(config.getoption("--conform-level")),
+                only=only, seed=config.getoption("--conform-seed"), isolation=config.getoption("--conform-isolation"),
+                config=config.getoption("--conform-config"), folder=config.invocation_params.dir,
+            )
+        )  # fmt: skip
+    return config.stash[_BENCH]

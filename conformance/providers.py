@@ -1,0 +1,82 @@
+"""What a test of the suite may ask for, by argument name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.subject import Gradients, Instance, Outcome, Subject
+from conformkit.fixtures import Golden, goldens
+
+__all__ = ["PROVIDERS", "Attend", "provide"]
+
+Array = npt.NDArray[Any]
+
+
+class Attend:
+    """The implementation's `scaled_dot_product_attention`, as a function on arrays."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self._instance: Instance | None = None
+
+    @property
+    def instance(self) -> Instance:
+        """The function, behind the interface of a constructed component."""
+        if self._instance is None:
+            self._instance = self.subject.build()
+        return self._instance
+
+    def __call__(self, q: Array, k: Array, v: Array, mask: Array | None = None, **options: Any) -> Array:
+        """Return the output (…, Tq, dv)."""
+        return self.call(q, k, v, mask, **options).out
+
+    def call(self, q: Array, k: Array, v: Array, mask: Array | None = None, **options: Any) -> Outcome:
+        """Call and return everything observed; options as for `Instance.call`."""
+        return self.instance.call(q, k, v, mask, **options)
+
+    def weights(self, q: Array, k: Array, mask: Array | None = None) -> Array:
+        """Return the attention weights (…, Tq, Tk), made visible by passing the identity as values."""
+        identity = np.broadcast_to(np.eye(k.shape[-2]), (*k.shape[:-2], k.shape[-2], k.shape[-2]))
+        return self(q, k, np.ascontiguousarray(identity), mask)
+
+    def vjp(self, q: Array, k: Array, v: Array, mask: Array | None = None, *, cotangent: Array) -> Gradients:
+        """Differentiate the sum of cotangent · output with respect to q, k and v."""
+        return self.instance.vjp(q, k, v, mask, cotangent=cotangent, wrt=("q", "k", "v"))
+
+    def tolerance(self) -> float:
+        """The relative error allowed."""
+        return self.subject.tolerance()
+
+
+def _component(name: str) -> Callable[[Implementation, Draw], Subject]:
+    return lambda implementation, _draw: implementation.subject(name)
+
+
+def _goldens(_implementation: Implementation, _draw: Draw) -> Callable[[str], list[Golden]]:
+    return goldens
+
+
+PROVIDERS: Mapping[str, Callable[[Implementation, Draw], Any]] = {
+    "draw": lambda _implementation, draw: draw,
+    "attend": lambda implementation, _draw: Attend(implementation.subject("ScaledDotProductAttention")),
+    "self_attention": _component("SelfAttention"),
+    "multi_head": _component("MultiHeadAttention"),
+    "feed_forward": _component("FeedForward"),
+    "positions": _component("PositionalEncoding"),
+    "block": _component("TransformerBlock"),
+    "model": _component("TinyTransformerLM"),
+    "every": lambda implementation, _draw: implementation.subjects(),
+    "goldens": _goldens,
+}
+"""`every` is the list of all components that the implementation has, for clauses that concern each of them."""
+
+
+def provide(names: tuple[str, ...], implementation: Implementation, draw: Draw) -> dict[str, Any]:
+    """Return what a test asked for."""
+    return {name: PROVIDERS[name](implementation, draw) for name in names}

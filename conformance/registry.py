@@ -1,0 +1,59 @@
+"""Which test proves which clause."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from conformkit.spec.clauses import STEMS
+from conformkit.spec.clauses import clause as find
+
+__all__ = ["Test", "clause", "tests"]
+
+Test = Callable[..., None]
+
+
+def clause(clause_id: str) -> Callable[[Test], Test]:
+    """Mark a function of the suite as the test of a clause; its arguments are named in providers.py."""
+    find(clause_id)
+
+    def mark(test: Test) -> Test:
+        test.__dict__["clause_id"] = clause_id
+        return test
+
+    return mark
+
+
+@cache
+def tests() -> Mapping[str, Test]:
+    """Return the suite's tests by clause id, in the order of the law."""
+    found: dict[str, Test] = {}
+    for stem in STEMS:
+        for test in _marked(_module(stem)):
+            name = test.__dict__["clause_id"]
+            if name in found:
+                raise ValueError(f"{name} has two tests, {found[name].__name__} and {test.__name__}")
+            found[name] = test
+    return found
+
+
+def arguments(test: Test) -> tuple[str, ...]:
+    """Return the names of what a test asks for."""
+    return tuple(inspect.signature(test).parameters)
+
+
+def _module(stem: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(f"conformkit.conformance.suite.test_{stem}")
+    except ModuleNotFoundError as error:
+        if error.name == f"conformkit.conformance.suite.test_{stem}":
+            return None
+        raise
+
+
+def _marked(module: Any) -> list[Test]:
+    return [value for value in vars(module).values() if callable(value) and "clause_id" in getattr(value, "__dict__", ())]

@@ -1,0 +1,50 @@
+"""Report files: refused before the run when they can't be written, and never left half written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+__all__ = ["obstacle", "write"]
+
+
+def obstacle(path: Path) -> str:
+    """Return why a report can't be written there, with what to do, or nothing.
+
+    Asked before a run, so that minutes of work are not lost to a typing error.
+    """
+    folder = path.parent
+    if not folder.exists():
+        return f"the folder {folder} does not exist; create it with: mkdir -p {folder}"
+    if not folder.is_dir():
+        return f"{folder} is a file, not a folder; name another place"
+    if path.is_dir():
+        return f"{path} is a folder; name a file in it"
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        return f"{path} may not be written by this user; name another place"
+    return ""
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file by this text in one step: whoever reads meanwhile sees the old one or the new one.
+
+    Devices and pipes (`/dev/null`) are written to, not replaced; a link stays a link.
+    """
+    target = path.resolve()
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        target.write_text(text, encoding="utf-8")
+        return
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with draft.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise

@@ -1,0 +1,98 @@
+"""A report as JSON, in the form of report.schema.json."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from conformkit.conformance.report.text import plain
+from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+from conformkit.conformance.report.wording import in_order
+from conformkit.conformance.results import Report, Result
+
+__all__ = ["SCHEMA", "as_json", "as_object", "schema"]
+
+SCHEMA = "conformkit.report/1"
+"""Name and version of the form. A field may be added under the same number; one that changes or goes away raises it."""
+
+
+def as_json(report: Report) -> str:
+    """Return the report as JSON text: same results, same bytes, except for the seconds."""
+    return json.dumps(as_object(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_object(report: Report) -> dict[str, Any]:
+    """Return the report as plain dictionaries and lists."""
+    return {
+        "schema": SCHEMA,
+        "kit": kit_version(),
+        "spec": SPEC_VERSION,
+        "implementation": {
+            "name": plain(report.implementation),
+            "location": plain(report.location),
+            "framework": plain(report.framework),
+        },
+        "profile": report.profile,
+        "level": report.level.value,
+        "only": list(report.only),
+        "variant": _constants(report.variant),
+        "isolation": report.isolation,
+        "device": report.device,
+        "seed": report.seed,
+        "complete": report.complete,
+        "conforms": report.conforms,
+        "ledger": report.ledger(),
+        "missing": [plain(name) for name in report.missing],
+        "notes": [plain(note) for note in report.notes],
+        "seconds": _finite(report.seconds, 3) or 0.0,
+        "clauses": [_clause(report, result) for result in in_order(report)],
+    }
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema that every report satisfies."""
+    text = files(__package__).joinpath("report.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _clause(report: Report, result: Result) -> dict[str, Any]:
+    clause = result.clause
+    return {
+        "id": clause.id,
+        "title": clause.title,
+        "level": clause.level.value,
+        "component": clause.component,
+        "verdict": result.verdict.value,
+        "breaks": report.breaks(result),
+        "message": plain(result.message),
+        "details": [plain(line) for line in result.details],
+        "distance": _finite(result.distance),
+        "needs": list(clause.needs),
+        "blocked_by": result.blocked_by,
+        "reason": plain(result.reason),
+        "where": plain(result.where),
+        "output": plain(result.output, 8000),
+        "looks_like": [],
+        "seconds": _finite(result.seconds, 6) or 0.0,
+    }
+
+
+def _finite(value: float | None, digits: int | None = None) -> float | None:
+    """JSON knows no infinity and no NaN: null stands for them."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(value) if digits is None else round(float(value), digits)
+
+
+def _constants(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {plain(str(name)): _constant(value) for name, value in sorted(values.items())}
+
+
+def _constant(value: object) -> object:
+    if isinstance(value, float):
+        return _finite(value)
+    return value if value is None or isinstance(value, bool | int) else plain(str(value))

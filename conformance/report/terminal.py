@@ -1,0 +1,191 @@
+"""A report for people: what is wrong as sentences, then the ledger, then the verdict.
+
+Whatever an implementation can influence is printed as `rich.text.Text`, never as markup, and through `plain`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Literal, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from conformkit.conformance.report.text import count, one_line, plain
+from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+from conformkit.conformance.report.wording import command, groups, in_order, ledger_line, verdict_line
+from conformkit.conformance.results import Report, Result, Verdict
+
+__all__ = ["Color", "console", "render", "wants_color", "write"]
+
+Color = Literal["auto", "always", "never"]
+
+IN_FULL = 20
+"""So many failures are told in full; the others by id and title, unless -v asks for all."""
+
+_STYLES = {Verdict.PASS: "green", Verdict.BLOCKED: "magenta", Verdict.NOT_RUN: "yellow"}
+
+
+def console(stream: TextIO, color: Color = "auto", width: int | None = None) -> Console:
+    """Return a console that colors when asked to, on terminals else, and that never interprets markup."""
+    colored = wants_color(stream, color)
+    return Console(
+        file=stream, width=width, force_terminal=colored, color_system="auto" if colored else None,
+        no_color=not colored, markup=False, emoji=False, highlight=False, soft_wrap=False,
+    )  # fmt: skip
+
+
+def wants_color(stream: TextIO, color: Color = "auto") -> bool:
+    """Return whether to color: the option, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    if color != "auto":
+        return color == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") != "0":
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def render(report: Report, width: int = 80, *, color: bool = False, verbose: bool = False, quiet: bool = False) -> str:
+    """Return the report as text, for those who print it themselves."""
+    stream = io.StringIO()
+    page = console(stream, "always" if color else "never", width)
+    write(report, page, verbose=verbose, quiet=quiet)
+    return stream.getvalue()
+
+
+def write(
+    report: Report, page: Console, *, verbose: bool = False, quiet: bool = False, repeat: Sequence[str] = ()
+) -> None:
+    """Print the report; `repeat` holds options that belong into the lines that repeat a clause."""
+    if not quiet:
+        _header(report, page)
+        if verbose:
+            _every_clause(report, page)
+        _failures(report, page, repeat, verbose=verbose)
+        _unjudged(report, page)
+        _missing(report, page)
+        _say(page, ledger_line(report))
+    _say(page, verdict_line(report), style="bold green" if report.conforms else "bold red")
+
+
+def _header(report: Report, page: Console) -> None:
+    place = f" at {one_line(report.location, 400)}" if report.location not in ("", report.implementation) else ""
+    framework = f" · {one_line(report.framework, 80)}" if report.framework else ""
+    _say(
+        page,
+        f"conform {kit_version()} · spec {SPEC_VERSION} · {one_line(report.implementation, 200)}{place}{framework}",
+    )
+    facts = [
+        f"profile {report.profile}",
+        f"level {report.level}",
+        f"seed {report.seed}",
+        f"isolation {report.isolation}",
+    ]
+    _say(page, ", ".join([*facts, report.device]))
+    if report.variant:
+        _say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
+    if report.isolation == "none":
+        _say(
+            page,
+            "isolation none: this code ran inside the harness, so the verdict is only as honest as it is",
+            lead="note: ",
+        )
+    for note in report.notes:
+        _say(page, note, lead="note: ")
+    page.print()
+
+
+def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:
+    order = {result.clause.id: number for number, result in enumerate(in_order(report))}
+    red = sorted(report.failures(), key=lambda r: (not report.breaks(r), order[r.clause.id]))
+    shown = red if verbose else red[:IN_FULL]
+    for result in shown:
+        _heading(report, result, page)
+        _explanation(report, result, page, repeat)
+    for result in red[len(shown) :]:
+        _heading(report, result, page)
+    if red[len(shown) :]:
+        _say(page, f"The last {len(red) - len(shown)} are shortened; -v tells all in full.\n")
+
+
+def _heading(report: Report, result: Result, page: Console) -> None:
+    binding = report.breaks(result)
+    word = result.verdict.value.upper() if binding else "WARN"
+    head = Text.assemble((f"{word} {result.clause.id}", "bold red" if binding else "bold yellow"))
+    head.append(f" · {one_line(result.clause.title, 200)}")
+    _say(page, head, hang=_indent(page))
+
+
+def _explanation(report: Report, result: Result, page: Console, repeat: Sequence[str]) -> None:
+    indent = _indent(page)
+    for line in (result.message, *result.details):
+        if line:
+            _say(page, line, indent=indent)
+    facts = [("why:", result.clause.why), ("fix:", result.clause.fix), ("where:", one_line(result.where))]
+    if not report.breaks(result):
+        facts.insert(0, ("level:", f"{result.clause.level}: a warning, which leaves the verdict as it is"))
+    for label, fact in facts:
+        if fact:
+            _say(page, fact, indent=indent, lead=f"{label:<9}")
+    if result.output:
+        _say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
+    again = Text(f"{'':{indent}}{'again:':<9}{command(report, result.clause.id, repeat)}")
+    page.print(again, soft_wrap=True)
+    page.print()
+
+
+def _unjudged(report: Report, page: Console) -> None:
+    """Tell what is neither green nor red, under its cause: one cause, one entry."""
+    ordered = in_order(report)
+    blocked = [r for r in ordered if r.verdict is Verdict.BLOCKED]
+    for cause, ids in groups(blocked, lambda r: r.blocked_by or r.reason or "an earlier failure").items():
+        _say(page, f"{count(len(ids), 'clause')} blocked by {one_line(cause, 200)}: {_some(ids)}", hang=_indent(page))
+    for verdict in (Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN):
+        rest = [r for r in ordered if r.verdict is verdict]
+        for cause, ids in groups(rest, lambda r: r.reason or r.clause.component).items():
+            _say(page, f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}", hang=_indent(page))
+    if any(r.verdict in {Verdict.BLOCKED, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN} for r in ordered):
+        page.print()
+
+
+def _missing(report: Report, page: Console) -> None:
+    for name in report.missing:
+        text = (
+            f"{one_line(name, 200)} is required by profile {report.profile}, and the implementation does not export it"
+        )
+        _say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
+    if report.missing:
+        page.print()
+
+
+def _every_clause(report: Report, page: Console) -> None:
+    for result in in_order(report):
+        distance = f" {result.distance:.2g} of the tolerance" if result.distance is not None else ""
+        style = "red" if result.verdict.red else _STYLES.get(result.verdict, "dim")
+        line = Text.assemble((f"{result.verdict}", style), f" {result.clause.id}{distance}")
+        reason = f" ({one_line(result.reason, 200)})" if result.reason else ""
+        _say(page, line.append(f" · {one_line(result.clause.title, 200)}{reason}"), hang=_indent(page))
+    page.print()
+
+
+def _some(ids: Sequence[str], most: int = 6) -> str:
+    more = len(ids) - most
+    return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _indent(page: Console) -> int:
+    return 5 if page.width >= 60 else 2
+
+
+def _say(page: Console, body: str | Text, *, indent: int = 0, lead: str = "", hang: int = 0, style: str = "") -> None:
+    """Print a paragraph, wrapped here so that later lines stand below the first one's text and nothing trails."""
+    text = body if isinstance(body, Text) else Text(plain(body), style=style)
+    first = " " * indent + lead
+    later = " " * (len(first) + hang)
+    room = max(page.width - len(later), 8)
+    for number, line in enumerate(text.wrap(page, room, overflow="fold") or [Text()]):
+        line.rstrip()
+        page.print(Text(later if number else first).append_text(line), soft_wrap=True)

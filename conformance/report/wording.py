@@ -1,0 +1,83 @@
+"""The sentences that every form of a report shares: the verdict, the counts, the groups of what did not run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from conformkit.conformance.report.text import count, one_line
+from conformkit.conformance.report.versions import SPEC_VERSION
+from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.spec.clauses import STEMS, Level
+
+__all__ = ["command", "groups", "in_order", "ledger_line", "obstacles", "verdict_line"]
+
+
+def verdict_line(report: Report) -> str:
+    """Return the one sentence that answers the question, with its counts."""
+    name = one_line(report.implementation, 200)
+    law = f"{one_line(report.profile, 40)} (spec {SPEC_VERSION})"
+    if report.only:
+        law = f"{', '.join(one_line(prefix, 60) for prefix in report.only)} of {law}"
+    if not report.conforms:
+        return f"{name} does not conform to {law}: {'; '.join(obstacles(report))}"
+    ledger = report.ledger()
+    rest = [f"{ledger[v]} {v.value}" for v in (Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED) if ledger[v]]
+    warnings = len(report.failures())
+    if warnings:
+        rest.append(count(warnings, "warning"))
+    passed = f"{ledger[Verdict.PASS]} of {count(ledger['clauses'], 'clause')} pass"
+    return ", ".join([f"{name} conforms to {law}: {passed}", *rest])
+
+
+def obstacles(report: Report) -> list[str]:
+    """Return what keeps the implementation from conforming, most telling first; empty when it conforms."""
+    broken = [r for r in report.results if report.breaks(r)]
+    blocked = sum(r.verdict is Verdict.BLOCKED for r in broken)
+    not_run = sum(r.verdict is Verdict.NOT_RUN for r in broken)
+    red = len(broken) - blocked - not_run
+    found = [f"{red} of {count(len(report.results), 'clause')} broken"] if red else []
+    found += [f"{blocked} blocked"] if blocked else []
+    found += [f"{not_run} not run"] if not_run else []
+    found += [f"missing: {', '.join(one_line(m, 80) for m in report.missing)}"] if report.missing else []
+    if not report.complete:
+        found.append(f"the run is incomplete, {count(len(report.results), 'clause')} judged")
+    elif not report.ledger()[Verdict.PASS]:
+        found.append("no clause passed")
+    return found
+
+
+def ledger_line(report: Report) -> str:
+    """Return how many clauses there are and what became of them."""
+    ledger = report.ledger()
+    parts = [f"{ledger[verdict]} {verdict.value}" for verdict in Verdict if ledger[verdict]]
+    return ": ".join([count(ledger["clauses"], "clause"), *([", ".join(parts)] if parts else [])])
+
+
+def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
+    """Return the command line that judges this clause again on the same inputs."""
+    words = ["conform", "run", "--impl", one_line(report.implementation, 400), "--only", clause_id]
+    words += ["--seed", str(report.seed)] if report.seed else []
+    words += ["--profile", report.profile] if report.profile != "core" else []
+    words += ["--level", report.level.value] if report.level is not Level.MUST else []
+    words += ["--isolation", report.isolation] if report.isolation != "process" else []
+    words += ["--device", report.device] if report.device != "cpu" else []
+    return shlex.join([*words, *extra])
+
+
+def in_order(report: Report) -> list[Result]:
+    """Return the results in the order of the law, however they came in."""
+    documents = {stem: number for number, stem in enumerate(STEMS)}
+    last = len(documents)
+    return sorted(
+        report.results,
+        key=lambda r: (documents.get(r.clause.document, last), r.clause.document, r.clause.line, r.clause.id),
+    )
+
+
+def groups(results: Sequence[Result], cause: Callable[[Result], str]) -> dict[str, list[str]]:
+    """Return the ids of the clauses by what they have in common, in the order in which causes turn up."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        found.setdefault(cause(result), []).append(result.clause.id)
+    return found

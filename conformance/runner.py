@@ -1,0 +1,202 @@
+"""One run: find the implementation, load it, judge clause after clause."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformkit.conformance.binding.config import Config, load_config
+from conformkit.conformance.binding.exports import ExportMismatch
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.location import Location, locate, mentions_torch
+from conformkit.conformance.driver.session import InProcess, Limits, Session
+from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.results import Report, Result
+from conformkit.spec.clauses import Clause, Level, select
+from conformkit.spec.components import COMPONENTS
+
+__all__ = ["IsolationUnavailable", "LoadFailure", "Progress", "RunRequest", "opened", "run"]
+
+
+class LoadFailure(Exception):
+    """The implementation could not be loaded or bound.
+
+    `problem` is a sentence, `where` its own line at fault, `advice` what to do, `output` what it printed.
+    """
+
+    def __init__(self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "") -> None:
+        super().__init__(problem)
+        self.problem, self.where, self.advice, self.output = problem, where, advice, output
+
+
+class IsolationUnavailable(Exception):
+    """The isolation asked for is not to be had here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What to judge, and how."""
+
+    impl: str
+    profile: str = "core"
+    level: Level = Level.MUST
+    only: tuple[str, ...] = ()
+    seed: int = 0
+    isolation: str = "process"
+    device: str = "cpu"
+    config: Path | None = None
+    processes: int = 1
+    limits: Limits = field(default_factory=Limits)
+    folder: Path | None = None
+    """Where relative paths and module names are looked up; the current folder by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is; `last` is the newest result, if any."""
+
+    done: int
+    total: int
+    clause_id: str
+    title: str
+    last: Result | None
+
+
+def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = None) -> Report:
+    """Judge an implementation. Interrupted, return what there is so far, marked incomplete."""
+    started = time.perf_counter()
+    chosen = _chosen(request)
+    with opened(request) as (implementation, location):
+        report = _empty_report(request, implementation, location)
+        report.missing = [name for name in implementation.missing() if any(c.component == name for c in chosen)]
+        try:
+            _judge_all(request, implementation, chosen, report, on_progress)
+            report.complete = True
+        except KeyboardInterrupt:
+            report.notes.append(f"interrupted after {len(report.results)} of {len(chosen)} clauses")
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+@contextmanager
+def opened(request: RunRequest) -> Iterator[tuple[Implementation, Location]]:
+    """Find, load and bind the implementation; end its worker in any case.
+
+    Raises LoadFailure, ConfigError, IsolationUnavailable.
+    """
+    location, config = _found(request)
+    session = _session(request, location, config)
+    implementation = Implementation(session, config)
+    try:
+        _load(implementation, request)
+        yield implementation, location
+    finally:
+        implementation.close()
+
+
+def _chosen(request: RunRequest) -> list[Clause]:
+    return [clause for clause in select(request.only) if clause.profile == request.profile]
+
+
+def _found(request: RunRequest) -> tuple[Location, Config]:
+    try:
+        location = locate(request.impl, request.folder)
+    except FileNotFoundError as error:
+        advice = ("give a module's name, a .py file or a folder; names are looked up in the current folder first",)
+        raise LoadFailure(str(error), advice=advice) from None
+    if request.config is not None:
+        return location, load_config(request.config)
+    return location, load_config(_config_folders(location))
+
+
+def _config_folders(location: Location) -> list[Path]:
+    """Beside the implementation: in its folder, else next to it."""
+    if location.path is None:
+        return []
+    own = location.path if location.path.is_dir() else location.path.parent
+    return [own, own.parent] if location.path.is_dir() else [own]
+
+
+def _session(request: RunRequest, location: Location, config: Config) -> Session | InProcess:
+    if request.isolation == "sandbox":
+        raise IsolationUnavailable("isolation sandbox is not available in this version")
+    if request.isolation == "none":
+        return InProcess(location, config.framework)
+    torch = config.framework != "numpy" and (location.path is None or mentions_torch(location.path) or _names_torch(config))
+    return Session(location, config.framework, request.limits, preload_torch=torch)
+
+
+def _names_torch(config: Config) -> bool:
+    return config.framework == "torch" or any("torch" in (c.path or "") for c in config.components.values())
+
+
+def _load(implementation: Implementation, request: RunRequest) -> None:
+    try:
+        implementation.load()
+    except ExportMismatch as mismatch:
+        raise LoadFailure(str(mismatch), where=mismatch.source, advice=mismatch.advice) from None
+    except ImplementationFailure as failure:
+        output = implementation.session.take_output()
+        problem = f"importing it raised {failure.type}: {failure.message}"
+        if failure.kind == "exit":
+            problem = f"importing it ended the process: {failure.message}"
+        raise LoadFailure(problem, where=failure.where, output=output) from None
+    except WorkerLost as lost:
+        output = implementation.session.take_output()
+        raise LoadFailure(f"importing it failed: {lost.detail}", output=output) from None
+    _refuse_unbindable(implementation, request)
+
+
+def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> None:
+    """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
+    if not implementation.subjects():
+        names = ", ".join(component.export for component in COMPONENTS.values())
+        advice = [f"looked for {names}"]
+        advice += [f"{name}: {error}" for name, error in implementation.errors.items()]
+        advice.append("if yours are called otherwise, say where they are in conform.toml:")
+        advice += ["    [components.MultiHeadAttention]", '    path = "yourpackage.module:YourClass"']
+        raise LoadFailure(f"{request.impl} exports none of the contract's components", advice=tuple(advice))
+    for bound in implementation.bounds():
+        if bound.rules is None and bound.same_count:
+            advice = (*bound.unbound, "say where they are in conform.toml:", f"    [components.{bound.component.name}.weights]",
+                      '    "name.of.yours" = "q.weight -> (h d) m"')  # fmt: skip
+            raise LoadFailure(f"the weights of {bound.component.name} could not be bound", where=bound.path, advice=advice)
+
+
+def _empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:
+    return Report(
+        implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
+        profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
+        device=request.device, variant=_variants(implementation), only=request.only,
+        notes=[note for bound in implementation.bounds() for note in bound.notes],
+    )  # fmt: skip
+
+
+def _variants(implementation: Implementation) -> dict[str, object]:
+    """Return the declared choices; one that holds for some components only is listed under `Component.choice`."""
+    general = dict(implementation.config.variant)
+    found = {name: value for name, value in general.items()}
+    for bound in implementation.bounds():
+        for name, value in bound.config.variant.items():
+            found[f"{bound.component.name}.{name}"] = value
+    return found
+
+
+def _judge_all(
+    request: RunRequest, implementation: Implementation, chosen: list[Clause], report: Report,
+    on_progress: Callable[[Progress], None] | None,
+) -> None:  # fmt: skip
+    from conformkit.conformance.registry import tests
+
+    judge = Judge(implementation, tests(), seed=request.seed)
+    for number, clause in enumerate(chosen):
+        last = report.results[-1] if report.results else None
+        if on_progress is not None:
+            on_progress(Progress(number, len(chosen), clause.id, clause.title, last))
+        report.results.append(judge.result(clause.id))
+    if on_progress is not None and report.results:
+        on_progress(Progress(len(chosen), len(chosen), "", "", report.results[-1]))

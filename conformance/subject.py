@@ -1,0 +1,315 @@
+"""The implementation as the suite sees it: components to build, instances to call, arrays in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.patterns import Rule
+from conformkit.conformance.binding.sizes import complete, nearest_allowed
+from conformkit.conformance.checks import NotApplicable
+from conformkit.conformance.draws import Draw
+from conformkit.spec.components import Parameter
+from conformkit.spec.masks import causal_mask
+from conformkit.spec.tolerances import Precision, tolerance
+from conformkit.spec.variants import Variant
+
+if TYPE_CHECKING:
+    from conformkit.conformance.implementation import Link
+
+__all__ = ["Gradients", "Instance", "Outcome", "Subject", "example", "example_inputs"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One call: the output, further outputs, and what was observed beside them."""
+
+    out: Array
+    dtype: str
+    extra: Array | None
+    """The attention weights, where they are returned."""
+    arguments: Mapping[str, Array]
+    """The arguments as they were after the call."""
+    requires_grad: bool
+    used_random_state: bool
+    modes: tuple[bool, ...]
+    """The training flags of the module and its submodules after the call, without repetition."""
+    structure: str = ""
+    """What was returned, `tuple(tensor, tensor)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """A vector-Jacobian product: for each input and each parameter its gradient, None where there is none."""
+
+    out: Array
+    inputs: Mapping[str, Array | None]
+    parameters: Mapping[str, Array | None]
+    """By the implementation's own names; aliases of shared parameters are left out."""
+
+
+class Subject:
+    """One component of the implementation."""
+
+    def __init__(self, bound: Bound, link: Link) -> None:
+        self.bound = bound
+        self.link = link
+        self.declared: tuple[Rule, ...] = ()
+        """Where its weights are, as conform.toml says."""
+
+    @property
+    def name(self) -> str:
+        return self.bound.component.name
+
+    @property
+    def variant(self) -> Variant:
+        return self.bound.variant
+
+    @property
+    def precision(self) -> Precision:
+        """The accuracy with which it computes, which may be less than its number format."""
+        return self.bound.precision
+
+    def tolerance(self, depth: int = 1) -> float:
+        """The relative error allowed to a result of this component."""
+        return tolerance(self.precision, depth)
+
+    def offers(self, what: str) -> bool:
+        """Whether the implementation has this ability (`gradients`, `dropout`, `causal-off`, …)."""
+        return self.bound.offers.get(what, False)
+
+    def requires(self, what: str) -> None:
+        """Raise NotApplicable unless the implementation has this ability."""
+        if not self.offers(what):
+            raise NotApplicable(f"{self.name} has no {what}")
+
+    def sizes(self, **wanted: Any) -> dict[str, Any]:
+        """Return constructor arguments within the declared limits, near the wanted ones."""
+        sizes = complete(wanted, self.bound.component, self.variant, self.bound.limits)
+        if "causal" in sizes and not self.offers("causal-on" if sizes["causal"] else "causal-off"):
+            sizes["causal"] = not sizes["causal"]
+        return sizes
+
+    def build(self, *, dtype: str | None = None, seed: int = 0, **wanted: Any) -> Instance:
+        """Construct with sizes near the wanted ones (see `sizes`), in eval mode."""
+        return self.construct(self.sizes(**wanted), dtype=dtype, seed=seed)
+
+    def construct(self, sizes: Mapping[str, Any], *, dtype: str | None = None, seed: int = 0) -> Instance:
+        """Construct with exactly these arguments, whether they make sense or not."""
+        if self.bound.failure is not None:
+            raise self.bound.failure
+        own_dtype = dtype or self.bound.dtype
+        header, tensors = self.bound.build_request(sizes, dtype=own_dtype, seed=seed)
+        reply = self.link.request(header, tensors)
+        return Instance(self, dict(sizes), reply.header["handle"], reply.header["parameters"], own_dtype)
+
+    def tokens(self, wanted: int) -> int:
+        """A sequence length within the declared limits, near the wanted one."""
+        return nearest_allowed("tokens", wanted, self.bound.limits)
+
+
+@dataclass
+class Instance:
+    """A constructed component."""
+
+    subject: Subject
+    sizes: dict[str, Any]
+    handle: int
+    listing: Sequence[Mapping[str, Any]]
+    dtype: str
+    weights: dict[str, Array] = field(default_factory=dict)
+    """Canonical weights as last written or read."""
+
+    # -- parameters --------------------------------------------------------------------------------------------
+
+    @property
+    def canonical(self) -> dict[str, Parameter]:
+        """The parameters that the definition gives this instance."""
+        return self.subject.bound.component.parameters(self.sizes, self.subject.variant)
+
+    @property
+    def trainable(self) -> list[Mapping[str, Any]]:
+        """Their trainable parameters, each memory once, without declared constants."""
+        return [
+            p for p in self.listing
+            if p["trainable"] and p["alias"] is None and not self.subject.bound.ignored(p["name"])
+        ]  # fmt: skip
+
+    def count(self) -> int:
+        """How many trainable numbers it has."""
+        return sum(int(np.prod(p["shape"], dtype=np.int64)) for p in self.trainable)
+
+    def randomize(self, draw: Draw, *, gain: float = 1.0) -> Instance:
+        """Draw canonical weights and write them through the binding."""
+        return self.write(draw.weights(self.canonical, gain=gain))
+
+    def write(self, weights: Mapping[str, Array]) -> Instance:
+        """Write canonical weights; those not given keep their last value."""
+        self.weights = self.weights | {name: np.asarray(value, np.float64) for name, value in weights.items()}
+        self.write_raw(self.subject.bound.to_implementation(self.weights, self.sizes))
+        return self
+
+    def read(self) -> dict[str, Array]:
+        """Read the canonical weights through the binding."""
+        self.weights = self.subject.bound.to_canonical(self.read_raw(), self.sizes)
+        return self.weights
+
+    def read_raw(self) -> dict[str, Array]:
+        """Read parameters by their own names."""
+        return self._ask({"op": "read", "names": [p["name"] for p in self.listing if not p["lazy"]]})[1]
+
+    def write_raw(self, arrays: Mapping[str, Array]) -> None:
+        """Write parameters by their own names."""
+        if arrays:
+            self._ask({"op": "write"}, {name: self._cast(value) for name, value in arrays.items()})
+
+    def scatter(self, draw: Draw, *, gain: float = 1.0) -> Instance:
+        """Write random numbers to whatever is trainable, for clauses that ask nothing of the weights."""
+        now = self._ask({"op": "read", "names": [p["name"] for p in self.trainable]})[1] if self.trainable else {}
+        drawn: dict[str, Array] = {}
+        for name, value in now.items():
+            if value.ndim < 2:
+                drawn[name] = draw.values(*value.shape, scale=0.3) + float(bool((value == 1.0).all()))
+            else:
+                width = value.shape[-1] if value.ndim == 2 else value.shape[-2]
+                drawn[name] = draw.values(*value.shape, scale=gain * 1.2 / np.sqrt(width))
+        self.write_raw(drawn)
+        return self
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Array, **options: Any) -> Array:
+        """Call in eval mode and return the output; options as for `call`."""
+        return self.call(*inputs, **options).out
+
+    def call(
+        self,
+        *inputs: Array | None,
+        mode: str | None = "eval",
+        seed: int | None = None,
+        echo: bool = False,
+        strided: bool = False,
+        cast: bool = True,
+        method: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Call with the contract's inputs in order.
+
+        `echo` brings back the arguments as they are afterwards, `strided` passes views of non-contiguous memory,
+        `cast=False` leaves the number format of the inputs alone.
+        """
+        header, tensors = self._call_header(inputs, strided=strided, cast=cast)
+        header |= {"mode": mode, "seed": seed, "echo": echo, **(method or {})}
+        reply, arrays = self._ask(header, tensors)
+        bound = self.subject.bound
+        before, after = reply["rng"]
+        return Outcome(
+            out=bound.from_theirs(arrays["out"]),
+            dtype=reply["dtypes"]["out"],
+            extra=arrays.get("out.1"),
+            arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
+            requires_grad=bool(reply.get("requires_grad")),
+            used_random_state=before != after,
+            modes=tuple(reply.get("modes") or ()),
+            structure=str(reply.get("structure", "")),
+        )
+
+    def vjp(
+        self, *inputs: Array | None, cotangent: Array, mode: str = "eval", seed: int | None = None,
+        wrt: Sequence[str] = ("x",), parameters: bool = True,
+    ) -> Gradients:  # fmt: skip
+        """Differentiate the sum of cotangent · output with respect to inputs (by name) and all trainable parameters."""
+        self.subject.requires("gradients")
+        header, tensors = self._call_header(inputs)
+        header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters}
+        tensors["cotangent"] = self._cast(self.subject.bound.to_theirs(cotangent))
+        reply, arrays = self._ask(header, tensors)
+        own = {p["name"] for p in self.trainable}
+        bound = self.subject.bound
+        return Gradients(
+            out=bound.from_theirs(arrays["out"]),
+            inputs={n: bound.from_theirs(arrays[f"grad:{n}"]) if f"grad:{n}" in arrays else None for n in wrt},
+            parameters={n: arrays.get(f"param:{n}") for n in sorted(own)} if parameters else {},
+        )
+
+    def generate(self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, **options: Any) -> Outcome:
+        """Generate `count` ids after the prompts ids (B, T); options: temperature, top_k, top_p, greedy."""
+        header, tensors = self.subject.bound.generate_request(ids, count, options)
+        header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True}
+        reply, arrays = self._ask(header, tensors)
+        out = self.subject.bound.generated(arrays["out"], ids)
+        return Outcome(
+            out=out,
+            dtype=reply["dtypes"]["out"],
+            extra=None,
+            arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
+            requires_grad=bool(reply.get("requires_grad")),
+            used_random_state=reply["rng"][0] != reply["rng"][1],
+            modes=tuple(reply.get("modes") or ()),
+        )
+
+    def expected(self, *inputs: Array | None) -> Array:
+        """Return what the definition gives with the weights last written or read."""
+        component = self.subject.bound.component
+        named = {n: a for n, a in zip(component.inputs, inputs, strict=False) if a is not None}
+        return component.forward(self.weights, named, self.sizes, self.subject.variant)
+
+    def copy(self) -> Instance:
+        """Deep-copy the object."""
+        reply, _ = self._ask({"op": "copy"})
+        return Instance(self.subject, dict(self.sizes), reply["handle"], self.listing, self.dtype, dict(self.weights))
+
+    # -- the wire ----------------------------------------------------------------------------------------------
+
+    def _call_header(
+        self, inputs: Sequence[Array | None], *, strided: bool = False, cast: bool = True
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        bound = self.subject.bound
+        named = {n: a for n, a in zip(bound.component.inputs, inputs, strict=False) if a is not None}
+        if "x" in named or "ids" in named:
+            first = named.get("x", named.get("ids"))
+            assert first is not None
+            length = first.shape[1] if first.ndim > 1 else first.shape[0]
+            if bound.causal == "mask" and self.sizes.get("causal", True):
+                named["mask"] = causal_mask(length)
+            named["positions"] = np.arange(length)
+        values = {"causal": self.sizes.get("causal", True)}
+        header, tensors = bound.call_request(named, values, strided=strided)
+        if cast:
+            tensors = {n: self._cast(a) for n, a in tensors.items()}
+        return header, tensors
+
+    def _cast(self, array: Array) -> Array:
+        if not np.issubdtype(array.dtype, np.floating):
+            return array
+        return np.ascontiguousarray(array, np.float32 if self.dtype != "float64" else np.float64)
+
+    def _ask(self, header: dict[str, Any], tensors: Mapping[str, Array] | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+        reply = self.subject.link.request({"handle": self.handle, "op": "call", **header}, tensors or {})
+        return reply.header, reply.tensors
+
+
+def example(subject: Subject, draw: Draw, *, batch: int = 2, tokens: int = 5, **wanted: Any) -> tuple[Instance, tuple[Array, ...]]:
+    """Return an instance with random weights and one set of inputs for it, whatever the component."""
+    instance = subject.build(**wanted).scatter(draw)
+    return instance, example_inputs(instance, draw, batch=batch, tokens=tokens)
+
+
+def example_inputs(instance: Instance, draw: Draw, *, batch: int = 2, tokens: int = 5) -> tuple[Array, ...]:
+    """Return inputs for an instance: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T+2, 4), v (B, T+2, 7)."""
+    length = instance.subject.tokens(tokens)
+    names = instance.subject.bound.component.inputs
+    if "ids" in names:
+        return (draw.ids(instance.sizes["vocab_size"], batch, length),)
+    if "x" in names:
+        return (draw.values(batch, length, instance.sizes["d_model"]),)
+    leading = instance.subject.bound.leading(batch)
+    return (
+        draw.values(*leading, length, 4), draw.values(*leading, length + 2, 4), draw.values(*leading, length + 2, 7)
+    )  # fmt: skip

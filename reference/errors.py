@@ -1,0 +1,36 @@
+"""What the reference refuses, and how it says so.
+
+RefusalError (ValueError)
+├── SizeError                 a constructor argument or an option outside its range
+├── ShapeError                a tensor whose shape does not fit
+├── DtypeError (TypeError)    a tensor of the wrong kind of number
+└── TokenError (IndexError)   a token id outside the vocabulary
+"""
+
+from __future__ import annotations
+
+__all__ = ["DtypeError", "RefusalError", "ShapeError", "SizeError", "TokenError"]
+
+
+class RefusalError(ValueError):
+    """Say that something has one value where another was wanted; both stay readable as fields."""
+
+    def __init__(self, name: str, got: object, want: str) -> None:
+        super().__init__(f"{name} is {got}, want {want}")
+        self.name, self.got, self.want = name, got, want
+
+
+class SizeError(RefusalError):
+    """A constructor argument or an option lies outside its range."""
+
+
+class ShapeError(RefusalError):
+    """The shape of a tensor does not fit."""
+
+
+class DtypeError(RefusalError, TypeError):
+    """A tensor holds the wrong kind of number."""
+
+
+class TokenError(RefusalError, IndexError):
+    """A token id lies outside the vocabulary."""

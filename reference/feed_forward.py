@@ -1,0 +1,79 @@
+"""Position-wise feed-forward network.
+
+    FFN(x) = W_down σ(W_up x + b_up) + b_down                      W_up ∈ ℝ^(F×D), W_down ∈ ℝ^(D×F)
+    FFN(x) = W_down (σ(W_gate x + b_gate) ⊙ (W_up x + b_up)) + b_down      gated
+
+Vaswani et al. 2017, §3.3; handout §6.4; gated: Shazeer 2020. The handout's σ is GELU (Hendrycks & Gimpel 2016), exact
+here: x Φ(x), Φ the distribution function of the standard normal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from conformkit.reference.errors import ShapeError
+from conformkit.reference.sizes import check_at_least, check_rate
+from conformkit.spec.variants import CANONICAL, Variant
+
+__all__ = ["ACTIVATIONS", "FeedForward"]
+
+
+def gelu(x: Tensor) -> Tensor:
+    """Return x Φ(x). Source: Hendrycks & Gimpel 2016; Φ is written with erfc, which keeps the left tail accurate."""
+    return x * 0.5 * torch.erfc(-x / math.sqrt(2.0))
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """Return the approximation of x Φ(x) that GPT-2 uses. Source: Hendrycks & Gimpel 2016, §2."""
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def relu(x: Tensor) -> Tensor:
+    """Return max(x, 0)."""
+    return x.clamp(min=0.0)
+
+
+def silu(x: Tensor) -> Tensor:
+    """Return x / (1 + e⁻ˣ)."""
+    return x * torch.sigmoid(x)
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu": relu,
+    "silu": silu,
+}
+
+
+class FeedForward(nn.Module):
+    """Pass each position, on its own, through the same two layers.
+
+    Shapes: x (…, D) → (…, D)
+    Raises: SizeError for a width below 1, or a dropout that is no probability; ShapeError when x is not D wide.
+    Source: handout §6.4. Differs: the dropout that the handout leaves open acts after the activation.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0, *, variant: Variant = CANONICAL) -> None:
+        super().__init__()
+        check_at_least(1, d_model=d_model, d_ff=d_ff)
+        check_rate(dropout)
+        self.d_model = d_model
+        self.activation = ACTIVATIONS[variant.activation]
+        self.up = nn.Linear(d_model, d_ff, bias=variant.ffn_bias)
+        self.gate = nn.Linear(d_model, d_ff, bias=variant.ffn_bias) if variant.gated else None
+        self.down = nn.Linear(d_ff, d_model, bias=variant.ffn_bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (…, D) to (…, D)."""
+        if x.ndim < 1 or x.shape[-1] != self.d_model:
+            raise ShapeError("the shape of x", tuple(x.shape), f"(…, {self.d_model})")
+        up = self.up(x)  # (…, F)
+        hidden = self.activation(up) if self.gate is None else self.activation(self.gate(x)) * up  # (…, F)
+        y: Tensor = self.down(self.dropout(hidden))  # (…, D)
+        return y

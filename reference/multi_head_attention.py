@@ -1,0 +1,89 @@
+"""Multi-head self-attention.
+
+    head_h = Attention(X W_Q[h]ᵀ, X W_K[h]ᵀ, X W_V[h]ᵀ)        MHA(X) = [head_1 … head_H] W_Oᵀ
+
+W_Q[h] is rows h·dh to (h+1)·dh of W_Q ∈ ℝ^((H·dh)×D), likewise W_K and W_V; W_O ∈ ℝ^(D×(H·dh)); dh = D/H.
+Vaswani et al. 2017, §3.2.2; handout §6.2, §6.3. The handout fuses the three projections into one for speed; three are
+easier to read. With fewer key/value heads than query heads (Ainslie et al. 2023), each serves a run of query heads.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from conformkit.reference.attention import scaled_dot_product_attention
+from conformkit.reference.errors import SizeError
+from conformkit.reference.masks import causal_mask, combine_masks
+from conformkit.reference.rotary import rotate
+from conformkit.reference.self_attention import check_rows
+from conformkit.reference.sizes import check_at_least, check_rate, evaluate
+from conformkit.spec.variants import CANONICAL, Variant
+
+__all__ = ["MultiHeadAttention"]
+
+
+class MultiHeadAttention(nn.Module):
+    """Attend in several heads at once, each with its own share of the features.
+
+    Shapes: x (B, T, D), mask broadcastable to (B, H, T, T) → (B, T, D)
+    Raises: SizeError when d_model is no multiple of num_heads, a size is below 1, or dropout is no probability.
+            ShapeError when x is not (B, T, D).
+    Source: handout §6.3. Differs: three projections in place of a fused one; an optional mask besides causality.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        causal: bool = True,
+        *,
+        variant: Variant = CANONICAL,
+    ) -> None:
+        super().__init__()
+        check_at_least(1, d_model=d_model, num_heads=num_heads)
+        check_rate(dropout)
+        self.d_model, self.num_heads, self.causal, self.variant = d_model, num_heads, causal, variant
+        self.head_width = evaluate(variant.head_width, d_model=d_model, num_heads=num_heads)
+        self.kv_heads = evaluate(variant.kv_heads, d_model=d_model, num_heads=num_heads)
+        self._check_heads()
+        query_width, key_width = num_heads * self.head_width, self.kv_heads * self.head_width
+        self.q = nn.Linear(d_model, query_width, bias=variant.qkv_bias)
+        self.k = nn.Linear(d_model, key_width, bias=variant.qkv_bias)
+        self.v = nn.Linear(d_model, key_width, bias=variant.qkv_bias)
+        self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map (B, T, D) to (B, T, D); `mask` hides more than causality does."""
+        check_rows(x, self.d_model)
+        q = self._split(self.q(x), self.num_heads)  # (B, H, T, dh)
+        k = self._split(self.k(x), self.kv_heads)  # (B, Hkv, T, dh)
+        v = self._split(self.v(x), self.kv_heads)  # (B, Hkv, T, dh)
+        if self.variant.positions == "rotary":
+            q = rotate(q, self.variant.rotary_base, self.variant.rotary_layout)
+            k = rotate(k, self.variant.rotary_base, self.variant.rotary_layout)
+        served = self.num_heads // self.kv_heads
+        k = k.repeat_interleave(served, dim=1)  # (B, H, T, dh)
+        v = v.repeat_interleave(served, dim=1)  # (B, H, T, dh)
+        if self.causal:
+            mask = combine_masks(mask, causal_mask(x.shape[1], device=x.device))  # (…, T, T)
+        heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, T, dh)
+        y = heads.transpose(1, 2).flatten(2)  # (B, T, H·dh)
+        if self.out is not None:
+            y = self.out(y)  # (B, T, D)
+        dropped: Tensor = self.dropout(y)
+        return dropped
+
+    def _split(self, rows: Tensor, heads: int) -> Tensor:
+        """Give each head its consecutive share of the features: (B, T, h·dh) → (B, h, T, dh)."""
+        return rows.reshape(*rows.shape[:-1], heads, self.head_width).transpose(1, 2)
+
+    def _check_heads(self) -> None:
+        if self.num_heads % self.kv_heads:
+            raise SizeError("num_heads", self.num_heads, f"a multiple of kv_heads = {self.kv_heads}")
+        if self.variant.positions == "rotary" and self.head_width % 2:
+            raise SizeError("the width of a head", self.head_width, "an even number, since rotary positions turn pairs")
+        if not self.variant.output_projection and self.num_heads * self.head_width != self.d_model:
+            width = self.num_heads * self.head_width
+            raise SizeError("d_model", self.d_model, f"the heads' width {width}: there is no output projection")

@@ -1,0 +1,112 @@
+"""Positions that are added to the embeddings.
+
+    PE[p, 2i]   = sin(p / 10000^(2i/D))
+    PE[p, 2i+1] = cos(p / 10000^(2i/D))        p ∈ {0, …, max_len - 1} the position, D the width
+
+Vaswani et al. 2017, §3.5; handout §7.2, §7.3. Positions count from 0; a low index turns fast (§7.2 has it the wrong way
+round). The layout `halves` puts all sines before all cosines. Learned positions are a table of free parameters.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from conformkit.reference.errors import ShapeError
+from conformkit.reference.sizes import check_at_least
+from conformkit.spec.variants import CANONICAL, Variant
+
+__all__ = ["LearnedPositions", "PositionalEncoding", "SinusoidalPositions", "positions_for", "sinusoids"]
+
+
+def sinusoids(length: int, width: int, layout: str = "interleaved") -> Tensor:
+    """Tabulate sines and cosines whose wavelengths grow from 2π to 10000·2π.
+
+    Shapes: → (length, width), float64 on the CPU
+    Source: Vaswani et al. 2017, §3.5; handout §7.2. Differs: an odd width has one more sine than cosines.
+    """
+    exponents = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width  # (⌈D/2⌉,)
+    positions = torch.arange(length, dtype=torch.float64, device="cpu")  # (length,)
+    angles = positions[:, None] / 10000.0**exponents  # (length, ⌈D/2⌉)
+    sines, cosines = angles.sin(), angles[:, : width // 2].cos()
+    if layout == "halves":
+        return torch.cat([sines, cosines], dim=1)  # (length, D)
+    table = torch.empty(length, width, dtype=torch.float64, device="cpu")  # (length, D)
+    table[:, 0::2] = sines
+    table[:, 1::2] = cosines
+    return table
+
+
+class SinusoidalPositions(nn.Module):
+    """Add a fixed row of sines and cosines to each position.
+
+    Shapes: x (…, T, D) → (…, T, D), T at most max_len
+    Raises: ShapeError when x has more positions than the table, or another width.
+    Source: handout §7.3. Differs: the table is no buffer. A buffer would be rounded by `.float()` and stay rounded
+            after `.double()`; this one is kept in float64 and rounded to the dtype of x when it is added.
+    """
+
+    def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:
+        super().__init__()
+        check_at_least(1, d_model=d_model, max_len=max_len)
+        self.table = sinusoids(max_len, d_model, variant.sinusoid_layout)  # (max_len, D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (…, T, D) to (…, T, D)."""
+        _check_fits(x, self.table)
+        return x + self.table[: x.shape[-2]].to(x.dtype).to(x.device)
+
+
+class LearnedPositions(nn.Module):
+    """Add a learned row to each position.
+
+    Shapes: x (…, T, D) → (…, T, D), T at most max_len
+    Raises: ShapeError when x has more positions than the table, or another width.
+    Source: handout §7.2 (the optional exercise).
+    """
+
+    def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:
+        super().__init__()
+        del variant  # nothing to choose
+        check_at_least(1, d_model=d_model, max_len=max_len)
+        self.weight = nn.Parameter(torch.randn(max_len, d_model))  # (max_len, D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (…, T, D) to (…, T, D)."""
+        _check_fits(x, self.weight)
+        return x + self.weight[: x.shape[-2]]
+
+
+class PositionalEncoding(nn.Module):
+    """Add to each row what tells its position.
+
+    Shapes: x (…, T, D) → (…, T, D), T at most max_len
+    Raises: SizeError for a size below 1; ShapeError when x is too long, or not D wide.
+    Source: handout §7.3. Differs: too long an input is refused, even where broadcasting would let it pass.
+    """
+
+    def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:
+        super().__init__()
+        self.positions = positions_for(d_model, max_len, variant)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (…, T, D) to (…, T, D)."""
+        y: Tensor = self.positions(x)
+        return y
+
+
+def positions_for(d_model: int, max_len: int, variant: Variant) -> nn.Module:
+    """Build what adds a variant's positions; with rotary positions, or none, nothing is added."""
+    if variant.positions == "sinusoidal":
+        return SinusoidalPositions(d_model, max_len, variant=variant)
+    if variant.positions == "learned":
+        return LearnedPositions(d_model, max_len, variant=variant)
+    return nn.Identity()
+
+
+def _check_fits(x: Tensor, table: Tensor) -> None:
+    max_len, d_model = table.shape
+    if x.ndim < 2 or x.shape[-1] != d_model:
+        raise ShapeError("the shape of x", tuple(x.shape), f"(…, positions, {d_model})")
+    if x.shape[-2] > max_len:
+        raise ShapeError("the number of positions in x", x.shape[-2], f"at most max_len = {max_len}")

@@ -1,0 +1,35 @@
+"""Rotary positions: turn queries and keys by an angle that grows with the position.
+
+    θ[p, i] = p / base^(2i/dh)        (a, b) → (a cos θ - b sin θ, a sin θ + b cos θ)
+
+p is the position from 0, i ∈ {0, …, dh/2 - 1} numbers the pairs (a, b) of features. After turning, the dot product of
+a query and a key depends on their distance only. Su et al. 2021, §3.2.2. The paper pairs neighbors (layout `pairs`);
+many models pair feature i with i + dh/2 (layout `halves`).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["rotate"]
+
+
+def rotate(x: Tensor, base: float, layout: str) -> Tensor:
+    """Turn the row at each position by that position's angles.
+
+    Shapes: (…, T, dh) → (…, T, dh), dh even
+    Units:  angles in radians, computed in float64 whatever the dtype of x.
+    Source: Su et al. 2021, eq. 34.
+    """
+    length, width = x.shape[-2:]
+    exponents = torch.arange(0, width, 2, dtype=torch.float64) / width  # (dh/2,)
+    positions = torch.arange(length, dtype=torch.float64)  # (T,)
+    angles = positions[:, None] / base**exponents  # (T, dh/2)
+    cos, sin = angles.cos().to(x.dtype).to(x.device), angles.sin().to(x.dtype).to(x.device)
+    if layout == "pairs":
+        a, b = x[..., 0::2], x[..., 1::2]  # (…, T, dh/2) each
+        turned = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1)  # (…, T, dh/2, 2)
+        return turned.flatten(-2)  # (…, T, dh)
+    a, b = x.chunk(2, dim=-1)  # (…, T, dh/2) each
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)  # (…, T, dh)

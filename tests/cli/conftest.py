@@ -1,0 +1,103 @@
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+from typer.testing import CliRunner
+
+from conformkit.cli.app import app
+from conformkit.conformance import runner
+from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.spec import clauses as law
+from conformkit.spec.clauses import Level, parse
+
+PROSE = """Component: ScaledDotProductAttention.
+
+### SDPA-SHAPE
+one row of output for each query
+Normative: the output MUST have one row for each query.
+Why: a query asks once.
+Fix: multiply the weights by the values.
+Evidence: property. Level: MUST. Profile: core. Since: 1.0. Source: handout §4.2.
+
+### SDPA-SCALE
+scores are divided by the square root of the key width
+Normative: every score MUST be divided by √d_k.
+Why: unscaled, the softmax saturates.
+Fix: divide by math.sqrt(k.shape[-1]).
+Evidence: oracle, golden. Level: MUST. Profile: core. Since: 1.0. Source: handout §4.2.
+Applies: gradients = yes.
+Needs: SDPA-SHAPE.
+
+### MASK-NONE
+a query that sees no key gives finite numbers
+Normative: the output SHOULD be finite.
+Why: NaN spreads.
+Fix: replace NaN by zero.
+Evidence: property. Level: SHOULD. Profile: core. Since: 1.0. Source: handout §4.2.
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_law(monkeypatch):
+    """Three clauses, so that no test here hangs on what the documents say."""
+    found = {clause.id: clause for clause in parse("attention", PROSE)}
+    monkeypatch.setattr(law, "clauses", lambda: found)
+    monkeypatch.setattr("conformkit.cli.run.clauses", lambda: found)
+    return found
+
+
+@dataclass
+class FakeRun:
+    """Stands for conformance.runner.run: remembers the request, gives the report or raises the error set before."""
+
+    results: list[Result] = field(default_factory=list)
+    error: BaseException | None = None
+    complete: bool = True
+    prints: str = ""
+    requests: list[runner.RunRequest] = field(default_factory=list)
+
+    def __call__(self, request, on_progress=None):
+        self.requests.append(request)
+        if self.prints:
+            sys.stdout.write(self.prints)
+        if self.error:
+            raise self.error
+        del on_progress
+        return Report(
+            request.impl, "/home/me/mypkg", "torch", request.profile, Level(request.level), request.seed,
+            request.isolation, request.device, {}, request.only, self.results, complete=self.complete,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def fake_run(monkeypatch, small_law):
+    fake = FakeRun([Result(clause, Verdict.PASS) for clause in small_law.values()])
+    monkeypatch.setattr(runner, "run", fake)
+    return fake
+
+
+@pytest.fixture
+def conform(monkeypatch):
+    """Run a command line in this process; the result has exit_code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments):
+        return CliRunner().invoke(app, list(arguments), prog_name="conform")
+
+    return call
+
+
+@pytest.fixture
+def process():
+    """Run a command line as a process of its own, as users do."""
+
+    def call(*arguments, python=("-P",), **options):
+        environment = {**os.environ, **options.pop("env", {})}
+        command = [sys.executable, *python, "-m", "conformkit.cli", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=60, check=False, **options
+        )
+
+    return call

@@ -1,0 +1,70 @@
+import subprocess
+import sys
+
+import pytest
+
+from conformkit.cli import main as command
+
+HEAVY = {"torch", "pytest", "hypothesis", "numpy", "rich"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["spec"], ["explain", "--help"], ["run", "--help"]], ids=" ".join
+)
+def test_light_commands_import_nothing_heavy(process, arguments):
+    result = process(*arguments, python=("-P", "-X", "importtime"))
+    assert result.returncode == 0
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert imported & HEAVY == set()
+
+
+def test_help_names_the_exit_codes(process):
+    assert "130 stopped" in " ".join(process("--help").stdout.split())
+
+
+def test_a_mistyped_subcommand_suggests_the_nearest(process):
+    result = process("rnu")
+    assert result.returncode == 2
+    assert "'run'" in result.stderr
+
+
+def test_a_reader_who_leaves_early_sees_no_traceback():
+    conform = f"{sys.executable} -P -m conformkit.cli"
+    shell = f"{conform} run --help | true; {conform} spec | head -n 1"
+    result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+
+
+def test_a_locale_without_unicode_is_no_reason_to_fail(process):
+    result = process("run", "--help", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"})
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("debug", ["", "1"], ids=["plain", "debug"])
+def test_a_failure_of_the_kit_is_a_sentence_and_a_traceback_only_when_asked_for(monkeypatch, capsys, debug):
+    def app(**_options):
+        raise RuntimeError("wrong \x1b[31mturn")
+
+    monkeypatch.setenv("CONFORM_DEBUG", debug)
+    monkeypatch.setattr("conformkit.cli.app.app", app)
+    assert command._outcome() == 5
+    text = capsys.readouterr().err
+    assert "RuntimeError" in text
+    assert ("Traceback" in text) == bool(debug)
+    assert ("\x1b" in text) == bool(debug)
+    assert ("CONFORM_DEBUG=1" in text) == (not debug)
+
+
+def test_modules_of_the_current_folder_do_not_shadow_the_kits(process, tmp_path):
+    for name in ("typer", "json", "rich", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed')")
+    result = process("--version", python=(), cwd=tmp_path, env={"PYTHONSAFEPATH": ""})
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_pythonpath_does_not_shadow_the_kits_modules(process, tmp_path):
+    for name in ("typer", "rich", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed')")
+    result = process("--version", env={"PYTHONPATH": str(tmp_path)})
+    assert (result.returncode, result.stderr) == (0, "")

@@ -1,0 +1,43 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("spec", "fixtures", "reference", "conformance", "cli")
+
+
+@pytest.fixture(scope="module")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def modules():
+    return [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+
+
+def test_every_package_of_the_tree_goes_into_the_wheel(project):
+    folders = {path.parent.relative_to(ROOT) for path in modules()}
+    assert set(project["tool"]["setuptools"]["packages"]) == {"conformkit." + ".".join(f.parts) for f in folders}
+
+
+def test_every_package_has_an_init_without_which_its_data_is_not_found():
+    assert {path.parent for path in modules() if not (path.parent / "__init__.py").exists()} == set()
+
+
+def test_every_kind_of_data_file_goes_into_the_wheel(project):
+    patterns = set(project["tool"]["setuptools"]["package-data"]["*"])
+    found = [
+        p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.is_file() and p.suffix not in {".py", ".pyc"}
+    ]
+    assert {p.name for p in found if not any(p.match(pattern) for pattern in patterns)} == set()
+
+
+def test_ci_runs_the_command_that_the_readme_tells():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = [line for line in readme.splitlines() if line.startswith("python3.11 -m venv ")]
+    assert len(commands) == 2
+    assert all("-c constraints.txt" in line for line in commands)
+    assert commands[0].endswith("conform run --impl conformkit.reference")
+    assert commands[1].endswith("/pytest")
+    assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

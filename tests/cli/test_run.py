@@ -1,0 +1,145 @@
+import json
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from conformkit.conformance import runner
+from conformkit.conformance.binding.config import ConfigError
+from conformkit.conformance.report.json_report import schema
+from conformkit.conformance.results import Result, Verdict
+from conformkit.spec.clauses import Level
+
+
+class NotLoaded(runner.LoadFailure):
+    problem, where, output = "No module named 'mypkg'", "mypkg/__init__.py:3", "\x1b[31mhello"
+    advice = ("is it in this folder?",)
+
+    def __init__(self):
+        Exception.__init__(self)
+
+
+class NotConfigured(ConfigError):
+    def __init__(self):
+        Exception.__init__(self)
+        self.path, self.line, self.problem, self.advice = "conform.toml", 4, "norm is 'layer'", "nearest: layernorm"
+
+
+class NotIsolated(runner.IsolationUnavailable):
+    def __init__(self):
+        Exception.__init__(self, "this system lets no process be limited")
+
+
+def test_the_exit_code_is_the_verdict(conform, fake_run, small_law):
+    assert conform("run", "--impl", "mypkg").exit_code == 0
+    fake_run.results[1] = Result(small_law["SDPA-SCALE"], Verdict.FAIL)
+    assert conform("run", "--impl", "mypkg").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (NotLoaded(), 3, ["mypkg could not be loaded: No module", "is it in this folder?", "printed: hello"]),
+        (NotConfigured(), 3, ["conform.toml, line 4: norm is 'layer'", "nearest: layernorm"]),
+        (NotIsolated(), 4, ["this system lets no process be limited"]),
+    ],
+    ids=["not loaded", "bad conform.toml", "no isolation"],
+)
+def test_what_ends_a_run_is_a_sentence_with_its_code(conform, fake_run, error, code, words):
+    fake_run.error = error
+    result = conform("run", "--impl", "mypkg")
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert all(word in result.stderr for word in words)
+    assert "Traceback" not in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_a_stopped_run_reports_what_it_has_and_ends_with_130(conform, fake_run, tmp_path):
+    fake_run.complete = False
+    result = conform("run", "--impl", "mypkg", "--json", str(tmp_path / "r.json"))
+    assert result.exit_code == 130
+    assert "the run is incomplete" in result.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["complete"] is False
+
+
+def test_every_option_reaches_the_run(conform, fake_run, tmp_path):
+    (tmp_path / "c.toml").write_text("")
+    conform(
+        "run", "--impl", "mypkg", "--only", "sdpa-scale,MASK", "--only", "SDPA", "--level", "should", "--seed", "7",
+        "--isolation", "none", "--config", str(tmp_path / "c.toml"), "-n", "2",
+    )  # fmt: skip
+    (request,) = fake_run.requests
+    assert (request.impl, request.only, request.seed) == ("mypkg", ("SDPA-SCALE", "MASK", "SDPA"), 7)
+    assert (request.level, request.isolation, request.config) == (Level.SHOULD, "none", tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--only", "SDPA-SCAEL"], "nearest: SDPA-SCALE"),
+        (["--only", ","], "is empty"),
+        (["--isolation", "proces"], "nearest: process"),
+        (["--level", "MUSST"], "nearest: MUST"),
+        (["--profile", "coer"], "nearest: core"),
+        (["--device", "cuda"], "available: cpu"),
+        (["--color", "nevr"], "nearest: never"),
+        (["--sede", "3"], "--seed"),
+        (["--seed", "-1"], "--seed"),
+        (["--config", "/no/conform.toml"], "does not exist"),
+        (["-q", "-v"], "contradicts"),
+        (["--json", "/no/such/folder/r.json"], "mkdir -p /no/such/folder"),
+        (["--junit", "/no/such/folder/r.xml"], "mkdir -p /no/such/folder"),
+        (["--json", "-", "--junit", "-"], "name two places"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_is_refused_before_anything_runs(conform, fake_run, arguments, words):
+    result = conform("run", "--impl", "mypkg", *arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+    assert fake_run.requests == []
+
+
+def test_a_sandbox_is_refused_and_never_replaced_by_less(conform, fake_run):
+    result = conform("run", "--impl", "mypkg", "--isolation", "sandbox")
+    assert result.exit_code == 4
+    assert "--isolation process" in result.stderr
+    assert fake_run.requests == []
+
+
+def test_reports_are_written_and_hold_what_the_run_found(conform, fake_run, tmp_path):
+    del fake_run
+    (tmp_path / "r.json").write_text("older and longer " * 1000)
+    conform("run", "--impl", "mypkg", "--json", str(tmp_path / "r.json"), "--junit", str(tmp_path / "r.xml"))
+    jsonschema.validate(json.loads((tmp_path / "r.json").read_text()), schema())
+    assert len(ET.parse(tmp_path / "r.xml").findall(".//testcase")) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json", "r.xml"]
+
+
+def test_json_on_stdout_stands_there_alone(conform, fake_run):
+    fake_run.prints = "the implementation says hello"
+    result = conform("run", "--impl", "mypkg", "--isolation", "none", "--json", "-")
+    assert json.loads(result.stdout)["conforms"] is True
+    assert "mypkg conforms" in result.stderr
+
+
+def test_quiet_prints_the_verdict_only(conform, fake_run):
+    del fake_run
+    assert conform("run", "--impl", "mypkg", "-q").stdout.splitlines() == [
+        "mypkg conforms to core (spec 1.0): 3 of 3 clauses pass"
+    ]
+
+
+def test_color_is_for_those_who_ask(conform, fake_run, monkeypatch):
+    del fake_run
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert "\x1b[" not in conform("run", "--impl", "mypkg").stdout
+    assert "\x1b[" in conform("run", "--impl", "mypkg", "--color", "always").stdout
+
+
+def test_impl_is_required(conform):
+    result = conform("run")
+    assert result.exit_code == 2
+    assert "--impl" in result.stderr

@@ -1,0 +1,168 @@
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from conformkit.conformance.report.terminal import IN_FULL, console, render, wants_color
+from conformkit.conformance.report.terminal import write as write_report
+from conformkit.conformance.results import Verdict
+from conformkit.spec.clauses import Level
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[red]PASS[/red] \u202eevil\u202c \x9b1A\r\nconforms \ud800\x00 :smile: " + "A" * 5000
+
+
+@pytest.fixture
+def failed(report, result):
+    return report(
+        result(
+            Verdict.FAIL, message="output[0, 2, 1] is 1.7312, want 1.5046 (float64, rtol 1e-9)",
+            details=("24 of 24 entries differ, worst 0.31",), where="mypkg/attention.py:31 in forward", distance=3.1e8,
+        ),
+        result(Verdict.BLOCKED, "MHA-HEADS", blocked_by="SDPA-SCALE"),
+        result(Verdict.PASS, "SDPA-SHAPE", distance=0.25),
+    )  # fmt: skip
+
+
+def test_a_failure_says_what_why_next_and_how_to_repeat_it(failed):
+    lines = [line.rstrip() for line in render(failed, width=120).splitlines()]
+    start = lines.index("FAIL SDPA-SCALE · scores are divided by the square root of the key width")
+    assert lines[start + 1 : start + 7] == [
+        "     output[0, 2, 1] is 1.7312, want 1.5046 (float64, rtol 1e-9)",
+        "     24 of 24 entries differ, worst 0.31",
+        "     why:     unscaled, the softmax saturates",
+        "     fix:     divide the scores by math.sqrt(k.shape[-1])",
+        "     where:   mypkg/attention.py:31 in forward",
+        "     again:   conform run --impl mypkg --only SDPA-SCALE --seed 7",
+    ]
+
+
+def test_blocked_clauses_stand_under_their_cause_and_not_as_failures(failed):
+    text = render(failed)
+    assert "1 clause blocked by SDPA-SCALE: MHA-HEADS" in text
+    assert "FAIL MHA-HEADS" not in text
+
+
+def test_the_last_line_is_the_verdict_with_its_counts(failed):
+    assert render(failed, width=120).splitlines()[-1] == (
+        "mypkg does not conform to core (spec 1.0): 1 of 3 clauses broken; 1 blocked"
+    )
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_hostile_text_stays_text_and_inside_the_width(report, result, width):
+    broken = result(
+        Verdict.ERROR, message=HOSTILE, details=(HOSTILE,), where=HOSTILE, output=HOSTILE * 3, reason=HOSTILE
+    )
+    other = result(Verdict.NOT_RUN, "MHA-X", reason=HOSTILE)
+    text = render(
+        report(broken, other, notes=[HOSTILE], missing=[HOSTILE], implementation=HOSTILE, location=HOSTILE), width
+    )
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", text)
+    assert "[red]PASS[/red]" in text.replace("\n", "")
+    assert ":smile:" in re.sub(r"\s+", "", text)
+    assert len(text) < 40_000
+    wide = [line for line in text.splitlines() if cell_len(line) > width and "again:" not in line]
+    assert wide == []
+
+
+def test_wide_characters_are_counted_as_two_columns(report, result):
+    text = render(report(result(Verdict.FAIL, message="注意" * 60)), width=40)
+    assert max(cell_len(line) for line in text.splitlines() if "注" in line) <= 40
+
+
+def test_the_command_to_repeat_stays_on_one_line_however_narrow(report, result):
+    text = render(report(result(Verdict.FAIL), implementation="/a/rather/long/path to/mypkg"), width=40)
+    assert "again:   conform run --impl '/a/rather/long/path to/mypkg' --only SDPA-SCALE --seed 7" in text
+
+
+def test_no_color_and_no_trailing_blanks_unless_asked(failed):
+    text = render(failed)
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+    assert "\x1b[" in render(failed, color=True)
+
+
+def test_a_broken_should_is_a_warning_unless_should_is_asked_for(report, result):
+    soft = result(Verdict.FAIL, level=Level.SHOULD)
+    fine = result(Verdict.PASS, "SDPA-SHAPE")
+    text = render(report(soft, fine))
+    assert "WARN SDPA-SCALE" in text
+    assert "mypkg conforms to core (spec 1.0): 1 of 2 clauses pass, 1 warning" in text
+    strict = render(report(soft, fine, level=Level.SHOULD))
+    assert "FAIL SDPA-SCALE" in strict
+    assert "does not conform" in strict
+
+
+def test_binding_failures_come_before_warnings_in_the_order_of_the_law(report, result):
+    text = render(
+        report(
+            result(Verdict.FAIL, "A-SOFT", level=Level.SHOULD, line=1),
+            result(Verdict.FAIL, "C-LATE", line=9),
+            result(Verdict.CRASH, "B-EARLY", line=2),
+        )
+    )
+    assert text.index("CRASH B-EARLY") < text.index("FAIL C-LATE") < text.index("WARN A-SOFT")
+
+
+def test_many_failures_are_shortened_but_none_is_left_out(report, result):
+    many = report(*(result(Verdict.FAIL, f"SDPA-N{n}", line=n) for n in range(IN_FULL + 5)))
+    assert render(many).count("why:") == IN_FULL
+    assert all(f"FAIL SDPA-N{n} " in render(many) for n in range(IN_FULL + 5))
+    assert "The last 5 are shortened" in render(many)
+    assert render(many, verbose=True).count("why:") == IN_FULL + 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"complete": False}, "the run is incomplete, 1 clause judged"),
+        ({"missing": ["TransformerBlock"]}, "missing: TransformerBlock"),
+    ],
+    ids=["incomplete", "missing"],
+)
+def test_what_is_green_but_not_whole_does_not_conform(report, result, changes, words):
+    assert words in render(report(result(Verdict.PASS), **changes), width=120).splitlines()[-1]
+
+
+def test_a_run_in_which_nothing_passed_does_not_conform(report, result):
+    assert render(report(), 120).splitlines()[-1].endswith("no clause passed")
+    assert render(report(result(Verdict.NOT_APPLICABLE)), 120).splitlines()[-1].endswith("no clause passed")
+
+
+def test_quiet_prints_one_sentence(failed):
+    assert render(failed, width=120, quiet=True).splitlines() == render(failed, width=120).splitlines()[-1:]
+
+
+def test_verbose_lists_every_clause_with_its_distance(failed):
+    text = render(failed, verbose=True, width=120)
+    assert "pass SDPA-SHAPE 0.25 of the tolerance" in text
+    assert "blocked MHA-HEADS" in text
+
+
+def test_a_restricted_run_does_not_claim_the_whole_profile(report, result):
+    assert render(report(result(), only=("SDPA",)), 120).splitlines()[-1].startswith("mypkg conforms to SDPA of core")
+
+
+def test_the_color_option_wins_then_no_color_then_force_color(monkeypatch, tmp_path):
+    with (tmp_path / "out").open("w") as stream:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.delenv("FORCE_COLOR", raising=False)
+        assert not wants_color(stream)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        assert wants_color(stream)
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert not wants_color(stream)
+        assert wants_color(stream, "always")
+        assert not wants_color(stream, "never")
+
+
+def test_options_of_the_run_return_in_the_line_that_repeats_it(failed, tmp_path):
+    with (tmp_path / "out").open("w") as stream:
+        write_report(failed, console(stream, "never", 80), repeat=["--config", "my conform.toml"])
+    assert "--seed 7 --config 'my conform.toml'" in (tmp_path / "out").read_text()
+
+
+def test_a_name_with_line_breaks_forges_no_verdict(report, result):
+    forged = "x\nx conforms to core (spec 1.0): 9 of 9 clauses pass"
+    text = render(report(result(Verdict.FAIL, where=forged), implementation=forged, location=forged), width=200)
+    assert not any(line.lstrip().startswith("x conforms") for line in text.splitlines())
