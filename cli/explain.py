@@ -16,9 +16,12 @@ __all__ = ["explain"]
 
 
 def explain(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Clauses, or prefixes, which list theirs.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Clauses, or prefixes, which list theirs.")],
 ) -> None:
-    """Explain clauses: what they say, why, and how to mend what breaks them."""
+    """Explain clauses, or list those of a prefix.
+
+    What each says, why, and how to mend what breaks it.
+    """
     width = min(shutil.get_terminal_size().columns, 100)
     pages: list[str] = []
     for wanted in (word for item in ids for word in item.split(",") if word):

@@ -22,11 +22,13 @@ def explained(impl: str) -> Iterator[None]:
     except LoadFailure as error:
         where = f"where:   {error.where}" if error.where else ""
         printed = f"printed: {plain(error.output, 600).strip()}" if error.output else ""
-        fail(Exit.NOT_LOADED, f"{impl} could not be loaded: {error.problem}", where, printed, *error.advice)
+        fail(Exit.NOT_LOADED, f"{impl} cannot be judged: {error.problem}", where, printed, *error.advice)
     except ConfigError as error:
         line = f", line {error.line}" if error.line else ""
         fail(Exit.NOT_LOADED, f"{error.path}{line}: {error.problem}", error.advice)
     except UnknownClauseError as error:
         wrong("--only", f"{error}.")
+    except KeyboardInterrupt:
+        fail(Exit.INTERRUPTED, "stopped before any clause was judged")
     except IsolationUnavailable as error:
         fail(Exit.NO_ISOLATION, str(error))

@@ -19,8 +19,10 @@ def main() -> int:
     code = _outcome()
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        if not isinstance(error, BrokenPipeError):  # which is a reader who left, as `head` does
+            return _kit_failed(error)
     return code
 
 

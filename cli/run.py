@@ -34,11 +34,13 @@ def run(
     only: Annotated[
         list[str] | None, typer.Option(metavar="PREFIX", help="Only these clauses; repeat it, or separate by commas.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="The named set of clauses that must hold.")] = "core",
+    profile: Annotated[str, typer.Option(metavar="NAME", help="The named set of clauses that must hold.")] = "core",
     level: Annotated[
         str, typer.Option(metavar="MUST|SHOULD|MAY", help="SHOULD makes these clauses binding too.")
     ] = "MUST",
-    seed: Annotated[int, typer.Option(min=0, help="Draws other inputs; the same seed draws the same ones.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Draws other inputs; the same seed draws the same ones.")
+    ] = 0,
     device: Annotated[str, typer.Option(metavar="cpu", help="Where the implementation computes.")] = "cpu",
     isolation: Annotated[
         str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
@@ -46,7 +48,13 @@ def run(
     processes: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Judge with this many processes.")] = 1,
     config: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, readable=True, help="Use this conform.toml, not the one beside it."),
+        typer.Option(
+            metavar="PATH",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Use this conform.toml, not the one beside it.",
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every clause with its distance.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the verdict line only.")] = False,
@@ -54,7 +62,10 @@ def run(
         str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
     ] = "auto",
 ) -> None:
-    """Judge an implementation: exit code 0 when it conforms, 1 when it does not."""
+    """Judge an implementation, and report.
+
+    Exit code 0 when it conforms, 1 when it does not; conform --help lists the others.
+    """
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     prefixes = _prefixes(only or [])

@@ -19,12 +19,12 @@ __all__ = ["chosen", "listing", "spec"]
 
 def spec(
     prefixes: Annotated[
-        list[str] | None, typer.Argument(metavar="[PREFIX]...", help="Only clauses whose ids begin so, e.g. SDPA.")
+        list[str] | None, typer.Argument(metavar="PREFIX", help="Only clauses whose ids begin so, e.g. SDPA.")
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print every field of every clause as JSON.")] = False,
 ) -> None:
-    """List the clauses: level, id and title, by document."""
+    """List the clauses by document."""
     found = chosen(prefixes or [])
     if as_json:
         print(json.dumps([_fields(clause) for clause in found], indent=2, ensure_ascii=False))

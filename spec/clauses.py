@@ -137,7 +137,7 @@ def parse(stem: str, text: str) -> Iterator[Clause]:
         del number
     if not component:
         raise ClauseSyntaxError(stem, 1, "the line 'Component: …' is missing before the first clause")
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
         body = lines[start + 1 : end]
         stop = next((n for n, line in enumerate(body) if line.startswith("## ")), len(body))
         yield _clause(stem, component, start + 1, lines[start], body[:stop])

@@ -126,7 +126,8 @@ def _numbered_norm(path: tuple[str, ...], *, first: bool) -> float:
     last = path[-1] if path else ""
     bare = re.sub(r"\d+$", "", last)
     score = 4.0 if any(bare.startswith(n) or bare.endswith(n) for n in _NORMS) else -4.0
-    is_first, is_second = bool(_FIRST.search(last)), bool(_SECOND.search(last))
+    is_second = bool(_SECOND.search(last))
+    is_first = bool(_FIRST.search(last)) and not last.startswith("post")
     if is_first != is_second:
         score += 3.0 if is_first == first else -3.0
     return score

@@ -176,7 +176,9 @@ def _settle_precision(instance: Instance, error: float) -> None:
 
 def _relabelled(found: tuple[Rule, ...], first: tuple[Rule, ...]) -> list[str]:
     """Say which parameters turned out not to be what their names suggest."""
-    expected = {rule.target: rule.source for rule in first}
+    expected = {rule.target: [part.name for part in rule.parts] for rule in first}
     return [
-        f"your {rule.target} is used as {rule.source}" for rule in found if expected.get(rule.target) != rule.source
+        f"your {rule.target} is used as {', '.join(p.name for p in rule.parts)}"
+        for rule in found
+        if expected.get(rule.target) != [part.name for part in rule.parts]
     ]

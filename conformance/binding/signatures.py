@@ -45,7 +45,7 @@ def construct_from(signature: Signature, contract: Sequence[str], required: Coll
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in known]
     if missing or unknown:
         raise SignatureMismatch(missing, unknown, known)
-    return _arguments(usable, [], known)
+    return _arguments([], known)
 
 
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:
@@ -70,7 +70,7 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in taken and p["name"] not in known]
     if unknown:
         raise SignatureMismatch([], unknown, known)
-    return _arguments([p for p in usable if p["name"] not in taken], first, known)
+    return _arguments(first, known)
 
 
 def takes_mask(signature: Signature) -> bool:
@@ -82,6 +82,5 @@ def _usable(signature: Signature) -> list[Mapping[str, Any]]:
     return [p for p in signature if p["kind"] in {"positional", "keyword"}]
 
 
-def _arguments(usable: Sequence[Mapping[str, Any]], first: Sequence[str], known: Mapping[str, str]) -> Arguments:
-    named = {p["name"]: Expression(known[p["name"]]) for p in usable if p["name"] in known}
-    return Arguments(tuple(Expression(name) for name in first), named)
+def _arguments(first: Sequence[str], known: Mapping[str, str]) -> Arguments:
+    return Arguments(tuple(Expression(name) for name in first), {theirs: Expression(ours) for theirs, ours in known.items()})

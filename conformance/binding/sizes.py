@@ -73,15 +73,20 @@ def _worked_out(sizes: dict[str, Any], component: Component, variant: Variant) -
     if sizes.get("num_heads") is None:
         return {name: value for name, value in sizes.items() if name in {a.name for a in component.arguments}}
     try:
-        kv_heads, width = (int(evaluate(e, sizes)) for e in (variant.kv_heads, variant.head_width))
+        kv_heads, width = (_whole(e, sizes) for e in (variant.kv_heads, variant.head_width))
     except (ExpressionError, ZeroDivisionError):
         return None
-    standard = variant.head_width == "d_model // num_heads"
-    if kv_heads < 1 or width < 1 or sizes["num_heads"] % kv_heads or (standard and sizes["d_model"] % sizes["num_heads"]):
+    if kv_heads < 1 or width < 1 or sizes["num_heads"] % kv_heads:
         return None
     if variant.positions == "rotary" and width % 2:
         return None
     return {**sizes, "kv_heads": kv_heads, "head_width": width}
+
+
+def _whole(expression: str, sizes: Mapping[str, Any]) -> int:
+    """Evaluate where `//` leaves no remainder; 0 where it would."""
+    exact = evaluate(expression.replace("//", "/"), sizes)
+    return int(exact) if float(exact).is_integer() else 0
 
 
 def _allowed(name: str, wanted: int, limits: Limits) -> Iterator[int]:

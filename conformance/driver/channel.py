@@ -96,9 +96,10 @@ class Channel:
 
     def kill(self) -> None:
         """Kill the worker and its group."""
-        for kill in (os.killpg, os.kill) if self.pid is not None else ():
-            with contextlib.suppress(OSError):
-                kill(self.pid, signal.SIGKILL)
+        if self.pid is not None:
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(OSError):
+                    kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Close both ends that are ours."""

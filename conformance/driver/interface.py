@@ -12,10 +12,10 @@ import numpy as np
 
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.driver.wire import Arrays, split
 
 __all__ = ["Arrays", "Driver", "Limits", "LoadReply", "Reply", "raise_failure"]
 
-Arrays = Mapping[str, np.ndarray[Any, Any]]
 NO_ARRAYS: Arrays = types.MappingProxyType({})
 
 
@@ -107,11 +107,7 @@ class Driver(ABC):
 def unpack(reply: Reply, count: int) -> list[Reply | ImplementationFailure]:
     """Split the reply to a batch."""
     parts: list[Reply | ImplementationFailure] = []
-    own: list[dict[str, np.ndarray[Any, Any]]] = [{} for _ in range(count)]
-    for name, array in reply.tensors.items():
-        index, _, rest = name.partition("/")
-        own[int(index)][rest] = array
-    for header, arrays in zip(reply.header["replies"], own, strict=True):
+    for header, arrays in zip(reply.header["replies"], split(reply.tensors, count), strict=True):
         parts.append(Reply(header, arrays) if header["ok"] else ImplementationFailure(**header["error"]))
     return parts
 

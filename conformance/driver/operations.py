@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformkit.conformance.driver import exports, outputs
+from conformkit.conformance.driver import exports, outputs, wire
 from conformkit.conformance.driver.failures import failure
 from conformkit.conformance.driver.frameworks.base import Array, Framework, Held, OutputError, RequestError
 from conformkit.conformance.driver.loading import Implementation, framework_named, load, location_place
@@ -49,10 +49,8 @@ class Operations:
     def failure(self, error: BaseException, header: Mapping[str, Any]) -> dict[str, str]:
         """Describe an exception that a request raised."""
         loading = header.get("op") == "load"
-        if self._implementation is not None:
-            place = self._implementation.place
-        else:
-            place = location_place(header.get("location") if loading else None)
+        known = self._implementation
+        place = known.place if known is not None else location_place(header.get("location") if loading else None)
         return failure(error, place, loading=loading)
 
     def perform(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
@@ -191,22 +189,26 @@ class Operations:
             component = copy.deepcopy(component)
         if header.get("mode") is not None and not _is_function(component):
             framework.set_mode(component, header["mode"])
-        filler = Filler(framework, arrays, self.implementation.resolve)
+        filler = Filler(framework, arrays, self.implementation.resolve, component)
         args, kwargs = filler.arguments(header)
         if wrt is not None:
             _check_names(wrt, filler.tensors)
             framework.watch(filler.tensors, wrt)
-        entry = framework.entry(component, header.get("method"))
+        function = header.get("function")
+        entry = self.implementation.resolve(function) if function else framework.entry(component, header.get("method"))
         if header.get("seed") is not None:
             framework.seed(header["seed"])
-        before = framework.digest()
+        watched = header.get("rng") is not False
+        before = framework.digest() if watched else ""
         value = entry(*args, **kwargs)
         training, modes = framework.modes(component)
-        facts = {"rng": [before, framework.digest()], "training": training, "modes": modes}
+        rng = [before, framework.digest()] if watched else []
+        facts = {"rng": rng, "training": training, "modes": modes}
         return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
 
     def _convert(self, values: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, str]]:
-        out, dtypes = {}, {}
+        out: dict[str, Array] = {}
+        dtypes: dict[str, str] = {}
         for name, value in values.items():
             out[name], dtypes[name] = self.framework.array(value)
         return out, dtypes
@@ -224,13 +226,12 @@ class Operations:
 
     def _batch(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         replies, out = [], {}
-        for index, request in enumerate(header["requests"]):
-            prefix = f"{index}/"
-            own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            reply, given = self.answer(request, own)
+        own = wire.split(arrays, len(header["requests"]))
+        for index, (request, inputs) in enumerate(zip(header["requests"], own, strict=True)):
+            reply, given = self.answer(request, inputs)
             replies.append(reply)
             # copies: what a later request changes in place must not change the reply to an earlier one
-            out |= {f"{prefix}{name}": array.copy() for name, array in given.items()}
+            out |= {f"{index}/{name}": array.copy() for name, array in given.items()}
         return {"replies": replies}, out
 
     def _keep(self, component: Any) -> int:

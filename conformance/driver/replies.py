@@ -7,9 +7,11 @@ from typing import Any
 
 from conformkit.conformance.driver.errors import FAILURES, ProtocolError
 from conformkit.conformance.driver.interface import Reply
+from conformkit.conformance.driver.wire import split
 
 __all__ = ["check_reply"]
 
+_NOTHING: Any = None
 Check = Callable[[Any], bool]
 
 
@@ -55,15 +57,9 @@ def _check_batch(requests: list[Any], replies: list[Any], names: set[str]) -> No
     if len(requests) != len(replies):
         message = f"a batch of {len(requests)} has {len(replies)} replies"
         raise ProtocolError(message)
-    own: list[set[str]] = [set() for _ in requests]
-    for name in names:
-        index, _, rest = name.partition("/")
-        if not index.isdecimal() or not index.isascii() or int(index) >= len(own):
-            message = f"the reply to a batch has an array {name[:40]}"
-            raise ProtocolError(message)
-        own[int(index)].add(rest)
+    own: list[dict[str, Any]] = split(dict.fromkeys(names, _NOTHING), len(requests))
     for request, reply, arrays in zip(requests, replies, own, strict=True):
-        _check_body(request, reply, arrays)
+        _check_body(request, reply, set(arrays))
 
 
 def _is_text(value: Any) -> bool:

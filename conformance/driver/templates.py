@@ -13,10 +13,13 @@ __all__ = ["Filler"]
 class Filler:
     """Fills templates for one request. The same input named twice is the same array both times."""
 
-    def __init__(self, framework: Framework, inputs: Mapping[str, Array], resolve: Callable[[str], Any]) -> None:
+    def __init__(
+        self, framework: Framework, inputs: Mapping[str, Array], resolve: Callable[[str], Any], component: Any = None
+    ) -> None:
         self._framework = framework
         self._inputs = inputs
         self._resolve = resolve
+        self._component = component
         self.tensors: dict[str, Any] = {}
         """The native arrays made so far, by the name of their input."""
 
@@ -57,6 +60,9 @@ class Filler:
     def _name(self, template: Mapping[str, Any]) -> Any:
         return self._resolve(template["$name"])
 
+    def _self(self, _template: Mapping[str, Any]) -> Any:
+        return self._component
+
     def _dtype(self, template: Mapping[str, Any]) -> Any:
         return self._framework.dtype(template["$dtype"])
 
@@ -66,4 +72,5 @@ _MAKERS: dict[str, Callable[[Filler, Mapping[str, Any]], Any]] = {
     "$object": Filler._object,
     "$name": Filler._name,
     "$dtype": Filler._dtype,
+    "$self": Filler._self,
 }

@@ -22,7 +22,7 @@ from safetensors.numpy import load, save
 from conformkit.conformance.driver.errors import ProtocolError
 from conformkit.conformance.driver.text import clean_tree
 
-__all__ = ["DTYPES", "HEADER_LIMIT", "LENGTHS", "PAYLOAD_LIMIT", "Arrays", "decode", "encode", "lengths"]
+__all__ = ["DTYPES", "HEADER_LIMIT", "LENGTHS", "PAYLOAD_LIMIT", "Arrays", "decode", "encode", "lengths", "split"]
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -54,6 +54,18 @@ def decode(head: bytes | bytearray, payload: bytes | bytearray) -> tuple[dict[st
     """Return the header and the arrays of a frame whose lengths have been read. The arrays are the caller's own."""
     header = _decode_header(bytes(head))
     return header, _decode_arrays(bytes(payload)) if payload else {}
+
+
+def split(arrays: Arrays, count: int) -> list[dict[str, Any]]:
+    """Share the arrays of a batch out among its requests: "3/x" is the `x` of the fourth."""
+    own: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name, array in arrays.items():
+        index, _, rest = name.partition("/")
+        if not (index.isascii() and index.isdecimal() and int(index) < count):
+            message = f"a batch of {count} has an array {name[:40]!r}"
+            raise ProtocolError(message)
+        own[int(index)][rest] = array
+    return own
 
 
 def _check_lengths(head: int, payload: int) -> None:

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import types
-from typing import IO, Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from conformkit.conformance.driver.operations import Operations
 __all__ = ["main", "prepare_threads", "run"]
 
 _DIE_WITH_PARENT = 1
-_PAGE_KILOBYTES = 1024
 
 
 def run(wire_fd: int, output_fd: int, memory: int | None) -> None:
@@ -53,7 +52,7 @@ def prepare_threads(threads: int, *, torch: bool) -> None:
         prepare(threads)
 
 
-def _serve(connection: socket.socket, stdout: IO[str]) -> None:
+def _serve(connection: socket.socket, stdout: TextIO) -> None:
     """Say hello once a little work has shown that the limits leave room for any; then answer until the end."""
     float(np.ones((64, 64)).sum())
     _send(connection, {"seq": 0, "ok": True}, {})
@@ -114,21 +113,20 @@ def _detach(output_fd: int) -> None:
     _die_with_parent()
 
 
-def _new_streams() -> IO[str]:
+def _new_streams() -> TextIO:
     """Give Python fresh standard streams, a blank `__main__`, and a trace for segmentation faults."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = _stream(1)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _stream(2)  # type: ignore[misc]
+    stdout, stderr = _stream(1), _stream(2)
+    sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
     faulthandler.enable(2)
     sys.argv = [""]
     sys.modules["__main__"] = types.ModuleType("__main__")
-    return sys.stdout
+    return stdout
 
 
-def _stream(descriptor: int) -> Any:
-    return open(  # noqa: SIM115
-        descriptor, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
-    )
+def _stream(descriptor: int) -> TextIO:
+    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
 
 
 def _limit_memory(extra: int) -> None:

@@ -39,11 +39,12 @@ def test_the_exit_code_is_the_verdict(conform, fake_run, small_law):
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (NotLoaded(), 3, ["mypkg could not be loaded: No module", "is it in this folder?", "printed: hello"]),
+        (NotLoaded(), 3, ["mypkg cannot be judged: No module", "is it in this folder?", "printed: hello"]),
         (NotConfigured(), 3, ["conform.toml, line 4: norm is 'layer'", "nearest: layernorm"]),
         (NotIsolated(), 4, ["this system lets no process be limited"]),
+        (KeyboardInterrupt(), 130, ["stopped before any clause was judged"]),
     ],
-    ids=["not loaded", "bad conform.toml", "no isolation"],
+    ids=["not loaded", "bad conform.toml", "no isolation", "stopped while loading"],
 )
 def test_what_ends_a_run_is_a_sentence_with_its_code(conform, fake_run, error, code, words):
     fake_run.error = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import numbers
 import random
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.random  # here, not at the first use in a worker
 
 from conformkit.conformance.driver.frameworks.base import Array, Gradients, Held, OutputError, UnsupportedError
 from conformkit.conformance.driver.frameworks.walk import Slot, walk
@@ -73,7 +75,8 @@ class Numpy:
 
     def cast(self, component: Any, dtype: str) -> None:
         """Replace the floating arrays, keeping those that share memory shared."""
-        wanted, done = np.dtype(self.dtype(dtype)), {}
+        wanted = np.dtype(self.dtype(dtype))
+        done: dict[int, tuple[Array, Array]] = {}
         for slot, value in list(_arrays(component)):
             if value.dtype.kind == "f" and value.dtype != wanted:
                 slot.set(_cast_view(value, wanted, done))
@@ -160,11 +163,8 @@ def set_plain_mode(component: Any, mode: str) -> None:
 
 def random_state() -> bytes:
     """Return the global random state of Python and NumPy as bytes."""
-    bits: Any = np.random.get_bit_generator()
-    if isinstance(bits, np.random.MT19937):
-        state: bytes = memoryview(_words(bits)).tobytes()
-    else:
-        state = repr(bits.state).encode()
+    bits: Any = numpy.random.get_bit_generator()  # type: ignore[attr-defined]
+    state = _words(bits) if isinstance(bits, numpy.random.MT19937) else repr(bits.state).encode()
     return state + hash(random.getstate()).to_bytes(8, "little", signed=True)
 
 
@@ -182,12 +182,9 @@ def alias(held: list[Held], address: Callable[[Any], object], owner: Callable[[A
     return held
 
 
-def _words(bits: np.random.MT19937) -> Array:
-    """View the state of a Mersenne twister in place: 624 words and a position. Building its dict costs twenty times more."""
-    import ctypes  # noqa: PLC0415
-
-    words = (ctypes.c_uint32 * 625).from_address(bits.ctypes.state_address)
-    return np.frombuffer(words, dtype=np.uint32)
+def _words(bits: np.random.MT19937) -> bytes:
+    """Read a Mersenne twister in place, 624 words and a position: its dict would cost twenty times more."""
+    return ctypes.string_at(bits.ctypes.state_address, 4 * 625)
 
 
 def _arrays(component: Any) -> Iterator[tuple[Slot, Array]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from conformkit.conformance.driver.frameworks.base import Array, Gradients, Held, OutputError, UnsupportedError
 from conformkit.conformance.driver.frameworks.numpy import (
@@ -167,10 +167,11 @@ class Torch:
         wanted = dict(_trainable(self.held(component))) if parameters else {}
         leaves = [*inputs.values(), *wanted.values()]
         if leaves and self.requires_grad(out):
-            direction = torch.from_numpy(cotangent).to(out.dtype)
-            found = torch.autograd.grad(out, leaves, direction, allow_unused=True)
+            # a scalar: with `grad_outputs`, torch imports its symbolic shapes, which takes longer than all the rest
+            scalar = (out * torch.from_numpy(cotangent).to(out.dtype)).sum()
+            found: Sequence[torch.Tensor | None] = torch.autograd.grad(scalar, leaves, allow_unused=True)
         else:
-            found = (None,) * len(leaves)
+            found = [None] * len(leaves)
         arrays = [None if grad is None else self.array(_dense(grad))[0] for grad in found]
         return Gradients(
             dict(zip(inputs, arrays, strict=False)), dict(zip(wanted, arrays[len(inputs) :], strict=True))
@@ -204,7 +205,7 @@ def _registered(module: nn.Module, prefix: str) -> Iterator[Held]:
 
 
 def _registered_one(name: str, value: torch.Tensor, kind: str) -> Held:
-    lazy = isinstance(value, UninitializedTensorMixin)
+    lazy = isinstance(value, UninitializedParameter | UninitializedBuffer)
     shape = None if lazy else tuple(value.shape)
     trainable = kind == "parameter" and value.requires_grad
     return Held(name, value, shape, str(value.dtype).removeprefix("torch."), trainable, kind, lazy=lazy)
@@ -240,7 +241,7 @@ def _cast_module(module: nn.Module, dtype: torch.dtype) -> None:
             return tensor.to(_COMPLEX.get(dtype, tensor.dtype))
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-    module._apply(convert)
+    module._apply(convert)  # type: ignore[no-untyped-call]
 
 
 def _address(value: torch.Tensor) -> object:

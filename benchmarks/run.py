@@ -1,0 +1,114 @@
+"""Measure `conform` against a bare `import torch`, side by side: ratios, since seconds differ from machine to machine.
+
+python benchmarks/run.py [--rounds N] [--impl NAME]
+
+Commands take turns within each round, so that a machine that slows down slows all of them; medians are compared. The
+table is the one that README.md shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CONFORM = (sys.executable, "-P", "-m", "conformkit.cli")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One command, once: how long it took, and the most memory that its own process held."""
+
+    seconds: float
+    megabytes: float
+    code: int
+
+
+def main() -> int:
+    """Measure, print the table, and return 0 when the judged implementation conforms."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--impl", default="conformkit.reference")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        commands = {
+            "torch": (sys.executable, "-c", "import torch"),
+            "run": (*CONFORM, "run", "--impl", options.impl, "--quiet", "--json", str(report)),
+            "help": (*CONFORM, "--help"),
+            "spec": (*CONFORM, "spec"),
+        }
+        runs = measure(commands, options.rounds)
+        if not report.exists():
+            sys.exit(f"conform run ended with exit code {runs['run'][-1].code} and without a report")
+        ledger = json.loads(report.read_text(encoding="utf-8"))["ledger"]
+    judged = sum(ledger[name] for name in ("pass", "fail", "error", "crash", "timeout"))
+    print(f"{options.impl}: {judged} of {ledger['clauses']} clauses judged; medians of {options.rounds} rounds\n")
+    print("\n".join(table(runs, judged)))
+    return runs["run"][-1].code
+
+
+def measure(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[Run]]:
+    """Run all commands once unmeasured, so that files are read and compiled, then in turns."""
+    for command in commands.values():
+        once(command)
+    found: dict[str, list[Run]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            found[name].append(once(command))
+    return found
+
+
+def once(command: Sequence[str]) -> Run:
+    """Run a command; its memory is read while it lives, since what the kernel keeps after it includes its children."""
+    peak = 0
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    while process.poll() is None:
+        peak = max(peak, peak_kilobytes(process.pid))
+        time.sleep(0.002)
+    return Run(time.perf_counter() - started, peak / 1024, process.returncode)
+
+
+def peak_kilobytes(pid: int) -> int:
+    """Return the most memory that this process held so far, 0 where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def table(runs: Mapping[str, Sequence[Run]], judged: int) -> list[str]:
+    """Return the rows of the README's table, with seconds beside the ratios."""
+    seconds = {name: statistics.median(run.seconds for run in group) for name, group in runs.items()}
+    torch, whole, clause = seconds["torch"], seconds["run"], seconds["run"] / max(judged, 1)
+    memory = max(run.megabytes for run in runs["run"])
+    rows = (
+        ("what", "ratio or figure", "want"),
+        ("---", "---", "---"),
+        ('`conform run` on the reference ÷ `python -c "import torch"`', ratio(whole, torch, "s"), "at most 4"),
+        ("cost of a clause ÷ `import torch`, start-up included", ratio(clause, torch, "s"), "at most 0.028"),
+        ("`conform --help`", f"{seconds['help']:.2f} s", "under 0.3 s"),
+        ("`conform spec`", f"{seconds['spec']:.2f} s", "under 0.3 s"),
+        ("memory of the harness", f"{memory:.0f} MB", "under 300 MB"),
+    )
+    spread = ", ".join(f"{run.seconds:.2f}" for run in runs["run"])
+    return [*(f"| {' | '.join(row)} |" for row in rows), "", f"Each `conform run`: {spread} s."]
+
+
+def ratio(part: float, whole: float, unit: str) -> str:
+    """Return the ratio with what it was made of."""
+    return f"{part / whole:.3g} ({part:.3g} {unit} ÷ {whole:.3g} {unit})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""Constructors and calls read off their signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformkit.conformance.binding.config import Arguments
+from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from
+
+CONTRACT = ("d_model", "num_heads", "dropout", "causal")
+REQUIRED = {"d_model", "num_heads"}
+
+
+def signature(*names: str) -> list[dict[str, Any]]:
+    """`x` required, `x=` optional, `*x` and `**x` as usual."""
+    kinds = {"**": "var_keyword", "*": "var_positional"}
+    found = []
+    for name in names:
+        star = "**" if name.startswith("**") else "*" if name.startswith("*") else ""
+        found.append(
+            {
+                "name": name.strip("*="), "kind": kinds.get(star, "positional"), "required": not star and not name.endswith("="),
+                "default": None, "positional_only": False,
+            }
+        )  # fmt: skip
+    return found
+
+
+def texts(arguments: Arguments) -> tuple[list[str], dict[str, str]]:
+    return [a.text for a in arguments.positional], {n: a.text for n, a in arguments.named.items()}
+
+
+def test_well_known_other_names_stand_for_the_contracts() -> None:
+    found = construct_from(signature("embed_dim", "n_head", "drop="), CONTRACT, REQUIRED)
+    assert texts(found) == ([], {"embed_dim": "d_model", "n_head": "num_heads", "drop": "dropout"})
+
+
+def test_the_contracts_own_name_wins_over_an_alias() -> None:
+    with pytest.raises(SignatureMismatch) as caught:
+        construct_from(signature("dim", "d_model", "num_heads"), CONTRACT, REQUIRED)
+    assert caught.value.unknown == ("dim",)
+
+
+def test_an_argument_without_a_value_is_named() -> None:
+    with pytest.raises(SignatureMismatch, match="wants config, which the contract does not have and takes no d_model") as caught:
+        construct_from(signature("config"), CONTRACT, {"d_model"})
+    assert caught.value.unknown == ("config",)
+    assert caught.value.missing == ("d_model",)
+
+
+def test_keyword_arguments_of_any_name_take_what_is_required() -> None:
+    assert texts(construct_from(signature("**kwargs"), CONTRACT, REQUIRED))[1] == {"d_model": "d_model", "num_heads": "num_heads"}
+
+
+def test_inputs_go_by_position_whatever_they_are_called() -> None:
+    found = call_from(signature("tokens_in", "attn_mask="), ("x", "mask"), {"x"})
+    assert texts(found) == (["x"], {"attn_mask": "mask"})
+
+
+def test_query_key_and_value_all_receive_the_one_input() -> None:
+    found = call_from(signature("query", "key", "value", "mask="), ("x", "mask"), {"x"})
+    assert texts(found) == (["x", "x", "x"], {"mask": "mask"})
+
+
+def test_a_required_argument_of_a_call_without_a_value_is_named() -> None:
+    with pytest.raises(SignatureMismatch) as caught:
+        call_from(signature("x", "freqs"), ("x", "mask"), {"x"})
+    assert caught.value.unknown == ("freqs",)

@@ -1,0 +1,108 @@
+"""Which parameter is which: found by names where they say it, offered in plausible order where they don't."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from conformkit.conformance.binding.layouts import layouts
+from conformkit.conformance.binding.names import fit
+from conformkit.conformance.binding.solve import Unassignable, assignments, families
+from conformkit.spec.components import COMPONENTS, Parameter
+from conformkit.spec.variants import CANONICAL
+
+SIZES: Mapping[str, Any] = {
+    "d_model": 12, "num_heads": 3, "kv_heads": 3, "head_width": 4, "d_ff": 20, "vocab_size": 11, "num_layers": 2,
+    "block_size": 9, "max_len": 9, "d_k": 5, "d_v": 7,
+}  # fmt: skip
+
+
+def best(component: str, theirs: Mapping[str, tuple[int, ...]], *, bare: bool = False, **variant: Any) -> dict[str, str]:
+    """Return the most plausible assignment as lines of conform.toml."""
+    return {t.name: layout.source for t, layout in next(every(component, theirs, bare=bare, **variant))}
+
+
+def every(component: str, theirs: Mapping[str, tuple[int, ...]], *, bare: bool = False, **variant: Any) -> Any:
+    sizes = {**SIZES, "kv_heads": 1 if variant.pop("one_kv_head", False) else 3}
+    ours = COMPONENTS[component].parameters(sizes, CANONICAL.but(**variant))
+    layered = {n.replace("blocks.0.", "blocks.{i}."): p for n, p in ours.items() if not n.startswith("blocks.1.")}
+    layers = 2 if component == "TinyTransformerLM" else 0
+    return assignments(families(theirs, layers=layers, heads={3}, bare=bare), layered)
+
+
+def test_fused_projections_are_read_as_query_key_value_by_default() -> None:
+    found = best("MultiHeadAttention", {"c_attn.weight": (36, 12), "c_proj.weight": (12, 12)})
+    assert found == {
+        "c_attn.weight": "q.weight, k.weight, v.weight -> (s h d) m",
+        "c_proj.weight": "out.weight -> m (h d)",
+    }
+
+
+def test_a_bare_matrix_is_read_as_input_by_output_and_a_linear_as_output_by_input() -> None:
+    assert best("MultiHeadAttention", {"wqkv": (12, 36), "wo": (12, 12)}, bare=True) == {
+        "wqkv": "q.weight, k.weight, v.weight -> m (s h d)",
+        "wo": "out.weight -> (h d) m",
+    }
+    assert best("SelfAttention", {n + ".weight": s for n, s in zip("qkv", ((5, 12), (5, 12), (7, 12)), strict=True)}) == {
+        "q.weight": "q.weight -> d m", "k.weight": "k.weight -> d m", "v.weight": "v.weight -> d m",
+    }  # fmt: skip
+
+
+def test_one_linear_a_head_is_folded_into_one_rule() -> None:
+    theirs = {f"heads.{h}.{n}.weight": (4, 12) for h in range(3) for n in ("query", "key", "value")}
+    assert best("MultiHeadAttention", {**theirs, "proj.weight": (12, 12)}) == {
+        "heads.{h}.query.weight": "q.weight -> d m",
+        "heads.{h}.key.weight": "k.weight -> d m",
+        "heads.{h}.value.weight": "v.weight -> d m",
+        "proj.weight": "out.weight -> m (h d)",
+    }
+
+
+def test_fewer_key_value_heads_are_told_apart_by_shape() -> None:
+    theirs = {"a.weight": (12, 12), "b.weight": (8, 12), "c.weight": (12, 12)}
+    found = best("MultiHeadAttention", theirs, one_kv_head=True)
+    assert found["b.weight"] == "k.weight, v.weight -> (s h d) m"
+
+
+def test_a_number_that_counts_neither_layers_nor_heads_stays() -> None:
+    theirs = {"net.0.weight": (20, 12), "net.0.bias": (20,), "net.2.weight": (12, 20), "net.2.bias": (12,)}
+    assert best("FeedForward", theirs)["net.2.weight"] == "down.weight -> m f"
+
+
+def test_norms_are_told_apart_by_number_or_by_what_they_precede() -> None:
+    for first, second in (("ln_1", "ln_2"), ("attn_norm", "ffn_norm"), ("input_layernorm", "post_attention_layernorm")):
+        assert fit(f"{first}.weight", ("norm1.weight",)) > fit(f"{first}.weight", ("norm2.weight",))
+        assert fit(f"{second}.weight", ("norm2.weight",)) > fit(f"{second}.weight", ("norm1.weight",))
+
+
+def test_every_order_of_names_that_say_nothing_is_offered() -> None:
+    theirs = {f"{n}.weight": (12, 12) for n in "abcd"}
+    orders = {tuple(layout.parts[0] for _, layout in found) for found in every("MultiHeadAttention", theirs)}
+    assert orders >= set(itertools.permutations(("q.weight", "k.weight", "v.weight", "out.weight")))
+
+
+def test_what_is_left_over_is_named_on_both_sides() -> None:
+    with pytest.raises(Unassignable) as caught:
+        next(every("MultiHeadAttention", {"wq": (12, 12), "wk": (12, 12), "wv": (12, 12), "extra": (5, 5)}))
+    assert caught.value.theirs == ("extra [5, 5]",)
+    assert caught.value.ours == ("out.weight [12, 12]",)
+
+
+def test_parts_of_different_size_are_fused_only_where_they_can_be_told_apart() -> None:
+    sizes: Any = {"d": 4, "m": 12}
+    canonical = {
+        "q.weight": Parameter("(h d) m", {**sizes, "h": 3}),
+        "k.weight": Parameter("(h d) m", {**sizes, "h": 1}),
+        "v.weight": Parameter("(h d) m", {**sizes, "h": 1}),
+    }
+    found = [found.axes for found in layouts((20, 12), canonical, heads=None, matrices_out_first=True) if len(found.parts) == 3]
+    assert set(found) == {"(s h d) m"}
+
+
+def test_axes_of_one_entry_are_kept_in_the_pattern() -> None:
+    canonical = {"positions.weight": Parameter("t m", {"t": 9, "m": 12})}
+    (found,) = (f for f in layouts((1, 9, 12), canonical, heads=None, matrices_out_first=True))
+    assert found.axes == "1 t m"
