@@ -66,6 +66,8 @@ def run(
 
     Exit code 0 when it conforms, 1 when it does not; conform --help lists the others.
     """
+    if not impl.strip():
+        wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     prefixes = _prefixes(only or [])

@@ -39,6 +39,13 @@ class Draw:
         """Token ids, int64."""
         return self._random.integers(0, vocab_size, shape)
 
+    def qkv(
+        self, leading: tuple[int, ...], *, queries: int = 3, keys: int = 5, dk: int = 4, dv: int = 6, scale: float = 1.0
+    ) -> tuple[Array, Array, Array]:
+        """Inputs of attention: q (…, queries, dk), k (…, keys, dk), v (…, keys, dv); queries and keys of that scale."""
+        q, k = (self.values(*leading, rows, dk, scale=scale) for rows in (queries, keys))
+        return q, k, self.values(*leading, keys, dv)
+
     def permutation(self, count: int) -> Array:
         """An order of 0 … count-1 in which nothing stays in place, where that is possible."""
         while True:

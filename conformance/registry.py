@@ -55,5 +55,5 @@ def _module(stem: str) -> ModuleType | None:
         raise
 
 
-def _marked(module: Any) -> list[Test]:
-    return [value for value in vars(module).values() if callable(value) and "clause_id" in getattr(value, "__dict__", ())]
+def _marked(module: ModuleType | None) -> list[Test]:
+    return [] if module is None else [value for value in vars(module).values() if callable(value) and "clause_id" in getattr(value, "__dict__", ())]

@@ -73,8 +73,9 @@ def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = No
     with opened(request) as (implementation, location):
         report = _empty_report(request, implementation, location)
         report.missing = [name for name in implementation.missing() if any(c.component == name for c in chosen)]
+        tell = _Teller(report, chosen, on_progress)
         try:
-            _judge_all(request, implementation, chosen, report, on_progress)
+            _judge_all(request, implementation, chosen, tell)
             report.complete = True
         except KeyboardInterrupt:
             report.notes.append(f"interrupted after {len(report.results)} of {len(chosen)} clauses")
@@ -162,9 +163,11 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
         raise LoadFailure(f"{request.impl} exports none of the contract's components", advice=tuple(advice))
     for bound in implementation.bounds():
         if bound.rules is None and bound.same_count:
-            advice = (*bound.unbound, "say where they are in conform.toml:", f"    [components.{bound.component.name}.weights]",
-                      '    "name.of.yours" = "q.weight -> (h d) m"')  # fmt: skip
-            raise LoadFailure(f"the weights of {bound.component.name} could not be bound", where=bound.path, advice=advice)
+            name = bound.component.name
+            lines = ("say where they are in conform.toml:", f"    [components.{name}.weights]")
+            example = '    "name.of.yours" = "q.weight -> (h d) m"'
+            problem = f"the weights of {name} could not be bound"
+            raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
 
 
 def _empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:
@@ -178,25 +181,54 @@ def _empty_report(request: RunRequest, implementation: Implementation, location:
 
 def _variants(implementation: Implementation) -> dict[str, object]:
     """Return the declared choices; one that holds for some components only is listed under `Component.choice`."""
-    general = dict(implementation.config.variant)
-    found = {name: value for name, value in general.items()}
+    found: dict[str, object] = dict(implementation.config.variant)
     for bound in implementation.bounds():
         for name, value in bound.config.variant.items():
             found[f"{bound.component.name}.{name}"] = value
     return found
 
 
-def _judge_all(
-    request: RunRequest, implementation: Implementation, chosen: list[Clause], report: Report,
-    on_progress: Callable[[Progress], None] | None,
-) -> None:  # fmt: skip
+class _Teller:
+    """Puts results into the report, in the order of the law, and says how far the run is."""
+
+    def __init__(self, report: Report, chosen: list[Clause], on_progress: Callable[[Progress], None] | None) -> None:
+        self._report, self._on_progress = report, on_progress
+        self._place = {clause.id: number for number, clause in enumerate(chosen)}
+        self._chosen = chosen
+        self.begin()
+
+    def begin(self) -> None:
+        """Say which clause is next."""
+        results = self._report.results
+        if self._on_progress is None:
+            return
+        judged = {result.clause.id for result in results}
+        clause = next((c for c in self._chosen if c.id not in judged), None)
+        last = results[-1] if results else None
+        named = (clause.id, clause.title) if clause else ("", "")
+        self._on_progress(Progress(len(results), len(self._chosen), *named, last))
+
+    def __call__(self, result: Result) -> None:
+        self._report.results.append(result)
+        self.begin()
+        if len(self._report.results) == len(self._chosen):
+            self._report.results.sort(key=lambda r: self._place[r.clause.id])
+
+
+def _judge_all(request: RunRequest, implementation: Implementation, chosen: list[Clause], tell: _Teller) -> None:
     from conformkit.conformance.registry import tests
 
+    if request.processes > 1:
+        from conformkit.conformance.parallel import judge_in_parallel
+
+        judge_in_parallel(chosen, implementation, lambda: _another(request), request.processes, request.seed, tell)
+        return
     judge = Judge(implementation, tests(), seed=request.seed)
-    for number, clause in enumerate(chosen):
-        last = report.results[-1] if report.results else None
-        if on_progress is not None:
-            on_progress(Progress(number, len(chosen), clause.id, clause.title, last))
-        report.results.append(judge.result(clause.id))
-    if on_progress is not None and report.results:
-        on_progress(Progress(len(chosen), len(chosen), "", "", report.results[-1]))
+    for clause in chosen:
+        tell(judge.result(clause.id))
+
+
+@contextmanager
+def _another(request: RunRequest) -> Iterator[Implementation]:
+    with opened(request) as (implementation, _):
+        yield implementation

@@ -39,6 +39,8 @@ class Outcome:
     """The arguments as they were after the call."""
     requires_grad: bool
     used_random_state: bool
+    random_state: str
+    """A digest of the global random state before the call."""
     modes: tuple[bool, ...]
     """The training flags of the module and its submodules after the call, without repetition."""
     structure: str = ""
@@ -197,14 +199,16 @@ class Instance:
         echo: bool = False,
         strided: bool = False,
         cast: bool = True,
+        format: str | None = None,  # noqa: A002
         method: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """Call with the contract's inputs in order.
 
         `echo` brings back the arguments as they are afterwards, `strided` passes views of non-contiguous memory,
-        `cast=False` leaves the number format of the inputs alone.
+        `cast=False` leaves the number format of the inputs alone, `format` converts them to one that does not cross the
+        wire (`int32` for ids); half precision is passed to an instance of half precision.
         """
-        header, tensors = self._call_header(inputs, strided=strided, cast=cast)
+        header, tensors = self._call_header(inputs, strided=strided, cast=cast, form=format)
         header |= {"mode": mode, "seed": seed, "echo": echo, **(method or {})}
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
@@ -216,6 +220,7 @@ class Instance:
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),
             used_random_state=before != after,
+            random_state=before,
             modes=tuple(reply.get("modes") or ()),
             structure=str(reply.get("structure", "")),
         )
@@ -251,6 +256,7 @@ class Instance:
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),
             used_random_state=reply["rng"][0] != reply["rng"][1],
+            random_state=reply["rng"][0],
             modes=tuple(reply.get("modes") or ()),
         )
 
@@ -268,7 +274,7 @@ class Instance:
     # -- the wire ----------------------------------------------------------------------------------------------
 
     def _call_header(
-        self, inputs: Sequence[Array | None], *, strided: bool = False, cast: bool = True
+        self, inputs: Sequence[Array | None], *, strided: bool = False, cast: bool = True, form: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Array]]:
         bound = self.subject.bound
         named = {n: a for n, a in zip(bound.component.inputs, inputs, strict=False) if a is not None}
@@ -280,7 +286,8 @@ class Instance:
                 named["mask"] = causal_mask(length)
             named["positions"] = np.arange(length)
         values = {"causal": self.sizes.get("causal", True)}
-        header, tensors = bound.call_request(named, values, strided=strided)
+        half = self.dtype if self.dtype in {"float16", "bfloat16"} else None
+        header, tensors = bound.call_request(named, values, strided=strided, cast=form or half)
         if cast:
             tensors = {n: self._cast(a) for n, a in tensors.items()}
         return header, tensors

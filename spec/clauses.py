@@ -79,6 +79,8 @@ class UnknownClauseError(KeyError):
         return f"no clause is called {self.wanted}{hint} (conform spec lists them all)"
 
 
+_MARKS = ("## ", "### ", "Component: ")
+"""What a clause ends at."""
 _HEADING = re.compile(r"### ([A-Z0-9]+(?:-[A-Z0-9]+)+)$")
 _FIELD = re.compile(r"(Normative|Why|Fix|Evidence|Applies|Needs): ")
 _FACTS = re.compile(
@@ -126,21 +128,22 @@ def select(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:
 
 
 def parse(stem: str, text: str) -> Iterator[Clause]:
-    """Yield the clauses of one document. The line `Component: X` before them names what they are about."""
+    """Yield the clauses of one document.
+
+    A line `Component: X` says what the clauses below it are about, up to the next such line.
+    """
     component = ""
     lines = text.splitlines()
-    starts = [n for n, line in enumerate(lines) if line.startswith("### ")]
-    for number, line in enumerate(lines[: starts[0] if starts else None]):
-        if line.startswith("Component: "):
-            component = line.removeprefix("Component: ").strip().rstrip(".")
-            break
-        del number
+    marks = [n for n, line in enumerate(lines) if line.startswith(_MARKS)]
+    for start, end in zip(marks, [*marks[1:], len(lines)], strict=True):
+        if lines[start].startswith("Component: "):
+            component = lines[start].removeprefix("Component: ").strip().rstrip(".")
+        elif lines[start].startswith("### "):
+            if not component:
+                raise ClauseSyntaxError(stem, start + 1, "the line 'Component: …' is missing before the first clause")
+            yield _clause(stem, component, start + 1, lines[start], lines[start + 1 : end])
     if not component:
         raise ClauseSyntaxError(stem, 1, "the line 'Component: …' is missing before the first clause")
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
-        body = lines[start + 1 : end]
-        stop = next((n for n, line in enumerate(body) if line.startswith("## ")), len(body))
-        yield _clause(stem, component, start + 1, lines[start], body[:stop])
 
 
 def _clause(stem: str, component: str, line: int, heading: str, body: list[str]) -> Clause:

@@ -56,7 +56,7 @@ def activate(x: Array, variant: Variant) -> Array:
         case "gelu_tanh":
             return np.asarray(0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))))
         case "gelu":
-            return np.asarray(0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)).astype(np.float64)))
+            return np.asarray(0.5 * x * (1.0 + np.asarray(_erf(x / math.sqrt(2.0)), np.float64)))
 
 
 def _logistic(x: Array) -> Array:

@@ -96,13 +96,16 @@ class Bound:
         return header, {}
 
     def call_request(
-        self, inputs: Mapping[str, Array], values: Mapping[str, Any], *, strided: bool = False
+        self, inputs: Mapping[str, Array], values: Mapping[str, Any], *, strided: bool = False, cast: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the driver's request for one call with the contract's inputs."""
+        """Return the driver's request for one call with the contract's inputs.
+
+        `cast` is the number format in which they arrive, for one that does not cross the wire.
+        """
         arrays = {name: self._mask(a) if name == "mask" else self._lay(name, a) for name, a in inputs.items()}
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
-        known = {name: {"$tensor": name, **({"strided": True} if strided else {})} for name in arrays}
+        known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
         args, kwargs = set_only(self.call, {**known, **values}).template({"mask": None, **values, **known})
         return {"args": args, "kwargs": kwargs, "output": self._selector()}, arrays
 
@@ -169,6 +172,13 @@ class Bound:
             if self.mask.shape.endswith(" 1"):
                 mask = mask[..., None]
         return mask
+
+
+def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict[str, Any]:
+    """Return the template of an input; a floating format is for floating inputs, an integer one for integers."""
+    template: dict[str, Any] = {"$tensor": name, **({"strided": True} if strided else {})}
+    fits = cast is not None and array.dtype.kind == ("i" if cast.startswith("int") else "f")
+    return template | ({"cast": cast} if fits else {})
 
 
 def set_only(arguments: Arguments, values: Mapping[str, Any]) -> Arguments:

@@ -95,7 +95,7 @@ class Range:
         if other.equals is not None:
             return other
         said = {f.name: value for f in fields(other) if (value := getattr(other, f.name)) is not None}
-        return replace(self, equals=None, **said)
+        return replace(self, equals=None, **said) if said else self
 
     def allows(self, size: int) -> bool:
         """Return whether a size is within (an expression allows any)."""
@@ -482,7 +482,7 @@ def _special(node: Node, known: Iterable[str], depth: int) -> Any:
 
 def _filled(argument: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(argument, Expression):
-        return evaluate(argument.text, values)
+        return _listed(evaluate(argument.text, values))
     if isinstance(argument, _Object):
         args, kwargs = argument.arguments.template(values)
         return {"$object": argument.path, "args": args, "kwargs": kwargs}
@@ -491,6 +491,11 @@ def _filled(argument: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(argument, dict):
         return {key: _filled(a, values) for key, a in argument.items()}
     return argument
+
+
+def _listed(value: Any) -> Any:
+    """Templates are JSON, which has no tuples."""
+    return [_listed(v) for v in value] if isinstance(value, tuple) else value
 
 
 def _used(arguments: Iterable[Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformkit.conformance.binding.bound import Bound, Generation
@@ -89,15 +89,30 @@ def _refused(
     component: Component, export: Mapping[str, Any], what: str, mismatch: SignatureMismatch, contract: Any
 ) -> ExportMismatch:
     """Propose the lines that would say how; what they stand for is left to their author."""
-    pairs = [f"{theirs} = \"{ours}\"" for theirs, ours in mismatch.known.items()]
-    pairs += [f"{name} = \"…\"" for name in mismatch.unknown]
+    lines = [f"{what} = {{ {', '.join([*_known(mismatch.known), *_open(mismatch.unknown)])} }}"]
+    if what == "construct" and any(name in _CONFIGS for name in mismatch.unknown):
+        name = next(name for name in mismatch.unknown if name in _CONFIGS)
+        given = ", ".join(f'{ours} = "{ours}"' for ours in mismatch.missing)
+        lines = [f'construct.{name} = {{ object = "your.module:YourConfig", arguments = {{ {given} }} }}']
     signature = ", ".join(p["name"] for p in export["construct" if what == "construct" else "call"] or ())
+    public = [name for name in contract if name != "kv_heads"]
     advice = (
-        f"the contract has ({', '.join(contract)}), yours has ({signature}); say in conform.toml how they correspond:",
+        f"the contract has ({', '.join(public)}), yours has ({signature}); say in conform.toml how they correspond:",
         f"    [components.{component.name}]",
-        f"    {what} = {{ {', '.join(pairs)} }}",
+        *(f"    {line}" for line in lines),
     )
     return ExportMismatch(component.name, export["path"], export.get("source", ""), str(mismatch), advice)
+
+
+_CONFIGS = ("config", "cfg", "conf", "args", "params", "hparams", "options")
+
+
+def _known(pairs: Mapping[str, str]) -> list[str]:
+    return [f'{theirs} = "{ours}"' for theirs, ours in pairs.items()]
+
+
+def _open(names: Sequence[str]) -> list[str]:
+    return [f'{name} = "…"' for name in names]
 
 
 def _causal(component: Component, construct: Arguments, call: Arguments, export: Mapping[str, Any]) -> str:

@@ -36,6 +36,7 @@ def probe(subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: 
     bound = subject.bound
     try:
         instance = _first_instance(subject, dtypes)
+        bound.offers["float32"] = "float32" in dtypes
         _abilities(instance, gradients=gradients)
         return _bind_weights(instance, known)
     except DriverError as failure:

@@ -56,14 +56,13 @@ def _with_dependent(sizes: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
 def _heads_and_widths(sizes: Mapping[str, Any], limits: Limits) -> Iterator[tuple[Any, Any]]:
     """Yield pairs near the wanted one, heads first: 24 widths for each of 12 numbers of heads."""
-    widths = lambda: itertools.islice(_allowed("d_model", sizes["d_model"], limits), 24)  # noqa: E731
-    if "d_model" not in sizes:
-        yield None, None
-    elif "num_heads" not in sizes:
-        yield from ((None, width) for width in widths())
-    else:
-        for heads in itertools.islice(_allowed("num_heads", sizes["num_heads"], limits), 12):
-            yield from ((heads, width) for width in widths())
+    counts: list[int | None] = [None]
+    widths: list[int | None] = [None]
+    if "num_heads" in sizes:
+        counts = list(itertools.islice(_allowed("num_heads", sizes["num_heads"], limits), 12))
+    if "d_model" in sizes:
+        widths = list(itertools.islice(_allowed("d_model", sizes["d_model"], limits), 24))
+    yield from itertools.product(counts, widths)
 
 
 def _worked_out(sizes: dict[str, Any], component: Component, variant: Variant) -> dict[str, Any] | None:

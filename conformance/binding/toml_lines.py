@@ -23,7 +23,8 @@ __all__ = ["ConfigError", "Key", "Node", "key_lines", "parse_document", "read_te
 
 MAX_BYTES = 256 * 1024
 MAX_LINE = 4096
-"""Longer lines can hold keys whose parts `tomllib` needs quadratic time for."""
+MAX_DOTS = 200
+"""Of a line. `tomllib` needs time quadratic in the parts of a key."""
 
 Key = tuple[str | int, ...]
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -65,6 +66,8 @@ def parse_document(text: str, path: Path) -> Node:
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:
             raise ConfigError(path, number, f"the line is longer than {MAX_LINE} characters")
+        if line.count(".") > MAX_DOTS:
+            raise ConfigError(path, number, f"the line has more than {MAX_DOTS} dots")
     try:
         value = tomllib.loads(text)
         return Node(value, (), path, key_lines(text))

@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.driver import wire
@@ -19,7 +20,7 @@ _TICK = 0.05
 _CHUNK = 1 << 20
 
 
-class Broken(Exception):  # noqa: N818
+class Broken(Exception):
     """The worker can no longer be talked to. Without a kind, only its end will tell why."""
 
     def __init__(self, kind: LossKind | None, detail: str) -> None:
@@ -64,7 +65,7 @@ class Channel:
         payload, unsent = self._read(payload_length, unsent, deadline, seconds)
         self.drain()
         if unsent:
-            raise ProtocolError("the reply came before the request was read")  # noqa: EM101
+            raise ProtocolError("the reply came before the request was read")
         return wire.decode(head, payload)
 
     def drain(self) -> None:
@@ -106,9 +107,7 @@ class Channel:
         self._wire.close()
         os.close(self._output)
 
-    def _read(
-        self, size: int, unsent: memoryview, deadline: float, seconds: float
-    ) -> tuple[bytearray, memoryview]:
+    def _read(self, size: int, unsent: memoryview, deadline: float, seconds: float) -> tuple[bytearray, memoryview]:
         buffer = bytearray()
         while len(buffer) < size:
             try:
@@ -171,8 +170,7 @@ class Channel:
 
     def _resident(self) -> int | None:
         try:
-            with open(f"/proc/{self.pid}/statm", "rb") as statm:
-                return int(statm.read().split()[1]) * _PAGE
+            return int(Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]) * _PAGE
         except (OSError, ValueError, IndexError):
             return None
 

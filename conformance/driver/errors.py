@@ -1,10 +1,10 @@
 """What the driver raises.
 
-    DriverError
-    ├── ImplementationFailure   the implementation answered with an error; the worker lives on
-    ├── WorkerLost              the worker died or was killed; restart before the next request
-    ├── ProtocolError           bytes on the wire that are no frame, or not the frame that was due
-    └── StartError              the driver itself cannot run here: our fault or the machine's, never the implementation's
+DriverError
+├── ImplementationFailure   the implementation answered with an error; the worker lives on
+├── WorkerLost              the worker died or was killed; restart before the next request
+├── ProtocolError           bytes on the wire that are no frame, or not the frame that was due
+└── StartError              the driver cannot run here, whatever the implementation is
 """
 
 from __future__ import annotations

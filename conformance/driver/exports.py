@@ -109,7 +109,7 @@ def _methods(value: Any) -> dict[str, Any]:
         if _of_library(base) and base is not owner:
             continue
         for name, item in vars(base).items():
-            if not name.startswith("_") and name not in found and len(found) < 100:  # noqa: PLR2004
+            if not name.startswith("_") and name not in found and len(found) < 100:
                 _add_method(found, name, item)
     return found
 

@@ -27,10 +27,11 @@ class InProcess(Driver):
         location: Location,
         framework: str | None = None,
         limits: Limits = Limits(),  # noqa: B008
-        preload_torch: bool = False,  # noqa: FBT001, FBT002, ARG002
+        preload_torch: bool = False,  # noqa: ARG002
     ) -> None:
         super().__init__(location, framework, limits)
         self._operations: Operations | None = None
+        self._modules, self._path = set(sys.modules), list(sys.path)
 
     @property
     def lost(self) -> bool:
@@ -43,14 +44,13 @@ class InProcess(Driver):
 
         self.generation += 1
         self._operations = Operations()
+        self._modules, self._path = set(sys.modules), list(sys.path)
         header = self.request(self.load_header()).header
         return LoadReply(header["framework"], header["version"], header["module"], header["file"])
 
     def restart(self) -> LoadReply:
         """Forget the implementation's modules, and import it again."""
-        if self.location.path is not None:
-            for name in [name for name, module in sys.modules.items() if _is_beneath(module, self.location.path)]:
-                del sys.modules[name]
+        self.close()
         return self.start()
 
     def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:  # noqa: ARG002
@@ -84,12 +84,20 @@ class InProcess(Driver):
         return ""
 
     def close(self) -> None:
-        """Forget every component."""
+        """Forget every component, and the modules that came from the implementation's folder."""
         self._operations = None
+        location = self.location
+        added = [Path(entry) for entry in sys.path if entry not in self._path]
+        roots = [*added, *([location.path] if location.path is not None else [])]
+        for name in set(sys.modules) - self._modules:
+            if any(_is_beneath(sys.modules[name], root) for root in roots):
+                del sys.modules[name]
+        sys.path[:] = [entry for entry in sys.path if Path(entry) not in added]
+        self._modules, self._path = set(sys.modules), list(sys.path)
 
 
-def _is_beneath(module: object, path: Path) -> bool:
+def _is_beneath(module: object, root: Path) -> bool:
     file = getattr(module, "__file__", None)
     with contextlib.suppress(OSError, TypeError):
-        return file is not None and Path(file).resolve().is_relative_to(path.resolve())
+        return file is not None and Path(file).resolve().is_relative_to(root.resolve())
     return False

@@ -227,6 +227,8 @@ def _defined(tree: ast.Module | None) -> Iterator[str]:
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             yield node.target.id
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.asname for alias in node.names if alias.asname is not None)
         elif isinstance(node, ast.If):
             pending += [*node.body, *node.orelse]
         elif isinstance(node, ast.Try):

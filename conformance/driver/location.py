@@ -43,7 +43,7 @@ def locate(text: str, folder: Path | None = None) -> Location:
     Raises: FileNotFoundError when there is neither.
     """
     folder = (folder or Path.cwd()).resolve()
-    path = Path(os.path.expanduser(text))
+    path = Path(text).expanduser()
     path = path if path.is_absolute() else folder / path
     if path.is_file():
         return _of_file(path.resolve())
@@ -56,7 +56,7 @@ def locate(text: str, folder: Path | None = None) -> Location:
 
 
 def sources(root: Path) -> Iterator[Path]:
-    """Yield the Python files of an implementation, shallow ones first; tests, scripts of the build and dot folders not."""
+    """Yield the Python files of an implementation, shallow ones first, without tests and scripts of its build."""
     if root.is_file():
         yield root
         return

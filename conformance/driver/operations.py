@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from conformkit.conformance.driver import exports, outputs, wire
 from conformkit.conformance.driver.failures import failure
@@ -55,7 +55,7 @@ class Operations:
 
     def perform(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Carry out one request, and let exceptions through."""
-        operation, required = _OPERATIONS.get(str(header.get("op")), (None, ()))
+        operation, required = self._OPERATIONS.get(str(header.get("op")), (None, ()))
         if operation is None:
             message = f"there is no operation {header.get('op')!r}"
             raise RequestError(message)
@@ -225,7 +225,8 @@ class Operations:
         return {}, {}
 
     def _batch(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        replies, out = [], {}
+        replies: list[dict[str, Any]] = []
+        out: dict[str, Array] = {}
         own = wire.split(arrays, len(header["requests"]))
         for index, (request, inputs) in enumerate(zip(header["requests"], own, strict=True)):
             reply, given = self.answer(request, inputs)
@@ -249,6 +250,24 @@ class Operations:
         component = self._component(header)
         return {} if _is_function(component) else {item.name: item for item in self.framework.held(component)}
 
+    _OPERATIONS: ClassVar[
+        dict[str, tuple[Callable[[Operations, Mapping[str, Any], Arrays], Answer], tuple[str, ...]]]
+    ] = {
+        "load": (_load, ("location",)),
+        "describe": (_describe, ("targets",)),
+        "build": (_build, ("path",)),
+        "parameters": (_parameters, ("handle",)),
+        "read": (_read, ("handle",)),
+        "write": (_write, ("handle",)),
+        "call": (_call, ("handle",)),
+        "vjp": (_vjp, ("handle", "wrt")),
+        "copy": (_copy, ("handle",)),
+        "cast": (_cast, ("handle", "dtype")),
+        "release": (_release, ("handle",)),
+        "batch": (_batch, ("requests",)),
+    }
+    """Each operation, and what its request must say."""
+
 
 def _existing(held: Mapping[str, Held], name: str) -> Held:
     if name not in held or held[name].lazy:
@@ -266,21 +285,3 @@ def _check_names(names: list[str], tensors: Mapping[str, Any]) -> None:
 
 def _is_function(component: Any) -> bool:
     return exports.kind_of(component) == "function"
-
-
-_Operation = Callable[[Operations, Mapping[str, Any], Arrays], Answer]
-_OPERATIONS: dict[str, tuple[_Operation, tuple[str, ...]]] = {
-    "load": (Operations._load, ("location",)),
-    "describe": (Operations._describe, ("targets",)),
-    "build": (Operations._build, ("path",)),
-    "parameters": (Operations._parameters, ("handle",)),
-    "read": (Operations._read, ("handle",)),
-    "write": (Operations._write, ("handle",)),
-    "call": (Operations._call, ("handle",)),
-    "vjp": (Operations._vjp, ("handle",)),
-    "copy": (Operations._copy, ("handle",)),
-    "cast": (Operations._cast, ("handle", "dtype")),
-    "release": (Operations._release, ("handle",)),
-    "batch": (Operations._batch, ("requests",)),
-}
-"""Each operation, and what its request must say."""

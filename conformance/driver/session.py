@@ -32,18 +32,19 @@ _SHOWN = 20_000
 
 
 class Session(Driver):
-    """Supervises one implementation's worker. Made in a moment: the process starts while the harness does other things."""
+    """Supervises one implementation's worker. The process starts when this is made, and gets ready meanwhile."""
 
     def __init__(
         self,
         location: Location,
         framework: str | None = None,
         limits: Limits = Limits(),  # noqa: B008
-        preload_torch: bool = False,  # noqa: FBT001, FBT002
+        preload_torch: bool = False,
         warm: Nursery | None = None,
     ) -> None:
         super().__init__(location, framework, limits)
         self._preload_torch = preload_torch
+        self._own_nursery = warm is None
         self._nursery = warm or nursery(limits.threads, torch=preload_torch)
         self._channel: Channel | None = None
         self._pending: Channel | None = self._ask_for_worker()
@@ -67,6 +68,7 @@ class Session(Driver):
         self._discard()
         if not self._nursery.alive:
             self._nursery.close()
+            self._own_nursery = True
             self._nursery = nursery(self.limits.threads, torch=self._preload_torch)
         return self._begin(self._ask_for_worker())
 
@@ -82,7 +84,7 @@ class Session(Driver):
         try:
             reply = Reply(*channel.exchange(frame, limit))
             check_reply(header, self._seq, reply)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - Ctrl-C leaves half a frame behind, too
             self._mourn(channel, error)
         raise_failure(reply.header)
         return reply
@@ -96,9 +98,10 @@ class Session(Driver):
         return clean(taken, _SHOWN)
 
     def close(self) -> None:
-        """Kill the worker, and end the process that made it."""
+        """Kill the worker, and end the process that made it, unless it was given to us."""
         self._discard()
-        self._nursery.close()
+        if self._own_nursery:
+            self._nursery.close()
 
     def _ask_for_worker(self) -> Channel:
         channel = Channel(self.limits.memory_bytes, self.limits.output_bytes)
@@ -118,7 +121,7 @@ class Session(Driver):
         except (Broken, DriverError) as error:
             self._bury(channel, kill=True)
             said = self.take_output().strip()
-            message = f"an empty worker does not run within {self.limits}: {error}" + (f"; it said: {said}" if said else "")
+            message = f"an empty worker does not run within {self.limits}: {error}. It said: {said or 'nothing'}"
             raise StartError(message) from error
         channel.mark_memory()
         header = self.request(self.load_header(), seconds=self.limits.load_seconds).header

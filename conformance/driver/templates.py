@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from conformkit.conformance.driver.frameworks.base import Array, Framework, RequestError
 
@@ -29,7 +29,7 @@ class Filler:
             return [self.fill(item) for item in template]
         if not isinstance(template, dict):
             return template
-        for key, make in _MAKERS.items():
+        for key, make in self._MAKERS.items():
             if key in template:
                 return make(self, template)
         return {key: self.fill(value) for key, value in template.items()}
@@ -66,11 +66,10 @@ class Filler:
     def _dtype(self, template: Mapping[str, Any]) -> Any:
         return self._framework.dtype(template["$dtype"])
 
-
-_MAKERS: dict[str, Callable[[Filler, Mapping[str, Any]], Any]] = {
-    "$tensor": Filler.tensor,
-    "$object": Filler._object,
-    "$name": Filler._name,
-    "$dtype": Filler._dtype,
-    "$self": Filler._self,
-}
+    _MAKERS: ClassVar[dict[str, Callable[[Filler, Mapping[str, Any]], Any]]] = {
+        "$tensor": tensor,
+        "$object": _object,
+        "$name": _name,
+        "$dtype": _dtype,
+        "$self": _self,
+    }

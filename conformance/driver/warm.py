@@ -56,7 +56,7 @@ _THREADS = (
 def scrubbed(environment: Mapping[str, str], threads: int) -> dict[str, str]:
     """Return the environment of a worker: what programs need to run, and the same on every run."""
     kept = {name: value for name, value in environment.items() if name in _KEPT or name.startswith("LC_")}
-    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     if sys.platform == "darwin":
         fixed["OBJC_DISABLE_INITIALIZE_FORK_SAFETY"] = "YES"
     return {**kept, **fixed, **dict.fromkeys(_THREADS, str(threads))}
@@ -242,7 +242,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", f"{__package__}.{module}", *map(str, arguments)]
     try:
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603 - our own interpreter, our own arguments
             command,
             env=scrubbed(os.environ, threads),
             stdin=subprocess.DEVNULL,

@@ -38,7 +38,7 @@ LENGTHS = _LENGTHS.size
 def encode(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     """Return one frame. Raises ProtocolError when it would break a bound."""
     head = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
-    payload = save(dict(arrays)) if arrays else b""
+    payload = save({name: _checked(name, array) for name, array in arrays.items()}) if arrays else b""
     _check_lengths(len(head), len(payload))
     return b"".join((_LENGTHS.pack(len(head), len(payload)), head, payload))
 
@@ -73,6 +73,14 @@ def _check_lengths(head: int, payload: int) -> None:
         if length > limit:
             message = f"a {part} of {length} bytes, the limit is {limit}"
             raise ProtocolError(message)
+
+
+def _checked(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array that safetensors can take: it reads the memory as it lies, whatever the strides."""
+    if array.dtype.name not in DTYPES:
+        message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(DTYPES))}"
+        raise ProtocolError(message)
+    return np.asarray(array, order="C")
 
 
 def _decode_header(head: bytes) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import os
 import signal
 import socket
 import sys
+import traceback
 import types
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -20,10 +22,12 @@ from conformkit.conformance.driver.operations import Operations
 __all__ = ["main", "prepare_threads", "run"]
 
 _DIE_WITH_PARENT = 1
+_OUR_FAULT = 70
 
 
 def run(wire_fd: int, output_fd: int, memory: int | None) -> None:
     """Become a worker on these descriptors, and never return."""
+    code = _OUR_FAULT
     try:
         _detach(output_fd)
         if memory is not None:
@@ -32,9 +36,11 @@ def run(wire_fd: int, output_fd: int, memory: int | None) -> None:
         connection = socket.socket(fileno=wire_fd)
         _serve(connection, stdout)
     except (EOFError, ConnectionError):
-        pass  # the harness has gone
+        code = 0  # the harness has gone
+    except BaseException:  # noqa: BLE001 - it is told, and ends the process
+        traceback.print_exc()
     finally:
-        os._exit(0)
+        os._exit(code)  # whatever the implementation wants to happen at exit does not
 
 
 def main(arguments: list[str]) -> None:
@@ -60,7 +66,7 @@ def _serve(connection: socket.socket, stdout: TextIO) -> None:
     while True:
         header, arrays = _receive(connection)
         reply, out = operations.answer(header, arrays)
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(BaseException):  # it may be the implementation's own by now
             sys.stdout.flush()
             stdout.flush()
         _send(connection, {"seq": header["seq"], **reply}, out)
@@ -117,8 +123,8 @@ def _new_streams() -> TextIO:
     """Give Python fresh standard streams, a blank `__main__`, and a trace for segmentation faults."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     stdout, stderr = _stream(1), _stream(2)
-    sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc, assignment]
+    sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc, assignment]
     faulthandler.enable(2)
     sys.argv = [""]
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -137,8 +143,7 @@ def _limit_memory(extra: int) -> None:
         return
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with open("/proc/self/statm", "rb") as statm:
-            used = int(statm.read().split()[0]) * resource.getpagesize()
+        used = int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + extra, used + extra))
 
 

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.driver import worker
@@ -114,8 +115,7 @@ def _kill(pid: int) -> None:
 def _children() -> set[int]:
     me = os.getpid()
     try:
-        with open(f"/proc/{me}/task/{me}/children", "rb") as children:
-            return set(map(int, children.read().split()))
+        return set(map(int, Path(f"/proc/{me}/task/{me}/children").read_bytes().split()))
     except (OSError, ValueError):
         return set()
 

@@ -32,7 +32,7 @@ def console(stream: TextIO, color: Color = "auto", width: int | None = None) -> 
     """Return a console that colors when asked to, on terminals else, and that never interprets markup."""
     colored = wants_color(stream, color)
     return Console(
-        file=stream, width=width, force_terminal=colored, color_system="auto" if colored else None,
+        file=stream, width=width, force_terminal=colored or None, color_system="auto" if colored else None,
         no_color=not colored, markup=False, emoji=False, highlight=False, soft_wrap=False,
     )  # fmt: skip
 

@@ -11,9 +11,7 @@ class TinyTransformerLM(nn.Module):
         self.block_size = block_size
         self.tok_emb = nn.Embedding(vocab_size, d_model)
         self.pos_enc = PositionalEncoding(d_model, block_size)
-        self.blocks = nn.ModuleList(
-            [TransformerBlock(d_model, num_heads, d_ff, dropout) for _ in range(num_layers)]
-        )
+        self.blocks = nn.ModuleList([TransformerBlock(d_model, num_heads, d_ff, dropout) for _ in range(num_layers)])
         self.ln_f = nn.LayerNorm(d_model)
         self.head = nn.Linear(d_model, vocab_size)
 

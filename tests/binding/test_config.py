@@ -44,7 +44,7 @@ def attention(text):
     return parse_config(MHA + text).component("MultiHeadAttention")
 
 
-# --- what it says -------------------------------------------------------------------------------------------------------
+# --- what it says ---------------------------------------------------------------------------------------------------
 
 
 def test_an_empty_file_declares_nothing():
@@ -65,7 +65,9 @@ def test_a_component_overrides_the_general_variant_choice_by_choice():
         '[variant]\nnorm = "rmsnorm"\nactivation = "silu"\nrotary_base = 500\n'
         '[components.FeedForward]\nvariant = { activation = "relu", gated = true }'
     )
-    assert config.variant_for("FeedForward") == Variant(norm="rmsnorm", activation="relu", gated=True, rotary_base=500.0)
+    assert config.variant_for("FeedForward") == Variant(
+        norm="rmsnorm", activation="relu", gated=True, rotary_base=500.0
+    )
     assert config.variant_for("TransformerBlock") == Variant(norm="rmsnorm", activation="silu", rotary_base=500.0)
 
 
@@ -103,9 +105,10 @@ def test_a_range_has_inclusive_bounds_and_a_step(size, allowed):
 
 def test_named_arguments_are_expressions_constants_and_objects():
     construct = attention(
-        "construct = { embed_dim = 'd_model', ff = '4 * d_model', act = \"'gelu'\", bias = false, eps = 1e-6,\n"
-        " sizes = ['d_model', 3], table = { n = 'num_heads' }, norm = { lookup = 'mypkg.norms:RMS' },\n"
-        " kind = { dtype = 'float32' }, config = { object = 'mypkg:Config', arguments = ['num_heads', { n = 'd_model' }] } }"
+        "construct = { embed_dim = 'd_model', ff = '4 * d_model', act = \"'gelu'\", bias = false, eps = 1e-6,"
+        " sizes = ['d_model', 3], table = { n = 'num_heads' }, norm = { lookup = 'mypkg.norms:RMS' },"
+        " kind = { dtype = 'float32' },"
+        " config = { object = 'mypkg:Config', arguments = ['num_heads', { n = 'd_model' }] } }"
     ).construct
     args, kwargs = construct.template({"d_model": 8, "num_heads": 2})
     assert args == []
@@ -133,6 +136,11 @@ def test_an_object_without_arguments_is_called_without():
     assert construct.template({}) == ([], {"norm": {"$object": "Norm", "args": [], "kwargs": {}}})
 
 
+def test_tuples_become_lists_as_they_would_on_the_wire():
+    x = {"$tensor": "x"}
+    assert attention("call = ['(x, (1, x))']").call.template({"x": x}) == ([[x, [1, x]]], {})
+
+
 def test_a_value_that_is_absent_at_run_time_is_an_expression_error():
     with pytest.raises(ExpressionError, match="unknown name mask"):
         attention("call = ['x', 'mask']").call.template({"x": 1})
@@ -141,7 +149,8 @@ def test_a_value_that_is_absent_at_run_time_is_an_expression_error():
 def test_conventions_of_the_call_are_read():
     component = attention(
         'path = "mypkg.attn:Attn"\nfactory = true\noutput = [0, "logits"]\nweights_output = 1\ncausal = "mask"\n'
-        'layout = "sequence first"\nmask = { kinds = ["bool"], true = "hide", shape = "T T 1" }\nignore = ["mask", "*.inv_freq"]'
+        'layout = "sequence first"\nmask = { kinds = ["bool"], true = "hide", shape = "T T 1" }\n'
+        'ignore = ["mask", "*.inv_freq"]'
     )
     assert (component.path, component.factory) == ("mypkg.attn:Attn", True)
     assert (component.output, component.weights_output) == ((0, "logits"), 1)
@@ -188,7 +197,10 @@ def test_generation_is_described():
 def test_greedy_replaces_a_positional_argument_that_stands_by_its_name():
     text = 'call = ["ids", "max_new_tokens", "temperature"]\ngreedy = { temperature = 0.0, top_k = 1 }'
     generate = parse_config(GENERATE + text).component("TinyTransformerLM").generate
-    assert generate.call.but(generate.greedy).template({"ids": "I", "max_new_tokens": 2}) == (["I", 2, 0.0], {"top_k": 1})
+    assert generate.call.but(generate.greedy).template({"ids": "I", "max_new_tokens": 2}) == (
+        ["I", 2, 0.0],
+        {"top_k": 1},
+    )
 
 
 def test_arguments_without_changes_stay():
@@ -202,7 +214,7 @@ def test_canonical_axes_name_every_parameter_of_any_variant():
     assert canonical_axes("ScaledDotProductAttention") == {}
 
 
-# --- where it is found --------------------------------------------------------------------------------------------------
+# --- where it is found ----------------------------------------------------------------------------------------------
 
 
 def test_the_nearest_folder_that_has_a_configuration_wins(tmp_path):
@@ -274,10 +286,13 @@ def test_other_encodings_are_refused_and_a_byte_order_mark_is_not(tmp_path):
     assert load_config(path).module == "a"
 
 
-# --- how it is refused --------------------------------------------------------------------------------------------------
+# --- how it is refused ----------------------------------------------------------------------------------------------
 
 STRUCTURAL = {
-    "unknown-table": ("\n[implementaton]", "line 2: implementaton: there is no key of this name; nearest: implementation"),
+    "unknown-table": (
+        "\n[implementaton]",
+        "line 2: implementaton: there is no key of this name; nearest: implementation",
+    ),
     "unknown-component": (
         "[components.MultiHedAttention]",
         "components.MultiHedAttention: there is no component of this name; nearest: MultiHeadAttention",
@@ -286,9 +301,15 @@ STRUCTURAL = {
         "[components.scaled_dot_product_attention]",
         "there is no component of this name; nearest: ScaledDotProductAttention",
     ),
-    "unknown-key": (MHA + "\nconstuct = []", "line 3: components.MultiHeadAttention.constuct: there is no key of this name"),
+    "unknown-key": (
+        MHA + "\nconstuct = []",
+        "line 3: components.MultiHeadAttention.constuct: there is no key of this name",
+    ),
     "far-off-key": ("[implementation]\nzzz = 1", "there is no key of this name; known: framework, module, dtypes"),
-    "generate-elsewhere": (MHA + "generate = {}", "components.MultiHeadAttention.generate: there is no key of this name"),
+    "generate-elsewhere": (
+        MHA + "generate = {}",
+        "components.MultiHeadAttention.generate: there is no key of this name",
+    ),
     "table-of-tables": ("[[variant]]", "variant: it is a list, want a table"),
     "components-text": ("components = 'a'", "components: it is a text, want a table"),
     "framework": ("[implementation]\nframework = 'pytorch'", '"pytorch" is not one of torch, numpy; nearest: torch'),
@@ -296,7 +317,10 @@ STRUCTURAL = {
     "module-path": ("[implementation]\nmodule = '../other'", '"../other" is not a dotted name; write "package.module"'),
     "module-dots": ("[implementation]\nmodule = '..other'", "is not a dotted name"),
     "module-empty": ("[implementation]\nmodule = ''", "the text has 0 characters, want 1 to 200"),
-    "dtype": ("[implementation]\ndtypes = ['float32', 'float65']", "line 2: implementation.dtypes[1]: \"float65\" is not one of"),
+    "dtype": (
+        "[implementation]\ndtypes = ['float32', 'float65']",
+        'line 2: implementation.dtypes[1]: "float65" is not one of',
+    ),
     "dtypes-twice": ("[implementation]\ndtypes = ['float32', 'float32']", "a value is listed twice"),
     "dtypes-none": ("[implementation]\ndtypes = []", "at least one dtype is needed"),
     "dtypes-text": ("[implementation]\ndtypes = 'float32'", "it is a text, want a list"),
@@ -322,10 +346,19 @@ STRUCTURAL = {
     "construct-text": (MHA + "construct = 'd_model'", "it is a text, want a list"),
     "construct-date": (MHA + "construct = [1979-05-27]", "construct[0]: it is a date or time, want a text, a number"),
     "argument-name": (MHA + "construct = { 'a b' = 1 }", '"a b" cannot be the name of an argument'),
-    "object-type": (MHA + "construct = { c = { object = 3 } }", "construct.c.object: it is a whole number, want a text"),
-    "object-key": (MHA + "construct = { c = { object = 'C', args = [] } }", "construct.c.args: there is no key of this name"),
+    "object-type": (
+        MHA + "construct = { c = { object = 3 } }",
+        "construct.c.object: it is a whole number, want a text",
+    ),
+    "object-key": (
+        MHA + "construct = { c = { object = 'C', args = [] } }",
+        "construct.c.args: there is no key of this name",
+    ),
     "object-path": (MHA + "construct = { c = { object = '/tmp/x:C' } }", "is not a dotted name"),
-    "lookup-key": (MHA + "construct = { c = { lookup = 'C', arguments = [] } }", "c.arguments: there is no key of this name"),
+    "lookup-key": (
+        MHA + "construct = { c = { lookup = 'C', arguments = [] } }",
+        "c.arguments: there is no key of this name",
+    ),
     "dtype-name": (MHA + "construct = { c = { dtype = 'float' } }", '"float" is not one of'),
     "dollar": (MHA + "construct = { c = { '$tensor' = 1 } }", "a key that begins with $ is not possible here"),
     "output": (MHA + "output = true", "it is true or false, want a whole number"),
@@ -334,21 +367,36 @@ STRUCTURAL = {
     "output-nested": (MHA + "output = [[0]]", "it is a list, want a whole number"),
     "weights-output": (MHA + "weights_output = [1]", "it is a list, want a whole number"),
     "causal": (MHA + "causal = true", "it is true or false, want a text"),
-    "causal-word": (MHA + "causal = 'alway'", '"alway" is not one of construct, always, never, mask, flag; nearest: always'),
-    "layout": (MHA + "layout = 'batch_first'", '"batch_first" is not one of batch first, sequence first; nearest: batch first'),
-    "mask-key": (MHA + "mask = { polarity = 'hide' }", "mask.polarity: there is no key of this name; known: kinds, true, shape"),
-    "mask-kind": (MHA + "mask = { kinds = ['int'] }", "mask.kinds[0]: \"int\" is not one of bool, float"),
+    "causal-word": (
+        MHA + "causal = 'alway'",
+        '"alway" is not one of construct, always, never, mask, flag; nearest: always',
+    ),
+    "layout": (
+        MHA + "layout = 'batch_first'",
+        '"batch_first" is not one of batch first, sequence first; nearest: batch first',
+    ),
+    "mask-key": (
+        MHA + "mask = { polarity = 'hide' }",
+        "mask.polarity: there is no key of this name; known: kinds, true, shape",
+    ),
+    "mask-kind": (MHA + "mask = { kinds = ['int'] }", 'mask.kinds[0]: "int" is not one of bool, float'),
     "mask-true": (MHA + "mask = { true = 'show' }", '"show" is not one of attend, hide'),
     "mask-shape": (MHA + "mask = { shape = 'T' }", '"T" is not one of T T, 1 T T, 1 1 T T, T T 1'),
     "ignore": (MHA + "ignore = 'mask'", "it is a text, want a list"),
     "ignore-item": (MHA + "ignore = [3]", "ignore[0]: it is a whole number, want a text"),
     "weights-list": (WEIGHTS + "a = ['q.weight']", "weights.a: it is a list, want a text"),
-    "weights-unquoted": (WEIGHTS + "wq.weight = 'q.weight'", 'a rule is a text; quote the whole name: "wq.…" = "q.weight"'),
+    "weights-unquoted": (
+        WEIGHTS + "wq.weight = 'q.weight'",
+        'a rule is a text; quote the whole name: "wq.…" = "q.weight"',
+    ),
     "generate-key": (GENERATE + "sample = 1", "generate.sample: there is no key of this name"),
-    "generate-options": (GENERATE + "options = ['topk']", '"topk" is not one of temperature, top_k, top_p; nearest: top_k'),
+    "generate-options": (
+        GENERATE + "options = ['topk']",
+        '"topk" is not one of temperature, top_k, top_p; nearest: top_k',
+    ),
     "generate-returns": (GENERATE + "returns = 'fresh'", '"fresh" is not one of all, new'),
     "generate-greedy": (GENERATE + "greedy = ['temperature']", "greedy: it is a list, want a table"),
-}  # fmt: skip
+}
 """What the schema refuses as well."""
 
 SEMANTIC = {
@@ -356,41 +404,60 @@ SEMANTIC = {
         MHA + "construct = { dim = 'd_modl' }",
         'line 2: components.MultiHeadAttention.construct.dim: "d_modl": unknown name d_modl; nearest: d_model',
     ),
-    "name-of-the-call": (MHA + "construct = { dim = 'ids' }", 'unknown name ids; known: d_model'),
+    "name-of-the-call": (MHA + "construct = { dim = 'ids' }", "unknown name ids; known: d_model"),
     "bare-word": (MHA + "construct = { act = 'gelu' }", '"gelu": unknown name gelu'),
-    "no-expression": (MHA + "construct = { act = 'gelu tanh' }", "it is no expression (a text as such needs quotes within"),
+    "no-expression": (
+        MHA + "construct = { act = 'gelu tanh' }",
+        "it is no expression (a text as such needs quotes within",
+    ),
     "code": (MHA + "construct = { act = '__import__(\"os\")' }", "there is no function"),
     "code-attribute": (MHA + "call = ['x.T']", "a dotted name is not part of the language"),
     "call-name": (MHA + "call = ['x', 'maks']", 'call[1]: "maks": unknown name maks; nearest: mask'),
     "generate-name": (GENERATE + "call = ['ids', 'n']", "unknown name n; known: model, ids, max_new_tokens"),
-    "inner-name": (MHA + "construct = [{ object = 'C', arguments = ['x'] }]", 'construct[0].arguments[0]: "x": unknown name x'),
+    "inner-name": (
+        MHA + "construct = [{ object = 'C', arguments = ['x'] }]",
+        'construct[0].arguments[0]: "x": unknown name x',
+    ),
     "kv-heads": ("[variant]\nkv_heads = 'kv_heads'", "unknown name kv_heads"),
-    "limits-impossible": ("[limits]\nd_model = { min = 5, max = 7, multiple_of = 4 }", "no multiple of 4 lies between 5 and 7"),
+    "limits-impossible": (
+        "[limits]\nd_model = { min = 5, max = 7, multiple_of = 4 }",
+        "no multiple of 4 lies between 5 and 7",
+    ),
     "limits-crossed": ("[limits]\nd_model = { min = 5, max = 4 }", "no multiple of 1 lies between 5 and 4"),
     "limits-merged": (
         "[limits]\nd_model = { max = 6 }\n" + MHA + "\nlimits = { d_model = { min = 8 } }",
         "line 5: components.MultiHeadAttention.limits.d_model: no multiple of 1 lies between 8 and 6",
     ),
     "limits-itself": ("[limits]\nd_ff = '4 * d_ff'", "limits.d_ff: it depends on d_ff, which is an expression itself"),
-    "limits-cycle": ("[limits]\nd_ff = 'd_model'\nd_model = 'd_ff'", "limits.d_ff: it depends on d_model, which is an expression"),
+    "limits-cycle": (
+        "[limits]\nd_ff = 'd_model'\nd_model = 'd_ff'",
+        "limits.d_ff: it depends on d_model, which is an expression",
+    ),
     "limits-name": ("[limits]\nd_ff = 'tokens'", "unknown name tokens"),
     "number-infinite": (MHA + "construct = { eps = inf }", "a number is not finite, or larger than 2 ** 63"),
     "number-nan": ("[variant]\nnorm_eps = nan", "it is nan, want a finite number above 0"),
-    "number-large": (MHA + "construct = { eps = 99999999999999999999 }", "a number is not finite, or larger than 2 ** 63"),
+    "number-large": (
+        MHA + "construct = { eps = 99999999999999999999 }",
+        "a number is not finite, or larger than 2 ** 63",
+    ),
     "nested": (MHA + f"construct = {{ a = {'[' * 12}{']' * 12} }}", "it is nested more than 8 deep"),
     "nested-objects": (
-        MHA + "construct = " + "[{object='C',arguments=" * 12 + "[]" + "}]" * 12, "it is nested more than 8 deep",
+        MHA + "construct = " + "[{object='C',arguments=" * 12 + "[]" + "}]" * 12,
+        "it is nested more than 8 deep",
     ),
     "weights-name": (
         "[components.MultiHeadAttention.weights]\n# c\n'wq' = 'q.weigth'",
-        'line 3: components.MultiHeadAttention.weights.wq: "q.weigth": there is no canonical part q.weigth; nearest: q.weight',
+        'line 3: components.MultiHeadAttention.weights.wq: "q.weigth": there is no canonical part q.weigth; nearest: q',
     ),
     "weights-axes": (WEIGHTS + "'a.b' = 'q.weight -> h d'", 'weights."a.b": "q.weight -> h d": the axis m of q.weight'),
     "weights-pattern": (WEIGHTS + "a = 'q.weight, k.weight'", "several parts need axes with an s"),
     "weights-size": (WEIGHTS + "a = 'q.weight / d_mod'", "unknown name d_mod in"),
     "weights-below": (WEIGHTS + "'a.*' = 'blocks.{i}.*'", "both sides end in"),
-    "weights-none": ("[components.ScaledDotProductAttention.weights]\na = 'q.weight'", "there is no canonical part q.weight"),
-}  # fmt: skip
+    "weights-none": (
+        "[components.ScaledDotProductAttention.weights]\na = 'q.weight'",
+        "there is no canonical part q.weight",
+    ),
+}
 """What only the parser can see."""
 
 SYNTAX = {
@@ -398,9 +465,10 @@ SYNTAX = {
     "twice": ("[variant]\n[variant]", "conform.toml, line 2: not TOML: Cannot declare"),
     "open": ("[variant]\nnorm = '", "conform.toml, line 2: not TOML:"),
     "brackets": ("a = [\n" + "[" * 3000, "it is too deeply nested"),
-    "digits": ("a = " + "9" * 4090, "line 1: the line is longer than 4096 characters"),
-    "digits-below": ("a = " + "9" * 4080, "not TOML"),
-    "dots": ("a" + ".a" * 5000 + " = 1", "line 1: the line is longer than 4096 characters"),
+    "brackets-on-lines": ("a = " + "[\n" * 9000, "it is too deeply nested"),
+    "tables": ("a = " + "{a=" * 1000, "it is too deeply nested"),
+    "digits": ("a = " + "9\\n" * 4090, "line 1: the line is longer than 4096 characters"),
+    "dots": ("\n".join(f"a{n}{'.a' * 2000} = 1" for n in range(60)), "line 1: the line has more than 200 dots"),
 }
 
 
@@ -417,8 +485,7 @@ def test_what_is_no_toml_is_refused_at_once(text, message):
     start = time.perf_counter()
     with pytest.raises(ConfigError) as caught:
         parse_config(text)
-    if "digits-below" not in message:
-        assert message in str(caught.value) or "there is no key" in str(caught.value)
+    assert message in str(caught.value)
     assert time.perf_counter() - start < 2.0, "milliseconds are usual"
 
 
@@ -438,7 +505,7 @@ def test_a_message_shows_no_control_characters_and_is_short():
     assert len(str(caught.value)) < 500
 
 
-# --- lines --------------------------------------------------------------------------------------------------------------
+# --- lines ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_line_of_every_key_is_known():
@@ -505,22 +572,32 @@ def test_the_scanner_finds_exactly_the_keys_that_tomllib_finds(document):
             assert json.dumps(key[-1]) in lines[line - 1]
 
 
-# --- the schema says the same -------------------------------------------------------------------------------------------
+# --- the schema says the same ---------------------------------------------------------------------------------------
 
 SCHEMA = json.loads((files("conformkit.conformance.binding") / "conform.schema.json").read_text(encoding="utf-8"))
 ACCEPTED = {
     "empty": "",
     "implementation": "[implementation]\nframework = 'torch'\nmodule = 'a.b'\ndtypes = ['float32', 'bfloat16']",
-    "variant": "[variant]\nnorm = 'rmsnorm'\nnorm_eps = 1e-6\nrotary_base = 500000\nkv_heads = 'num_heads // 2'\nhead_width = 8",
-    "limits": "[limits]\nd_model = { min = 2, max = 8, multiple_of = 2 }\nnum_heads = 1\nd_ff = '4 * d_model'\nrank = 3\nbatch = 1",
-    "arguments": MHA + "construct = ['d_model', true, 1.5, [1, 'num_heads'], { a = 1, b = { c = \"'x'\" } }]\ncall = { x = 'x' }",
+    "variant": "[variant]\nnorm = 'rmsnorm'\nnorm_eps = 1e-6\nrotary_base = 50000\n"
+    "kv_heads = 'num_heads // 2'\nhead_width = 8",
+    "limits": "[limits]\nd_model = { min = 2, max = 8, multiple_of = 2 }\n"
+    "num_heads = 1\nd_ff = '4 * d_model'\nrank = 3\nbatch = 1",
+    "arguments": MHA
+    + "construct = ['d_model', true, 1.5, [1, 'num_heads'], { a = 1, b = { c = \"'x'\" } }]\ncall = { x = 'x' }",
     "objects": MHA + "construct = [{ object = 'a.b:C.D' }, { lookup = 'c' }, { dtype = 'int64' }]\ncall = []",
     "dictionary": MHA + "construct = { cfg = { 'emb dim' = 'd_model', arguments = 3 } }",
     "outputs": MHA + "output = ['logits', 0, -1]\nweights_output = 'weights'",
-    "conventions": MHA + "causal = 'flag'\nlayout = 'batch first'\nmask = { kinds = [], true = 'hide', shape = '1 T T' }",
-    "weights": WEIGHTS + "'a.{h}' = 'q.weight -> d m'\nb = '2 * k.weight'\n[components.FeedForward.weights]\n'x.*' = '*'",
-    "model": LM + "ignore = ['*']\n" + GENERATE + "path = 'm:f'\ncall = ['ids']\ngreedy = { k = 1 }\noptions = []\nreturns = 'all'",
-    "every-component": "\n".join(f"[components.{name}]\npath = 'A'\nvariant = {{}}\nlimits = {{}}" for name in COMPONENTS),
+    "conventions": MHA
+    + "causal = 'flag'\nlayout = 'batch first'\nmask = { kinds = [], true = 'hide', shape = '1 T T' }",
+    "weights": WEIGHTS
+    + "'a.{h}' = 'q.weight -> d m'\nb = '2 * k.weight'\n[components.FeedForward.weights]\n'x.*' = '*'",
+    "model": LM
+    + "ignore = ['*']\n"
+    + GENERATE
+    + "path = 'm:f'\ncall = ['ids']\ngreedy = { k = 1 }\noptions = []\nreturns = 'all'",
+    "every-component": "\n".join(
+        f"[components.{name}]\npath = 'A'\nvariant = {{}}\nlimits = {{}}" for name in COMPONENTS
+    ),
 }
 
 
@@ -562,26 +639,36 @@ def test_the_schema_knows_every_component_choice_and_key():
         if isinstance(kind, tuple):
             assert tuple(variant[name]["enum"]) == kind
     assert set(definitions["limits"]["properties"]) == {*module.LIMITED, "rank"}
-    assert set(definitions["keys"]["properties"]) == {f.name for f in fields(module.ComponentConfig)} - {"name", "generate"}
+    assert set(definitions["keys"]["properties"]) == {f.name for f in fields(module.ComponentConfig)} - {
+        "name",
+        "generate",
+    }
     assert set(definitions["generate"]["properties"]) == {f.name for f in fields(module.GenerateConfig)}
     assert set(definitions["mask"]["properties"]) == {f.name for f in fields(MaskConfig)}
 
 
-SAMPLE_KEYS = st.sampled_from(["d_model", "min", "max", "object", "lookup", "arguments", "path", "a", "kinds", "true", "call"])
+SAMPLE_KEYS = st.sampled_from(
+    ["d_model", "min", "max", "object", "lookup", "arguments", "path", "a", "kinds", "true", "call"]
+)
 SAMPLE_VALUES = st.recursive(
-    st.one_of(st.integers(-2, 20), st.booleans(), st.sampled_from(["d_model", "bool", "hide", "always", "a:b", "'x'", ""])),
+    st.one_of(
+        st.integers(-2, 20), st.booleans(), st.sampled_from(["d_model", "bool", "hide", "always", "a:b", "'x'", ""])
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(SAMPLE_KEYS, inner, max_size=2)),
     max_leaves=5,
 )
 
 
-@given(key=st.sampled_from(["path", "factory", "construct", "output", "weights_output", "causal", "mask", "ignore"]), value=SAMPLE_VALUES)
+@given(
+    key=st.sampled_from(["path", "factory", "construct", "output", "weights_output", "causal", "mask", "ignore"]),
+    value=SAMPLE_VALUES,
+)
 def test_what_the_schema_refuses_the_parser_refuses(key, value):
     text = f"{MHA}{key} = {written(value)}"
     assert not parser_accepts(text) or schema_accepts(text)
 
 
-# --- the documentation --------------------------------------------------------------------------------------------------
+# --- the documentation ----------------------------------------------------------------------------------------------
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conform-toml.md"
 
@@ -601,5 +688,10 @@ def test_every_example_of_the_documentation_is_accepted(text):
 
 def test_the_documentation_explains_every_key():
     text = DOCUMENT.read_text(encoding="utf-8")
-    keys = [*SCHEMA["$defs"]["keys"]["properties"], *SCHEMA["$defs"]["generate"]["properties"], *module.LIMITED, *choices()]
+    keys = [
+        *SCHEMA["$defs"]["keys"]["properties"],
+        *SCHEMA["$defs"]["generate"]["properties"],
+        *module.LIMITED,
+        *choices(),
+    ]
     assert [key for key in [*keys, *COMPONENTS, *module.DTYPES, *module.CAUSAL] if f"`{key}`" not in text] == []

@@ -114,6 +114,7 @@ class Numpy:
 
     def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
         """Refuse: NumPy has no derivatives."""
+        del tensors, names
         message = "NumPy has no automatic differentiation"
         raise UnsupportedError(message)
 
@@ -131,7 +132,7 @@ def plain(value: Any) -> tuple[Array, str]:
     if kind not in _HELD_KINDS:
         message = f"an array of dtype {name} cannot be judged, want real numbers, integers or booleans"
         raise OutputError(message)
-    wanted = {"f": np.float64 if array.dtype.itemsize > 4 else np.float32, "b": np.bool_}.get(kind, np.int64)  # noqa: PLR2004
+    wanted = {"f": np.float64 if array.dtype.itemsize > 4 else np.float32, "b": np.bool_}.get(kind, np.int64)
     if array.size * np.dtype(wanted).itemsize > MAX_BYTES:
         message = f"an array of shape {array.shape} is bigger than {MAX_BYTES >> 20} MiB"
         raise OutputError(message)

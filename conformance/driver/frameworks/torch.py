@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,10 @@ class Torch:
 
     def requires_grad(self, value: Any) -> bool:
         """Whether `value` hangs on a graph of derivatives."""
-        return isinstance(value, torch.Tensor) and bool(value.requires_grad)
+        if not isinstance(value, torch.Tensor):
+            return False
+        with _unaided():
+            return bool(value.requires_grad)
 
     def held(self, component: Any) -> list[Held]:
         """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
@@ -173,24 +177,28 @@ class Torch:
         else:
             found = [None] * len(leaves)
         arrays = [None if grad is None else self.array(_dense(grad))[0] for grad in found]
-        return Gradients(
-            dict(zip(inputs, arrays, strict=False)), dict(zip(wanted, arrays[len(inputs) :], strict=True))
-        )
+        return Gradients(dict(zip(inputs, arrays, strict=False)), dict(zip(wanted, arrays[len(inputs) :], strict=True)))
 
 
 def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:
-    name = str(value.dtype).removeprefix("torch.")
-    with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-        if value.layout is not torch.strided or value.is_quantized or value.is_nested or value.is_complex():
-            message = f"returned a tensor of layout {value.layout}, dtype {name}, want a dense one of real numbers"
+    with _unaided(), torch.no_grad():
+        bare = value.detach().as_subclass(torch.Tensor)  # from here on a subclass cannot answer for itself
+        name = str(bare.dtype).removeprefix("torch.")
+        if bare.layout is not torch.strided or bare.is_quantized or bare.is_nested or bare.is_complex():
+            message = f"returned a tensor of layout {bare.layout}, dtype {name}, want a dense one of real numbers"
             raise OutputError(message)
-        if value.numel() * 8 > 2 * MAX_BYTES:
-            message = f"returned a tensor of shape {tuple(value.shape)}, too big to be judged"
+        if bare.numel() * 8 > 2 * MAX_BYTES:
+            message = f"returned a tensor of shape {tuple(bare.shape)}, too big to be judged"
             raise OutputError(message)
-        bare = value.detach().as_subclass(torch.Tensor)
         bare = bare.to(dtype=torch.float32) if bare.dtype in _NARROW else bare
         array = bare.cpu().resolve_conj().resolve_neg().numpy()
     return plain(array)[0], name
+
+
+def _unaided() -> AbstractContextManager[None]:
+    """Do without what subclasses of tensors make of torch's functions."""
+    guard: AbstractContextManager[None] = torch._C.DisableTorchFunctionSubclass()  # noqa: SLF001 - no public name
+    return guard
 
 
 def _dense(grad: torch.Tensor) -> torch.Tensor:
@@ -241,7 +249,7 @@ def _cast_module(module: nn.Module, dtype: torch.dtype) -> None:
             return tensor.to(_COMPLEX.get(dtype, tensor.dtype))
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-    module._apply(convert)  # type: ignore[no-untyped-call]
+    module._apply(convert)  # type: ignore[no-untyped-call]  # noqa: SLF001 - there is no public way to convert by tensor
 
 
 def _address(value: torch.Tensor) -> object:

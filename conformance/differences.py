@@ -1,0 +1,179 @@
+"""Derivatives by finite differences, for comparison with those that an implementation gives.
+
+    f'(0) ≈ (f(h) - f(-h)) / 2h        f(t) = Σ cotangent ⊙ output(inputs + t · direction, parameters + t · direction)
+
+The direction is random and goes through all inputs and parameters at once: a wrong gradient shows, whichever it is, and
+costs two calls. Only when one shows is each looked at alone, to name it. The two one-sided slopes enclose the derivative
+wherever the function bends one way, at a kink of ReLU too, so half their distance is added to what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import check_close
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.subject import Gradients, Instance
+
+__all__ = [
+    "Comparison", "Point", "Slope", "check_gradients", "compare", "cotangent_for", "differentiate", "directions",
+    "moved", "output_shape", "slope",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+Maybe = Mapping[str, Array | None]
+_Value = TypeVar("_Value")
+_SPREAD = 0.1
+"""Of a direction's entries: with steps of spec/tolerances.py, numbers of order 1 move by a tenth of the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """How fast a function of one number changes at 0, as seen from either side."""
+
+    left: float
+    right: float
+
+    @property
+    def central(self) -> float:
+        """The central difference."""
+        return (self.left + self.right) / 2
+
+    @property
+    def bend(self) -> float:
+        """How far from the central difference the derivative may be without being refuted."""
+        return abs(self.right - self.left) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A directional derivative as given and as differences find it, and how large one along here usually is."""
+
+    given: float
+    slope: Slope
+    scale: float
+
+    def excess(self, tolerance: float) -> float:
+        """How far apart they are beyond what is allowed."""
+        return abs(self.given - self.slope.central) - self.slope.bend - tolerance * self.scale
+
+    def check(self, label: str, tolerance: float) -> None:
+        """Check that they agree."""
+        allowance = self.scale + self.slope.bend / tolerance
+        check_close(label, np.array(self.given), np.array(self.slope.central), tolerance, scale=allowance)
+
+
+def slope(function: Callable[[float], float], step: float, middle: float) -> Slope:
+    """Return both one-sided difference quotients; `middle` is the function's value at 0."""
+    ahead, behind = function(step), function(-step)
+    return Slope((middle - behind) / step, (ahead - middle) / step)
+
+
+def directions(draw: Draw, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return a random direction for each array."""
+    return {name: draw.values(*array.shape, scale=_SPREAD) for name, array in arrays.items()}
+
+
+def moved(arrays: Mapping[str, Array], ways: Mapping[str, Array], amount: float) -> dict[str, Array]:
+    """Return the arrays; those that have a direction lie `amount` along it."""
+    return {name: a + amount * ways[name] if name in ways else a for name, a in arrays.items()}
+
+
+def compare(gradients: Maybe, ways: Mapping[str, Array], found: Slope, *, scale: float = 0.0) -> Comparison:
+    """Compare what gradients give along a direction with a slope; a gradient of None counts as zero.
+
+    The error is judged relative to the larger of the two, to what a sum of these terms with random signs would be (it
+    may have cancelled), and to `scale`.
+    """
+    terms = [g * ways[name] for name, g in gradients.items() if g is not None and name in ways]
+    given = sum(float(term.sum()) for term in terms)
+    usual = math.sqrt(sum(float((term**2).sum()) for term in terms))
+    return Comparison(given, found, max(abs(given), abs(found.central), usual, scale))
+
+
+# -- of an implementation ----------------------------------------------------------------------------------------------
+
+
+def differentiable(instance: Instance, inputs: Iterable[Array]) -> dict[str, Array]:
+    """Return the inputs that have derivatives, by name: ids and masks have none."""
+    named = zip(instance.subject.bound.component.inputs, inputs, strict=False)
+    return {name: a for name, a in named if name != "mask" and np.issubdtype(a.dtype, np.floating)}
+
+
+def output_shape(instance: Instance, inputs: tuple[Array, ...]) -> tuple[int, ...]:
+    """Return the shape that the contract gives the output."""
+    first, kind = inputs[0].shape, instance.subject.bound.component.inputs[0]
+    if kind == "q":
+        return (*first[:-1], inputs[2].shape[-1])
+    if kind == "ids":
+        return (*first, instance.sizes["vocab_size"])
+    return (*first[:-1], instance.sizes.get("d_v") or first[-1])
+
+
+def cotangent_for(instance: Instance, inputs: tuple[Array, ...], draw: Draw) -> Array:
+    """Return random numbers in the shape of the output."""
+    return draw.values(*output_shape(instance, inputs))
+
+
+def differentiate(instance: Instance, inputs: tuple[Array, ...], cotangent: Array) -> Gradients:
+    """Differentiate with respect to every input that has derivatives and every trainable parameter."""
+    return instance.vjp(*inputs, cotangent=cotangent, wrt=tuple(differentiable(instance, inputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where an instance is differentiated: inputs and parameters by name, `input x` for those of the call."""
+
+    instance: Instance
+    inputs: tuple[Array, ...]
+    arrays: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, instance: Instance, inputs: tuple[Array, ...]) -> Point:
+        """Return the point where an instance is now."""
+        raw = instance.read_raw() if instance.trainable else {}
+        parameters = {p["name"]: raw[p["name"]].astype(np.float64) for p in instance.trainable}
+        return cls(instance, inputs, parameters | _inputs(differentiable(instance, inputs)))
+
+    def output(self, ways: Mapping[str, Array], amount: float) -> Array:
+        """Return the output `amount` along a direction, and leave the parameters there."""
+        there = moved(self.arrays, ways, amount)
+        self.instance.write_raw({p["name"]: there[p["name"]] for p in self.instance.trainable})
+        names = self.instance.subject.bound.component.inputs
+        return self.instance(*(there.get(f"input {n}", a) for n, a in zip(names, self.inputs, strict=False)))
+
+    def gradients(self, cotangent: Array) -> tuple[float, dict[str, Array | None]]:
+        """Return Σ cotangent ⊙ output, and its gradients by the names of this point."""
+        found = differentiate(self.instance, self.inputs, cotangent)
+        return float((found.out * cotangent).sum()), {**found.parameters, **_inputs(found.inputs)}
+
+    def slope(self, ways: Mapping[str, Array], cotangent: Array, step: float, middle: float) -> Slope:
+        """Return how fast Σ cotangent ⊙ output changes along a direction."""
+        return slope(lambda amount: float((self.output(ways, amount) * cotangent).sum()), step, middle)
+
+
+def check_gradients(label: str, point: Point, draw: Draw, *, step: float, tolerance: float) -> None:
+    """Check the gradients at a point against differences there; name the one that is furthest off."""
+    ways = directions(draw, point.arrays)
+    cotangent = cotangent_for(point.instance, point.inputs, draw)
+    middle, given = point.gradients(cotangent)
+    whole = compare(given, ways, point.slope(ways, cotangent, step, middle))
+    if whole.excess(tolerance) > 0:
+        single = {name: {name: way} for name, way in ways.items()}
+        parts = {
+            name: compare(given, way, point.slope(way, cotangent, step, middle), scale=whole.scale)
+            for name, way in single.items()
+        }
+        worst = max(parts, key=lambda name: parts[name].excess(tolerance))
+        parts[worst].check(f"{label}: the derivative along {worst}", tolerance)
+    whole.check(f"{label}: the derivative along all inputs and parameters", tolerance)
+
+
+def _inputs(arrays: Mapping[str, _Value]) -> dict[str, _Value]:
+    return {f"input {name}": array for name, array in arrays.items()}

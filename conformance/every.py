@@ -1,0 +1,41 @@
+"""The components that a clause for all of them is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from conformkit.conformance.checks import NotApplicable, under
+from conformkit.conformance.subject import Instance, Subject
+
+__all__ = ["depth", "each", "takes"]
+
+
+def each(every: Sequence[Subject], *abilities: str, named: Collection[str] = ()) -> Iterator[Subject]:
+    """Yield the components that have these abilities, noting each for the reader of a failure.
+
+    One that can't be built or called at all is left to the clause that says so. `weights-bound` counts as an ability,
+    `named` keeps to some components. Raises NotApplicable when none is left.
+    """
+    found = [s for s in every if (not named or s.name in named) and s.bound.failure is None and _has(s, abilities)]
+    if not found:
+        wanted = f" with {' and '.join(abilities)}" if abilities else ""
+        raise NotApplicable(f"no component{wanted} is left to look at")
+    for subject in found:
+        under(subject.name)
+        yield subject
+
+
+def _has(subject: Subject, abilities: Collection[str]) -> bool:
+    return all(subject.bound.rules is not None if a == "weights-bound" else subject.offers(a) for a in abilities)
+
+
+def takes(subject: Subject, *sizes: str) -> bool:
+    """Whether the constructor takes these arguments of the contract."""
+    return subject.bound.construct.names() >= set(sizes)
+
+
+def depth(instance: Instance) -> int:
+    """How many components a result passes, which is what tolerances grow with."""
+    return {"TransformerBlock": 2, "TinyTransformerLM": 2 * instance.sizes.get("num_layers", 0) + 1}.get(
+        instance.subject.name, 1
+    )

@@ -1,0 +1,238 @@
+"""Clauses of spec/gradients.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import check, check_close, check_finite
+from conformkit.conformance.differences import (
+    Point,
+    check_gradients,
+    compare,
+    cotangent_for,
+    differentiable,
+    differentiate,
+    directions,
+    moved,
+    slope,
+)
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.every import depth, each
+from conformkit.conformance.providers import Attend
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Gradients, Instance, Subject, example, example_inputs
+from conformkit.spec.attention import softmax
+from conformkit.spec.tolerances import GRADIENT, STEP, tolerance
+
+Array = npt.NDArray[Any]
+
+
+@clause("GRAD-INPUT")
+def test_gradient_reaches_every_position_of_every_input(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        instance, inputs = example(subject, draw)
+        found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
+        check(f"{subject.name} computes nothing", found.out.size > 0)
+        for name, gradient in found.inputs.items():
+            _check_reached(f"{subject.name}: the gradient of {name}", gradient)
+
+
+@clause("GRAD-ALL-PARAMS")
+def test_gradient_reaches_every_parameter_on_which_the_output_depends(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        instance, inputs = example(subject, draw, batch=6)
+        found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
+        point = Point.of(instance, inputs)
+        check(f"{subject.name} computes nothing", found.out.size > 0)
+        for name, gradient in found.parameters.items():
+            _check_independent(point, name, _zeros(point.arrays[name], gradient), found.out, draw)
+
+
+@clause("GRAD-NO-EXTRA")
+def test_every_trainable_parameter_receives_a_gradient(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        instance, inputs = example(subject, draw)
+        found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
+        unused = [name for name, gradient in found.parameters.items() if gradient is None]
+        check(f"{subject.name} never reads {', '.join(unused)}", not unused)
+
+
+@clause("GRAD-CHECK")
+def test_gradients_equal_central_differences(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
+        instance, inputs = example(subject, draw)
+        check_gradients(subject.name, Point.of(instance, inputs), draw, **how)
+        if len(inputs) > 1 and subject.offers("masks"):
+            masked = (*inputs, draw.mask(inputs[0].shape[-2], inputs[1].shape[-2]))
+            label = f"{subject.name} with a mask"
+            check_gradients(label, Point.of(instance, masked), draw, **how)
+
+
+@clause("GRAD-ORACLE")
+def test_float32_gradients_equal_differences_of_the_definition(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients", "float32", "weights-bound"):
+        instance = subject.build(dtype="float32").randomize(draw)
+        inputs = example_inputs(instance, draw)
+        cotangent = cotangent_for(instance, inputs, draw)
+        found = differentiate(instance, inputs, cotangent)
+        ways = directions(draw, instance.weights | differentiable(instance, inputs))
+        middle = float((instance.expected(*inputs) * cotangent).sum())
+        wanted = slope(lambda h, i=instance, x=inputs, c=cotangent, w=ways: float((_defined(i, x, w, h) * c).sum()), 1e-6, middle)
+        given = compare({**found.inputs, **found.parameters}, ways | _raw(instance, ways), wanted)
+        given.check(f"{subject.name}: the derivative along all inputs and parameters", 10 * _float32(instance))
+
+
+@clause("GRAD-REPEAT")
+def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        instance, inputs = example(subject, draw)
+        other = example_inputs(instance, draw, batch=3, tokens=4)
+        cotangent = cotangent_for(instance, inputs, draw)
+        first = differentiate(instance, inputs, cotangent)
+        differentiate(instance, other, cotangent_for(instance, other, draw))
+        again = differentiate(instance, inputs, cotangent)
+        _check_same(subject.name, _flat(again), _flat(first), subject.tolerance(depth(instance)))
+
+
+@clause("GRAD-BATCH-MEAN")
+def test_the_gradient_of_a_batch_is_the_sum_of_its_elements_gradients(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        instance, inputs = example(subject, draw)
+        cotangent = cotangent_for(instance, inputs, draw)
+        whole = differentiate(instance, inputs, cotangent)
+        one, two = (differentiate(instance, tuple(a[n : n + 1] for a in inputs), cotangent[n : n + 1]) for n in (0, 1))
+        summed = {n: _sum(one.parameters[n], two.parameters[n]) for n in whole.parameters}
+        joined = {n: _joined(one.inputs[n], two.inputs[n]) for n in whole.inputs}
+        _check_same(subject.name, _flat(whole), {**summed, **joined}, subject.tolerance(depth(instance)))
+
+
+@clause("GRAD-FINITE")
+def test_gradients_of_long_and_large_inputs_are_finite(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        gain = 1.0 if "ids" not in subject.bound.component.inputs else 30.0
+        instance = subject.build(block_size=48, max_len=48).scatter(draw, gain=gain)
+        inputs = tuple(_enlarged(a) for a in example_inputs(instance, draw, tokens=48))
+        _check_all_finite(subject.name, differentiate(instance, inputs, cotangent_for(instance, inputs, draw)))
+        if len(inputs) > 1 and subject.offers("masks"):
+            masked = (*inputs, draw.mask(inputs[0].shape[-2], inputs[1].shape[-2], allowed=0.3))
+            found = differentiate(instance, masked, cotangent_for(instance, inputs, draw))
+            _check_all_finite(f"{subject.name} with a mask", found)
+
+
+@clause("GRAD-SOFTMAX")
+def test_attention_weights_have_the_jacobian_of_a_softmax(attend: Attend, draw: Draw) -> None:
+    golden = np.array([[0.16, -0.06, -0.10], [-0.06, 0.21, -0.15], [-0.10, -0.15, 0.25]])
+    rows = np.broadcast_to(np.log([0.2, 0.3, 0.5]), (3, 3))
+    check_close("diag(p) - p pᵀ for p = (0.2, 0.3, 0.5)", _jacobian(attend, rows, np.eye(3)), golden, attend.tolerance() * 10)
+    scores, cotangent = draw.values(4, 6, scale=2.0), draw.values(4, 6)
+    weights = softmax(scores)
+    wanted = weights * (cotangent - (weights * cotangent).sum(axis=-1, keepdims=True))
+    check_close("the gradient of the scores", _jacobian(attend, scores, cotangent), wanted, attend.tolerance() * 10)
+
+
+def _check_reached(label: str, gradient: Array | None) -> None:
+    check(f"{label} does not exist, want one", gradient is not None)
+    assert gradient is not None
+    check_finite(label, gradient)
+    missed = ~np.abs(gradient).max(axis=-1).astype(bool)
+    at = ", ".join(map(str, np.argwhere(missed)[0])) if missed.any() else ""
+    check(f"{label} is 0 everywhere in row [{at}], want some other number", not missed.any())
+
+
+def _zeros(values: Array, gradient: Array | None) -> Array:
+    """Return where there is no gradient."""
+    return np.ones(values.shape, np.bool_) if gradient is None else np.asarray(gradient == 0.0)
+
+
+def _check_independent(point: Point, name: str, silent: Array, before: Array, draw: Draw) -> None:
+    """Check that the output does not depend on those entries of a parameter that received no gradient.
+
+    They move by so little that no unit of ReLU wakes up, and by far more than rounding.
+    """
+    if not silent.any():
+        return
+    precision = point.instance.subject.precision
+    after = point.output({name: draw.values(*silent.shape) * silent}, STEP[precision])
+    point.output({}, 0.0)
+    size = float(np.abs(before).max())
+    change = float(np.abs(after - before).max()) / size
+    share = "no gradient" if silent.all() else f"no gradient in {int(silent.sum())} of its {silent.size} entries"
+    check(
+        f"{point.instance.subject.name}: {name} receives {share}, but the output depends on them",
+        change < 1e-3 * STEP[precision],
+    )
+
+
+def _defined(instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], amount: float) -> Array:
+    """Return what the definition gives `amount` along a direction."""
+    there = replace(instance, weights=moved(instance.weights, ways, amount))
+    names = instance.subject.bound.component.inputs
+    return there.expected(*(moved({n: a}, ways, amount)[n] for n, a in zip(names, inputs, strict=False)))
+
+
+def _raw(instance: Instance, ways: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the direction of canonical weights as one of the implementation's parameters: the map is affine."""
+    bound, sizes = instance.subject.bound, instance.sizes
+    there = bound.to_implementation(moved(instance.weights, ways, 1.0), sizes)
+    here = bound.to_implementation(instance.weights, sizes)
+    return {name: there[name] - here[name] for name in here}
+
+
+def _float32(instance: Instance) -> float:
+    return tolerance("float32", depth(instance))
+
+
+def _flat(found: Gradients) -> dict[str, Array | None]:
+    return {**found.parameters, **found.inputs}
+
+
+def _sum(one: Array | None, two: Array | None) -> Array | None:
+    return two if one is None else one if two is None else one + two
+
+
+def _joined(one: Array | None, two: Array | None) -> Array | None:
+    return None if one is None or two is None else np.concatenate([one, two])
+
+
+def _check_same(label: str, got: Mapping[str, Array | None], want: Mapping[str, Array | None], allowed: float) -> None:
+    """Check that gradients agree, relative to the largest of them all: some vanish but for rounding."""
+    scale = max((float(np.abs(g).max(initial=0.0)) for g in want.values() if g is not None), default=0.0)
+    for name, gradient in got.items():
+        wanted = want[name]
+        check(f"{label}: the gradient of {name} exists in one of two passes", (gradient is None) == (wanted is None))
+        if gradient is not None and wanted is not None:
+            check_close(f"{label}: the gradient of {name}", gradient, wanted, allowed, scale=max(scale, 1e-30))
+
+
+def _check_all_finite(label: str, found: Gradients) -> None:
+    check_finite(f"{label}: the output", found.out)
+    for name, gradient in _flat(found).items():
+        if gradient is not None:
+            check_finite(f"{label}: the gradient of {name}", gradient)
+
+
+def _enlarged(array: Array) -> Array:
+    """Return a batch whose last element is ten thousand times as large; ids stay."""
+    if not np.issubdtype(array.dtype, np.floating):
+        return array
+    factor = np.ones((len(array),) + (1,) * (array.ndim - 1))
+    factor[-1] = 1e4
+    return array * factor
+
+
+def _jacobian(attend: Attend, scores: Array, cotangent: Array) -> Array:
+    """Pull a cotangent of the weights (T, n) back to the scores: with k = √n 1 and v = 1, q is the scores."""
+    lead = attend.subject.bound.leading(1)
+    count = scores.shape[-1]
+    q, c = (np.broadcast_to(a, (*lead, *a.shape)) for a in (scores, cotangent))
+    one = np.broadcast_to(np.eye(count), (*lead, count, count))
+    found = attend.vjp(q, one * np.sqrt(count), one, cotangent=c).inputs["q"]
+    check("the gradient of q does not exist, want one", found is not None)
+    assert found is not None
+    return np.asarray(found.reshape(-1, *scores.shape)[0])

@@ -1,0 +1,139 @@
+"""From clauses to verdicts: each verdict has its cause, and no cause turns green."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conformkit.conformance.checks import ClauseFailure, NotApplicable, check, check_close
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.providers import Attend
+from conformkit.conformance.results import Verdict
+
+from .conftest import make_clause
+
+Judging = Callable[..., Judge]
+
+
+def holds() -> None:
+    check("never said", holds=True)
+
+
+def fails() -> None:
+    raise ClauseFailure("the sky is green", "worst by 3")
+
+
+def test_a_clause_whose_checks_hold_passes_with_its_distance(judging: Judging) -> None:
+    def test(attend: Attend, draw: Any) -> None:
+        q, k, v = draw.values(3, 4), draw.values(5, 4), draw.values(5, 7)
+        check_close("output", attend(q, k, v), attend.instance.expected(q, k, v), attend.tolerance())
+
+    result = judging((make_clause("A-ONE"), test)).result("A-ONE")
+    assert result.verdict is Verdict.PASS
+    assert result.distance is not None
+    assert 0.0 <= result.distance < 1.0
+
+
+def test_a_failure_keeps_its_sentence_and_its_numbers(judging: Judging) -> None:
+    result = judging((make_clause("A-ONE"), fails)).result("A-ONE")
+    assert (result.verdict, result.message, result.details) == (Verdict.FAIL, "the sky is green", ("worst by 3",))
+
+
+def test_what_needs_a_failed_clause_is_blocked_by_the_root_cause(judging: Judging) -> None:
+    judge = judging(
+        (make_clause("A-ONE"), fails),
+        (make_clause("A-TWO", needs=("A-ONE",)), holds),
+        (make_clause("A-THREE", needs=("A-TWO",)), holds),
+    )
+    result = judge.result("A-THREE")
+    assert result.verdict is Verdict.BLOCKED
+    assert result.blocked_by == "A-ONE"
+
+
+def test_a_need_that_does_not_apply_blocks_nothing(judging: Judging) -> None:
+    judge = judging(
+        (make_clause("A-ONE", applies={"gradients": "yes"}), fails), (make_clause("A-TWO", needs=("A-ONE",)), holds)
+    )
+    assert judge.result("A-ONE").verdict is Verdict.NOT_APPLICABLE
+    assert judge.result("A-TWO").verdict is Verdict.PASS
+
+
+def test_a_clause_about_another_variant_is_not_applicable_and_says_why(judging: Judging) -> None:
+    judge = judging((make_clause("A-ONE", applies={"placement": "post | parallel"}), fails))
+    result = judge.result("A-ONE")
+    assert (result.verdict, result.reason) == (Verdict.NOT_APPLICABLE, "placement is pre")
+
+
+def test_a_component_that_is_not_exported_is_not_implemented(judging: Judging) -> None:
+    result = judging((make_clause("A-ONE", component="FeedForward"), holds)).result("A-ONE")
+    assert result.verdict is Verdict.NOT_IMPLEMENTED
+    assert "FeedForward is not exported" in result.reason
+
+
+def test_a_clause_without_a_test_is_not_run(judging: Judging, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = judging((make_clause("A-ONE"), holds))
+    judge._tests = {}  # noqa: SLF001 - a law that is ahead of its suite
+    assert judge.result("A-ONE").verdict is Verdict.NOT_RUN
+
+
+def test_a_test_that_checks_nothing_is_a_mistake_of_the_kit(judging: Judging) -> None:
+    with pytest.raises(AssertionError, match="checked nothing"):
+        judging((make_clause("A-ONE"), lambda: None)).result("A-ONE")
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "words"),
+    [
+        (ImplementationFailure("exception", "ValueError", "bad", "m.py:3 in forward"), Verdict.ERROR, "it raised ValueError: bad"),
+        (ImplementationFailure("output", "TypeError", "a generator"), Verdict.ERROR, "no array"),
+        (ImplementationFailure("memory", "MemoryError", "9 GiB"), Verdict.CRASH, "more memory"),
+        (ImplementationFailure("exit", "SystemExit", "0"), Verdict.CRASH, "end of the process"),
+        (ImplementationFailure("unsupported", "Unsupported", "no autograd"), Verdict.NOT_APPLICABLE, ""),
+        (WorkerLost("timeout", "no answer in 20 s"), Verdict.TIMEOUT, "did not answer in time"),
+        (WorkerLost("signal", "killed by SIGSEGV"), Verdict.CRASH, "crashed: killed by SIGSEGV"),
+        (WorkerLost("exit", "status 0"), Verdict.CRASH, "ended its process"),
+        (WorkerLost("memory", "more than 4 GiB"), Verdict.CRASH, "used more memory"),
+        (WorkerLost("output", "more than 8 MiB"), Verdict.CRASH, "printed more"),
+        (NotApplicable("nothing to see"), Verdict.NOT_APPLICABLE, ""),
+    ],
+    ids=lambda value: getattr(value, "kind", None) or str(value).replace(" ", "-")[:30],
+)
+def test_ways_to_go_wrong_are_told_apart(judging: Judging, error: Exception, verdict: Verdict, words: str) -> None:
+    def test() -> None:
+        raise error
+
+    result = judging((make_clause("A-ONE"), test)).result("A-ONE")
+    assert result.verdict is verdict
+    assert words in result.message
+
+
+def test_the_line_at_fault_is_kept(judging: Judging) -> None:
+    def test() -> None:
+        raise ImplementationFailure("exception", "ValueError", "bad", "m.py:3 in forward")
+
+    assert judging((make_clause("A-ONE"), test)).result("A-ONE").where == "m.py:3 in forward"
+
+
+def test_a_clause_is_judged_once(judging: Judging) -> None:
+    calls = []
+
+    def test() -> None:
+        calls.append(1)
+        check("never said", holds=True)
+
+    judge = judging((make_clause("A-ONE"), test), (make_clause("A-TWO", needs=("A-ONE",)), holds))
+    judge.result("A-ONE")
+    judge.result("A-TWO")
+    judge.result("A-ONE")
+    assert len(calls) == 1
+
+
+def test_a_mistake_of_the_kit_is_no_verdict(judging: Judging) -> None:
+    def test() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        judging((make_clause("A-ONE"), test)).result("A-ONE")
