@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from conformkit.cli.exits import Exit, fail, wrong
-from conformkit.conformance.binding.config import ConfigError
+from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.report.text import plain
 from conformkit.conformance.runner import IsolationUnavailable, LoadFailure
 from conformkit.spec.clauses import UnknownClauseError

@@ -10,13 +10,16 @@ from conformkit.conformance.subject import Instance, Subject
 __all__ = ["depth", "each", "takes"]
 
 
-def each(every: Sequence[Subject], *abilities: str, named: Collection[str] = ()) -> Iterator[Subject]:
+def each(
+    every: Sequence[Subject], *abilities: str, named: Collection[str] = (), without: Collection[str] = ()
+) -> Iterator[Subject]:
     """Yield the components that have these abilities, noting each for the reader of a failure.
 
-    One that can't be built or called at all is left to the clause that says so. `weights-bound` counts as an ability,
-    `named` keeps to some components. Raises NotApplicable when none is left.
+    One that can't be built or called at all is left to the clause that says so. Beside abilities there are `weights-bound`
+    and `parameters`: the definition has some. `named` keeps to some components, `without` leaves some out. Raises NotApplicable when none is left.
     """
-    found = [s for s in every if (not named or s.name in named) and s.bound.failure is None and _has(s, abilities)]
+    meant = [s for s in every if (not named or s.name in named) and s.name not in without]
+    found = [s for s in meant if s.bound.failure is None and _has(s, abilities)]
     if not found:
         wanted = f" with {' and '.join(abilities)}" if abilities else ""
         raise NotApplicable(f"no component{wanted} is left to look at")
@@ -26,7 +29,12 @@ def each(every: Sequence[Subject], *abilities: str, named: Collection[str] = ())
 
 
 def _has(subject: Subject, abilities: Collection[str]) -> bool:
-    return all(subject.bound.rules is not None if a == "weights-bound" else subject.offers(a) for a in abilities)
+    bound = subject.bound
+    facts = {
+        "weights-bound": lambda: bound.rules is not None,
+        "parameters": lambda: bool(bound.component.parameters(subject.sizes(), bound.variant)),
+    }
+    return all(facts[a]() if a in facts else subject.offers(a) for a in abilities)
 
 
 def takes(subject: Subject, *sizes: str) -> bool:

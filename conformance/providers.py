@@ -49,9 +49,9 @@ class Attend:
         """Differentiate the sum of cotangent · output with respect to q, k and v."""
         return self.instance.vjp(q, k, v, mask, cotangent=cotangent, wrt=("q", "k", "v"))
 
-    def tolerance(self) -> float:
+    def tolerance(self, depth: int = 1) -> float:
         """The relative error allowed."""
-        return self.subject.tolerance()
+        return self.subject.tolerance(depth)
 
 
 def _component(name: str) -> Callable[[Implementation, Draw], Subject]:

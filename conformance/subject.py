@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.bound import Bound
-from conformkit.conformance.binding.patterns import Rule
+from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.sizes import complete, nearest_allowed
 from conformkit.conformance.checks import NotApplicable
 from conformkit.conformance.draws import Draw
@@ -110,7 +110,10 @@ class Subject:
         own_dtype = dtype or self.bound.dtype
         header, tensors = self.bound.build_request(sizes, dtype=own_dtype, seed=seed)
         reply = self.link.request(header, tensors)
-        return Instance(self, dict(sizes), reply.header["handle"], reply.header["parameters"], own_dtype)
+        instance = Instance(self, dict(sizes), reply.header["handle"], reply.header["parameters"], own_dtype)
+        if reply.header["lazy"]:
+            instance.make_lazy_parameters()
+        return instance
 
     def tokens(self, wanted: int) -> int:
         """A sequence length within the declared limits, near the wanted one."""
@@ -144,6 +147,11 @@ class Instance:
             if p["trainable"] and p["alias"] is None and not self.subject.bound.ignored(p["name"])
         ]  # fmt: skip
 
+    def make_lazy_parameters(self) -> None:
+        """Call once, so that parameters whose shape depends on the first input come into being."""
+        self(*example_inputs(self, Draw(0, "first call")))
+        self.listing = self._ask({"op": "parameters"})[0]["parameters"]
+
     def count(self) -> int:
         """How many trainable numbers it has."""
         return sum(int(np.prod(p["shape"], dtype=np.int64)) for p in self.trainable)
@@ -176,9 +184,10 @@ class Instance:
         """Write random numbers to whatever is trainable, for clauses that ask nothing of the weights."""
         now = self._ask({"op": "read", "names": [p["name"] for p in self.trainable]})[1] if self.trainable else {}
         drawn: dict[str, Array] = {}
-        for name, value in now.items():
+        for name in (p["name"] for p in self.trainable):  # in their order: arrays come off the wire in any
+            value = now[name]
             if value.ndim < 2:
-                drawn[name] = draw.values(*value.shape, scale=0.3) + float(bool((value == 1.0).all()))
+                drawn[name] = draw.values(*value.shape, scale=0.3) + float(bool(value.mean() > 0.5))
             else:
                 width = value.shape[-1] if value.ndim == 2 else value.shape[-2]
                 drawn[name] = draw.values(*value.shape, scale=gain * 1.2 / np.sqrt(width))
@@ -245,7 +254,8 @@ class Instance:
 
     def generate(self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, **options: Any) -> Outcome:
         """Generate `count` ids after the prompts ids (B, T); options: temperature, top_k, top_p, greedy."""
-        header, tensors = self.subject.bound.generate_request(ids, count, options)
+        keyed = options if seed is None else {"seed": seed, **options}
+        header, tensors = self.subject.bound.generate_request(ids, count, keyed)
         header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True}
         reply, arrays = self._ask(header, tensors)
         out = self.subject.bound.generated(arrays["out"], ids)

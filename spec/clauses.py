@@ -15,8 +15,8 @@ __all__ = ["SPEC_VERSION", "Clause", "ClauseSyntaxError", "Level", "UnknownClaus
 SPEC_VERSION = "1.0"
 
 STEMS = (
-    "attention", "masks", "self_attention", "multi_head_attention", "feed_forward", "positional_encoding",
-    "block", "model", "generation", "gradients", "stability", "behaviour", "refusals",
+    "attention", "masks", "self_attention", "multi_head_attention", "rotary", "feed_forward", "positional_encoding",
+    "block", "norms", "model", "generation", "gradients", "stability", "behaviour", "refusals",
 )  # fmt: skip
 """Documents in the order in which one builds a transformer, which is also the order of a run."""
 
@@ -111,16 +111,16 @@ def clause(clause_id: str) -> Clause:
 
 
 def select(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:
-    """Return the clauses whose ids begin with one of the prefixes, all of them when there is none.
+    """Return the clauses whose ids are given or begin with one of the prefixes, all of them when there is none.
 
-    A prefix ends at a hyphen or at the id's end: `MASK` selects `MASK-NONE`, `MAS` selects nothing and raises.
+    A whole id selects that clause alone. A prefix ends at a hyphen: `MASK` selects `MASK-NONE`, `MAS` raises.
     """
     if not prefixes:
         return tuple(clauses().values())
     chosen: set[str] = set()
     for prefix in prefixes:
         head = prefix.upper().rstrip("-")
-        matching = {i for i in clauses() if i == head or i.startswith(head + "-")}
+        matching = {head} & clauses().keys() or {i for i in clauses() if i.startswith(head + "-")}
         if not matching:
             raise UnknownClauseError(prefix, _nearest(prefix))
         chosen |= matching
@@ -132,18 +132,17 @@ def parse(stem: str, text: str) -> Iterator[Clause]:
 
     A line `Component: X` says what the clauses below it are about, up to the next such line.
     """
-    component = ""
     lines = text.splitlines()
     marks = [n for n, line in enumerate(lines) if line.startswith(_MARKS)]
+    first = next((n for n in marks if not lines[n].startswith("## ")), None)
+    if first is None or not lines[first].startswith("Component: "):
+        raise ClauseSyntaxError(stem, (first or 0) + 1, "the line 'Component: …' is missing before the first clause")
+    component = ""
     for start, end in zip(marks, [*marks[1:], len(lines)], strict=True):
         if lines[start].startswith("Component: "):
             component = lines[start].removeprefix("Component: ").strip().rstrip(".")
         elif lines[start].startswith("### "):
-            if not component:
-                raise ClauseSyntaxError(stem, start + 1, "the line 'Component: …' is missing before the first clause")
             yield _clause(stem, component, start + 1, lines[start], lines[start + 1 : end])
-    if not component:
-        raise ClauseSyntaxError(stem, 1, "the line 'Component: …' is missing before the first clause")
 
 
 def _clause(stem: str, component: str, line: int, heading: str, body: list[str]) -> Clause:

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.binding.config import Arguments, ComponentConfig, Expression, Limits, MaskConfig
-from conformkit.conformance.binding.patterns import Rule, to_canonical, to_implementation
+from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
+from conformkit.conformance.binding.limits import Limits
+from conformkit.conformance.binding.patterns import to_canonical, to_implementation
+from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.checks import ClauseFailure
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.spec.components import Component, Sizes
@@ -72,7 +75,8 @@ class Bound:
     def require_weights(self) -> None:
         """Raise ClauseFailure, with both sides listed, where the weights could not be bound."""
         if self.rules is None:
-            raise ClauseFailure(f"the parameters of {self.component.name} are not those of its definition", *self.unbound)
+            problem = f"the parameters of {self.component.name} are not those of its definition"
+            raise ClauseFailure(problem, *self.unbound)
 
     def to_implementation(self, weights: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
         """Return their arrays for canonical weights."""
@@ -117,7 +121,8 @@ class Bound:
         values = {name: value for name, value in options.items() if name != "greedy"}
         call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
         known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "model": {"$self": True}, **values}
-        args, kwargs = set_only(call, known).template({"temperature": 1.0, "top_k": None, "top_p": None, "seed": 0, **known})
+        defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "seed": 0}
+        args, kwargs = set_only(call, known).template({**defaults, **known})
         header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
         header |= {"method": self.generation.method, "function": self.generation.function}
         return header, {"ids": self._lay("ids", ids)}

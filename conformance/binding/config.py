@@ -6,118 +6,36 @@ little trusted as the code: it is bounded, read as data, and every value is chec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from conformkit.conformance.binding.expressions import ExpressionError, evaluate, names, nearest, shown
-from conformkit.conformance.binding.patterns import PatternError, Rule, check_rule, expand, parse_rule
-from conformkit.conformance.binding.toml_lines import ConfigError, Node, parse_document, read_text
+from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arguments, read_named
+from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, Limits, check_range, read_limits
+from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, parse_rule
+from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import Variant, choices
 
 __all__ = [
-    "CALL_NAMES", "GENERATE_NAMES", "SIZE_NAMES", "Arguments", "ComponentConfig", "Config", "ConfigError", "Expression",
-    "GenerateConfig", "Limits", "MaskConfig", "Range", "canonical_axes", "find_config", "load_config", "parse_config",
+    "CALL_NAMES", "GENERATE_NAMES", "ComponentConfig", "Config", "GenerateConfig", "MaskConfig", "canonical_axes",
+    "find_config", "load_config", "parse_config",
 ]  # fmt: skip
 
-SIZE_NAMES = (
-    "d_model", "num_heads", "kv_heads", "head_width", "d_ff", "vocab_size", "block_size", "max_len", "num_layers",
-    "d_k", "d_v", "dropout", "causal",
-)  # fmt: skip
-"""What expressions in `construct`, `weights` and `limits` may use."""
-CALL_NAMES = ("x", "q", "k", "v", "ids", "mask", "causal", "positions", *SIZE_NAMES[:-1])
+CALL_NAMES = ("x", "q", "k", "v", "ids", "mask", "causal", "positions", *NUMBERS, "dropout")
 """What expressions in `call` may use."""
 GENERATE_NAMES = ("model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "seed", *SIZE_NAMES)
 """What expressions in `generate` may use."""
-LIMITED = (*SIZE_NAMES[:-2], "tokens", "batch")
-DTYPES = ("float64", "float32", "float16", "bfloat16")
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
 LAYOUTS = ("batch first", "sequence first")
 MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1")
 OPTIONS = ("temperature", "top_k", "top_p")
-MAX_NESTING = 8
-MAX_SIZE = 1_000_000
 
 Selector = None | int | str | tuple[int | str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """An expression, evaluated when its names have values."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Object:
-    path: str
-    arguments: Arguments
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """Positional and named arguments whose values are known only when sizes or arrays are."""
-
-    positional: tuple[Any, ...] = ()
-    named: Mapping[str, Any] = field(default_factory=dict)
-
-    def template(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return `args` and `kwargs` as the driver wants them; raise ExpressionError where a value has none."""
-        return [_filled(a, values) for a in self.positional], {n: _filled(a, values) for n, a in self.named.items()}
-
-    def names(self) -> frozenset[str]:
-        """Return the names of the values that are used."""
-        return frozenset(_used([*self.positional, *self.named.values()]))
-
-    def but(self, changes: Arguments) -> Arguments:
-        """Return these with other named arguments; one that stands by its own name among the positional is replaced."""
-        rest = dict(changes.named)
-        positional = tuple(rest.pop(a.text, a) if isinstance(a, Expression) else a for a in self.positional)
-        return Arguments(positional, {**self.named, **rest})
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """What a size may be. `equals`, an expression over other sizes, leaves no choice."""
-
-    min: int | None = None
-    max: int | None = None
-    multiple_of: int | None = None
-    equals: str | None = None
-
-    def merged(self, other: Range) -> Range:
-        """Return this range, overridden where the other one says something."""
-        if other.equals is not None:
-            return other
-        said = {f.name: value for f in fields(other) if (value := getattr(other, f.name)) is not None}
-        return replace(self, equals=None, **said) if said else self
-
-    def allows(self, size: int) -> bool:
-        """Return whether a size is within (an expression allows any)."""
-        low, high = self.min or 0, MAX_SIZE if self.max is None else self.max
-        return low <= size <= high and size % (self.multiple_of or 1) == 0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What may be drawn. `rank`: attention inputs have exactly this many dimensions."""
-
-    sizes: Mapping[str, Range] = field(default_factory=dict)
-    rank: int | None = None
-
-    def of(self, size: str) -> Range:
-        """Return the range of a size, of `tokens` or of `batch`; without limits where none are declared."""
-        return self.sizes.get(size, Range())
-
-    def merged(self, other: Limits) -> Limits:
-        """Return these limits, overridden where the others say something."""
-        sizes = {n: self.of(n).merged(other.of(n)) for n in {**self.sizes, **other.sizes}}
-        return Limits(sizes, self.rank if other.rank is None else other.rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +74,7 @@ class ComponentConfig:
     layout: str | None = None
     mask: MaskConfig | None = None
     variant: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     ignore: tuple[str, ...] = ()
     weights: tuple[Rule, ...] = ()
     generate: GenerateConfig | None = None
@@ -175,7 +93,7 @@ class Config:
     module: str | None = None
     dtypes: tuple[str, ...] = ("float64", "float32")
     variant: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     components: Mapping[str, ComponentConfig] = field(default_factory=dict)
 
     def component(self, name: str) -> ComponentConfig:
@@ -232,10 +150,10 @@ def parse_config(text: str, path: Path = Path("conform.toml")) -> Config:
     config = Config(
         path=path,
         framework=head["framework"].choice(FRAMEWORKS) if "framework" in head else None,
-        module=_dotted(head["module"]) if "module" in head else None,
+        module=head["module"].module() if "module" in head else None,
         dtypes=_dtypes(head["dtypes"]) if "dtypes" in head else Config().dtypes,
         variant=_variant(tables["variant"]) if "variant" in tables else {},
-        limits=_limits(tables["limits"]) if "limits" in tables else Limits(),
+        limits=read_limits(tables["limits"]) if "limits" in tables else Limits(),
         components={name: _component(name, node) for name, node in components.items()},
     )
     _check_merged(config, components)
@@ -253,25 +171,10 @@ def _check_merged(config: Config, components: Mapping[str, Node]) -> None:
         limits = config.limits_for(name)
         for size, where in node.table()["limits"].table().items() if "limits" in node.value else ():
             if size != "rank":
-                _check_range(size, limits, where)
+                check_range(size, limits, where)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-
-_WORD = r"[^\W\d]\w*"
-_MODULE = re.compile(rf"{_WORD}(?:\.{_WORD})*")
-_PATH = re.compile(rf"(?:{_WORD}(?:\.{_WORD})*:)?{_WORD}(?:\.{_WORD})*")
-
-
-def _dotted(node: Node, pattern: re.Pattern[str] = _MODULE, form: str = "package.module") -> str:
-    """Return a dotted name. Slashes and leading dots, with which a path could leave the folder, are not part of one."""
-    if not pattern.fullmatch(node.text(200)):
-        raise node.error(f"{shown(node.value)} is not a dotted name", f'write "{form}", no file path')
-    return node.text()
-
-
-def _attribute(node: Node) -> str:
-    return _dotted(node, _PATH, "package.module:name")
 
 
 def _dtypes(node: Node) -> tuple[str, ...]:
@@ -279,21 +182,6 @@ def _dtypes(node: Node) -> tuple[str, ...]:
     if not found:
         raise node.error("at least one dtype is needed")
     return found
-
-
-def _expression(node: Node, known: Iterable[str], advice: str = "") -> str:
-    """Return the text of an expression that uses known names only."""
-    known = tuple(known)
-    try:
-        unknown = sorted(names(node.text()) - set(known))
-    except ExpressionError as error:
-        hint = f"nearest: {', '.join(error.nearest)}" if error.nearest else advice
-        raise node.error(f"{shown(node.value)}: {error.problem}", hint) from None
-    if unknown:
-        close = nearest(unknown[0], known)
-        hint = f"nearest: {', '.join(close)}" if close else f"known: {', '.join(known)}"
-        raise node.error(f"{shown(node.value)}: unknown name {shown(unknown[0])[1:-1]}", hint)
-    return node.text()
 
 
 def _variant(node: Node) -> dict[str, Any]:
@@ -309,40 +197,10 @@ def _variant(node: Node) -> dict[str, Any]:
         elif kind is float:
             found[name] = value.positive()
         elif isinstance(value.value, str):
-            found[name] = _expression(value, [n for n in SIZE_NAMES[:-2] if n not in {"kv_heads", "head_width"}])
+            found[name] = value.expression([n for n in NUMBERS if n not in {"kv_heads", "head_width"}])
         else:
             found[name] = str(value.whole(1, MAX_SIZE))
     return found
-
-
-def _limits(node: Node) -> Limits:
-    """Return the declared limits: a table of bounds, a fixed number or an expression for each size."""
-    tables = node.table((*LIMITED, "rank"), "size")
-    rank = tables.pop("rank").whole(2, 8) if "rank" in tables else None
-    limits = Limits({name: _range(value) for name, value in tables.items()}, rank)
-    for name, value in tables.items():
-        _check_range(name, limits, value)
-    return limits
-
-
-def _range(node: Node) -> Range:
-    if isinstance(node.value, str):
-        return Range(equals=_expression(node, SIZE_NAMES[:-2]))
-    if not isinstance(node.value, dict):
-        size = node.whole(1, MAX_SIZE)
-        return Range(size, size)
-    bounds = {key: value.whole(1, MAX_SIZE) for key, value in node.table(("min", "max", "multiple_of")).items()}
-    return Range(bounds.get("min"), bounds.get("max"), bounds.get("multiple_of"))
-
-
-def _check_range(size: str, limits: Limits, node: Node) -> None:
-    limit = limits.of(size)
-    for name in sorted(names(limit.equals)) if limit.equals else ():
-        if name == size or limits.of(name).equals:
-            raise node.error(f"it depends on {name}, which is an expression itself", "use sizes that are drawn")
-    low, step, high = limit.min or 1, limit.multiple_of or 1, limit.max
-    if high is not None and -(-low // step) * step > high:
-        raise node.error(f"no multiple of {step} lies between {low} and {high}")
 
 
 _COMPONENT_KEYS = tuple(f.name for f in fields(ComponentConfig) if f.name not in {"name", "generate"})
@@ -351,17 +209,17 @@ _COMPONENT_KEYS = tuple(f.name for f in fields(ComponentConfig) if f.name not in
 def _component(name: str, node: Node) -> ComponentConfig:
     keys = (*_COMPONENT_KEYS, "generate") if name == "TinyTransformerLM" else _COMPONENT_KEYS
     readers: dict[str, Any] = {
-        "path": _attribute,
+        "path": Node.attribute,
         "factory": Node.flag,
-        "construct": lambda n: _arguments(n, SIZE_NAMES),
-        "call": lambda n: _arguments(n, CALL_NAMES),
+        "construct": lambda n: read_arguments(n, SIZE_NAMES),
+        "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": _selector,
         "weights_output": _one_selector,
         "causal": lambda n: n.choice(CAUSAL),
         "layout": lambda n: n.choice(LAYOUTS),
         "mask": _mask,
         "variant": _variant,
-        "limits": _limits,
+        "limits": read_limits,
         "ignore": lambda n: tuple(item.text(200) for item in n.items()),
         "weights": lambda n: tuple(_weights(name, n)),
         "generate": _generate,
@@ -393,9 +251,9 @@ def _mask(node: Node) -> MaskConfig:
 
 def _generate(node: Node) -> GenerateConfig:
     readers: dict[str, Any] = {
-        "path": _attribute,
-        "call": lambda n: _arguments(n, GENERATE_NAMES),
-        "greedy": lambda n: Arguments((), _named(n, GENERATE_NAMES, 0)),
+        "path": Node.attribute,
+        "call": lambda n: read_arguments(n, GENERATE_NAMES),
+        "greedy": lambda n: Arguments((), read_named(n, GENERATE_NAMES)),
         "options": lambda n: n.choices(OPTIONS),
         "returns": lambda n: n.choice(("all", "new")),
     }
@@ -421,88 +279,3 @@ def canonical_axes(component: str) -> dict[str, str]:
     fullest = Variant(gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True)
     found = COMPONENTS[component].parameters(sizes, fullest)
     return {name.replace("blocks.0.", "blocks.{i}."): parameter.axes for name, parameter in found.items()}
-
-
-# --- arguments --------------------------------------------------------------------------------------------------------
-
-
-def _arguments(node: Node, known: Iterable[str], depth: int = 0) -> Arguments:
-    """Read a list (positional, its last element may be a table of named ones) or a table of named arguments."""
-    if isinstance(node.value, dict):
-        return Arguments((), _named(node, known, depth))
-    items = node.items()
-    named = _named(items.pop(), known, depth) if items and _is_named(items[-1].value) else {}
-    return Arguments(tuple(_argument(item, known, depth) for item in items), named)
-
-
-def _is_named(value: Any) -> bool:
-    return isinstance(value, dict) and not {"object", "lookup", "dtype"} & value.keys()
-
-
-def _named(node: Node, known: Iterable[str], depth: int) -> dict[str, Any]:
-    found = {}
-    for name, value in node.table().items():
-        if not name.isidentifier():
-            raise value.error(f"{shown(name)} cannot be the name of an argument")
-        found[name] = _argument(value, known, depth)
-    return found
-
-
-def _argument(node: Node, known: Iterable[str], depth: int) -> Any:
-    if depth > MAX_NESTING:
-        raise node.error(f"it is nested more than {MAX_NESTING} deep")
-    if isinstance(node.value, str):
-        return Expression(_expression(node, known, "quote a text within: \"'gelu'\""))
-    if isinstance(node.value, (bool, int, float)):
-        if not abs(node.value) < 2**63:
-            raise node.error("a number is not finite, or larger than 2 ** 63")
-        return node.value
-    if isinstance(node.value, list):
-        return [_argument(item, known, depth + 1) for item in node.items()]
-    if not isinstance(node.value, dict):
-        raise node.wrong("a text, a number, true or false, a list or a table")
-    return _special(node, known, depth)
-
-
-def _special(node: Node, known: Iterable[str], depth: int) -> Any:
-    """Read a table in the place of a value: an object to build, a name to look up, a dtype, or a dictionary."""
-    if "object" in node.value:
-        tables = node.table(("object", "arguments"))
-        inner = tables.get("arguments")
-        return _Object(_attribute(tables["object"]), _arguments(inner, known, depth + 1) if inner else Arguments())
-    if "lookup" in node.value:
-        return {"$name": _attribute(node.table(("lookup",))["lookup"])}
-    if "dtype" in node.value:
-        return {"$dtype": node.table(("dtype",))["dtype"].choice((*DTYPES, "int64", "bool"))}
-    for key, value in node.table().items():
-        if key.startswith("$"):
-            raise value.error("a key that begins with $ is not possible here")
-    return {key: _argument(value, known, depth + 1) for key, value in node.table().items()}
-
-
-def _filled(argument: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(argument, Expression):
-        return _listed(evaluate(argument.text, values))
-    if isinstance(argument, _Object):
-        args, kwargs = argument.arguments.template(values)
-        return {"$object": argument.path, "args": args, "kwargs": kwargs}
-    if isinstance(argument, list):
-        return [_filled(a, values) for a in argument]
-    if isinstance(argument, dict):
-        return {key: _filled(a, values) for key, a in argument.items()}
-    return argument
-
-
-def _listed(value: Any) -> Any:
-    """Templates are JSON, which has no tuples."""
-    return [_listed(v) for v in value] if isinstance(value, tuple) else value
-
-
-def _used(arguments: Iterable[Any]) -> Iterator[str]:
-    for argument in arguments:
-        if isinstance(argument, Expression):
-            yield from names(argument.text)
-        elif isinstance(argument, _Object):
-            yield from argument.arguments.names()
-        elif isinstance(argument, (list, dict)):
-            yield from _used(argument.values() if isinstance(argument, dict) else argument)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, Generation
-from conformkit.conformance.binding.config import Arguments, ComponentConfig, Config, Expression, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from, takes_mask
 from conformkit.spec.components import COMPONENTS, GENERATE, Component
 
@@ -32,7 +33,9 @@ def targets(config: Config) -> dict[str, str | None]:
     return found
 
 
-def bind_export(component: Component, export: Mapping[str, Any], config: Config, free: Mapping[str, Any] | None) -> Bound:
+def bind_export(
+    component: Component, export: Mapping[str, Any], config: Config, free: Mapping[str, Any] | None
+) -> Bound:
     """Work out how a component is constructed and called. `free` describes a function `generate`, where there is one.
 
     Raises ExportMismatch when that can't be done.
@@ -59,7 +62,9 @@ def bind_export(component: Component, export: Mapping[str, Any], config: Config,
     return bound
 
 
-def _construct(component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool) -> Arguments:
+def _construct(
+    component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool
+) -> Arguments:
     if own.construct is not None or is_function:
         return own.construct or Arguments()
     if export["construct"] is None:
@@ -79,8 +84,9 @@ def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig)
     required = {name for name in inputs if name != "mask"}
     if export["call"] is None:
         return Arguments(tuple(Expression(name) for name in inputs if name != "mask"), {})
+    further = (name for name in ("mask", "causal", "positions") if name not in inputs)
     try:
-        return call_from(export["call"], (*inputs, *(n for n in ("mask", "causal", "positions") if n not in inputs)), required)
+        return call_from(export["call"], (*inputs, *further), required)
     except SignatureMismatch as mismatch:
         raise _refused(component, export, "call", mismatch, inputs) from None
 

@@ -1,67 +1,45 @@
-"""A small arithmetic language over named values, for `conform.toml`.
+"""The values of expressions: arithmetic and choices over named values, for `conform.toml`.
 
-The texts come from files that nobody has read: they are parsed with `ast`, checked against a whitelist, and walked
-here. Nothing is ever compiled or executed, and no value may grow beyond the bounds below.
+Trees are walked here, never compiled (what may be in them is in language.py).
 """
 
 from __future__ import annotations
 
 import ast
-import difflib
-import math
-import operator
-import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Affine", "ExpressionError", "affine", "evaluate", "names", "nearest", "shown"]
+from conformkit.conformance.binding.language import (
+    ARITHMETIC,
+    COMPARISONS,
+    FUNCTIONS,
+    MAX_INTEGER,
+    MAX_ITEMS,
+    ExpressionError,
+    Problem,
+    bounded,
+    label,
+    parse,
+)
+from conformkit.conformance.binding.messages import nearest
 
-MAX_TEXT = 1000
-MAX_NODES = 200
-MAX_DEPTH = 32
-MAX_INTEGER = 2**63
-MAX_ITEMS = 1000
-"""Characters of a string, leaves of a list."""
-
-
-class ExpressionError(ValueError):
-    """An expression that cannot be read, or has no value here."""
-
-    def __init__(self, expression: str, problem: str, nearest: tuple[str, ...] = ()) -> None:
-        hint = f"; nearest: {', '.join(nearest)}" if nearest else ""
-        super().__init__(f"expression {shown(expression)}: {problem}{hint}")
-        self.expression, self.problem, self.nearest = expression, problem, nearest
+__all__ = ["Symbol", "evaluate"]
 
 
-class _ProblemError(Exception):
-    """What is wrong, before the expression's text is known."""
+class Symbol(ABC):
+    """A value that stands for something unknown, and has an arithmetic of its own."""
 
-    def __init__(self, problem: str, nearest: tuple[str, ...] = ()) -> None:
-        super().__init__(problem)
-        self.problem, self.nearest = problem, nearest
+    __slots__ = ()
 
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """What messages call it."""
 
-def shown(text: object, limit: int = 80) -> str:
-    """Return a text from outside in quotes, without control characters and of bounded length."""
-    plain = str(text)
-    cut = plain if len(plain) <= limit else plain[: limit - 1] + "…"
-    return '"' + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut) + '"'
-
-
-def nearest(word: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Return the known words that a misspelt one most likely means, the likeliest first."""
-    plain = {k.casefold().replace("_", ""): k for k in known}
-    found = difflib.get_close_matches(word[:100].casefold().replace("_", ""), plain, n=count, cutoff=0.6)
-    return tuple(plain[match] for match in found)
-
-
-def names(expression: str) -> frozenset[str]:
-    """Return the names of the values that an expression uses; raise ExpressionError when it is none."""
-    tree = _parse(expression)
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called)
+    @abstractmethod
+    def combine(self, operation: type[ast.operator], other: Any, *, mirrored: bool) -> Any:
+        """Return this `operation` other; mirrored: the other stands left. Raise Problem where that has no meaning."""
 
 
 def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
@@ -71,125 +49,9 @@ def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
     chosen between, or compared with None.
     """
     try:
-        return _value(_parse(expression), values)
-    except _ProblemError as error:
+        return _value(parse(expression), values)
+    except Problem as error:
         raise ExpressionError(expression, error.problem, error.nearest) from None
-
-
-def affine(expression: str, variable: str, values: Mapping[str, Any]) -> Affine:
-    """Return the scale and offset of an expression that is affine in one variable and can be undone."""
-    result = evaluate(expression, {**values, variable: Affine(1.0, 0.0)})
-    if not isinstance(result, Affine):
-        raise ExpressionError(expression, "it does not depend on the weight")
-    if result.scale == 0:
-        raise ExpressionError(expression, "the weight is multiplied by 0, which cannot be undone")
-    return result
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """The function x ↦ scale · x + offset."""
-
-    scale: float
-    offset: float
-
-    def combine(self, operation: type[ast.operator], other: Any, *, mirrored: bool) -> Affine:
-        """Return this function `operation` another one or a number; mirrored: the number stands left."""
-        if isinstance(other, Affine) and operation in {ast.Add, ast.Sub}:
-            sign = 1 if operation is ast.Add else -1
-            return Affine(self.scale + sign * other.scale, self.offset + sign * other.offset)
-        if _is_number(other):
-            if operation is ast.Add:
-                return Affine(self.scale, self.offset + other)
-            if operation is ast.Sub:
-                return Affine(-self.scale, other - self.offset) if mirrored else Affine(self.scale, self.offset - other)
-            if operation is ast.Mult:
-                return Affine(self.scale * other, self.offset * other)
-            if operation is ast.Div and not mirrored and other != 0:
-                return Affine(self.scale / other, self.offset / other)
-        raise _ProblemError("it is not affine in the weight (a number times the weight plus a number)")
-
-
-_ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-    ast.Pow: ("**", operator.pow),
-}
-_COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Eq: ("==", operator.eq),
-    ast.NotEq: ("!=", operator.ne),
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
-    ast.Is: ("is", operator.is_),
-    ast.IsNot: ("is not", operator.is_not),
-    ast.In: ("in", lambda a, b: a in b),
-    ast.NotIn: ("not in", lambda a, b: a not in b),
-}
-_FUNCTIONS = ("abs", "float", "int", "max", "min", "round", "sqrt")
-_NODES = (
-    ast.Constant, ast.Name, ast.Load, ast.UnaryOp, ast.UAdd, ast.USub, ast.Not, ast.BinOp, ast.BoolOp, ast.And, ast.Or,
-    ast.Compare, ast.IfExp, ast.Call, ast.Tuple, ast.List, *_ARITHMETIC, *_COMPARISONS,
-)  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def _parse(expression: str) -> ast.expr:
-    if len(expression) > MAX_TEXT:
-        raise ExpressionError(expression, f"it has {len(expression)} characters, want at most {MAX_TEXT}")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(expression.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        problem = "it is no expression (a text as such needs quotes within: \"'gelu'\")"
-        raise ExpressionError(expression, problem) from None
-    try:
-        _check(tree)
-    except _ProblemError as error:
-        raise ExpressionError(expression, error.problem, error.nearest) from None
-    return tree
-
-
-def _check(tree: ast.expr) -> None:
-    """Refuse whatever is not in the language. Level by level, so that depth costs no stack."""
-    level: list[ast.AST] = [tree]
-    count = 0
-    for _ in range(2 * MAX_DEPTH):
-        count += len(level)
-        if count > 4 * MAX_NODES:
-            break
-        for node in level:
-            _check_node(node)
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return
-    raise _ProblemError("it is too long or too deeply nested")
-
-
-def _check_node(node: ast.AST) -> None:
-    if not isinstance(node, _NODES):
-        raise _ProblemError(f"{_label(node)} is not part of the language")
-    if isinstance(node, ast.Constant):
-        if not (node.value is None or isinstance(node.value, (bool, int, float, str))):
-            raise _ProblemError(f"{shown(node.value)} is no number or text")
-        _bounded(node.value)
-    if isinstance(node, ast.Call):
-        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
-            called = ast.unparse(node.func)
-            raise _ProblemError(f"there is no function {shown(called)}", nearest(called, _FUNCTIONS) or _FUNCTIONS)
-        if node.keywords:
-            raise _ProblemError(f"{node.func.id} takes no named arguments here")
-
-
-def _label(node: ast.AST) -> str:
-    words = {ast.Attribute: "a dotted name", ast.Subscript: "indexing", ast.keyword: "a named argument"}
-    return words.get(type(node), f"{type(node).__name__}")
 
 
 def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0911  (a case for each kind of node)
@@ -198,7 +60,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901, PLR
             return value
         case ast.Name(id=name):
             if name not in values:
-                raise _ProblemError(f"unknown name {name}", nearest(name, values))
+                raise Problem(f"unknown name {name}", nearest(name, values))
             return values[name]
         case ast.UnaryOp(op=op, operand=operand):
             return _unary(op, _value(operand, values))
@@ -218,42 +80,42 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901, PLR
         case ast.Call(func=ast.Name(id=function), args=arguments):
             return _call(function, [_value(a, values) for a in arguments])
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
-            return _bounded(tuple(_value(e, values) for e in elements))
-    raise _ProblemError(f"{_label(node)} is not part of the language")
+            return bounded(tuple(_value(e, values) for e in elements))
+    raise Problem(f"{label(node)} is not part of the language")
 
 
 def _unary(op: ast.unaryop, operand: Any) -> Any:
     if isinstance(op, ast.Not):
         return not _truth(operand)
-    if isinstance(operand, Affine):
+    if isinstance(operand, Symbol):
         return operand.combine(ast.Mult, -1 if isinstance(op, ast.USub) else 1, mirrored=False)
     if not _is_number(operand):
-        raise _ProblemError(f"{_kind(operand)} has no sign")
+        raise Problem(f"{_kind(operand)} has no sign")
     return -operand if isinstance(op, ast.USub) else +operand
 
 
 def _binary(op: type[ast.operator], left: Any, right: Any) -> Any:
-    if isinstance(left, Affine):
+    if isinstance(left, Symbol):
         return left.combine(op, right, mirrored=False)
-    if isinstance(right, Affine):
+    if isinstance(right, Symbol):
         return right.combine(op, left, mirrored=True)
-    sign, function = _ARITHMETIC[op]
+    sign, function = ARITHMETIC[op]
     if not (_is_number(left) and _is_number(right)):
         _check_sequences(op, sign, left, right)
     elif op is ast.Pow and isinstance(left, int) and isinstance(right, int):
         _check_power(left, right)
     try:
-        return _bounded(function(left, right))
+        return bounded(function(left, right))
     except ZeroDivisionError:
-        raise _ProblemError(f"division by zero in {left} {sign} {right}") from None
+        raise Problem(f"division by zero in {left} {sign} {right}") from None
     except OverflowError:
-        raise _ProblemError(f"{left} {sign} {right} is too large") from None
+        raise Problem(f"{left} {sign} {right} is too large") from None
 
 
 def _check_power(base: int, exponent: int) -> None:
     """Integers of Python have no largest one: look before computing."""
     if exponent > 0 and abs(base).bit_length() * exponent > 2 * MAX_INTEGER.bit_length():
-        raise _ProblemError(f"{base} ** {exponent} is too large")
+        raise Problem(f"{base} ** {exponent} is too large")
 
 
 def _check_sequences(op: type[ast.operator], sign: str, left: Any, right: Any) -> None:
@@ -262,18 +124,18 @@ def _check_sequences(op: type[ast.operator], sign: str, left: Any, right: Any) -
         return
     if op is ast.Mult and isinstance(left, (str, tuple)) and isinstance(right, int):
         if len(left) * right > MAX_ITEMS:
-            raise _ProblemError(f"{_kind(left)} repeated {right} times is too long")
+            raise Problem(f"{_kind(left)} repeated {right} times is too long")
         return
-    raise _ProblemError(f"{_kind(left)} {sign} {_kind(right)} has no meaning here")
+    raise Problem(f"{_kind(left)} {sign} {_kind(right)} has no meaning here")
 
 
 def _compare(left: Any, ops: list[ast.cmpop], rights: list[Any]) -> bool:
     for op, right in zip(ops, rights, strict=True):
-        sign, function = _COMPARISONS[type(op)]
+        sign, function = COMPARISONS[type(op)]
         identity = isinstance(op, (ast.Is, ast.IsNot))
         if identity and right is not None:
-            raise _ProblemError(f"{sign} is for None only; use == or !=")
-        meaningless = _ProblemError(f"{_kind(left)} {sign} {_kind(right)} has no meaning here")
+            raise Problem(f"{sign} is for None only; use == or !=")
+        meaningless = Problem(f"{_kind(left)} {sign} {_kind(right)} has no meaning here")
         if not (identity or (_is_plain(left) and _is_plain(right))):
             raise meaningless
         try:
@@ -290,41 +152,20 @@ def _call(function: str, arguments: list[Any]) -> Any:
         arguments = list(arguments[0])
     wanted = {"min": range(1, MAX_ITEMS), "max": range(1, MAX_ITEMS), "round": range(1, 3)}.get(function, range(1, 2))
     if len(arguments) not in wanted:
-        raise _ProblemError(f"{function} does not take {len(arguments)} arguments")
+        raise Problem(f"{function} does not take {len(arguments)} arguments")
     for argument in arguments:
         if not _is_number(argument):
-            raise _ProblemError(f"{function} is for numbers, not for {_kind(argument)}")
+            raise Problem(f"{function} is for numbers, not for {_kind(argument)}")
     if function == "round" and len(arguments) == 2 and not (isinstance(arguments[1], int) and abs(arguments[1]) <= 20):
-        raise _ProblemError("round takes a number of digits between -20 and 20")
+        raise Problem("round takes a number of digits between -20 and 20")
     if function == "sqrt" and arguments[0] < 0:
-        raise _ProblemError(f"the square root of {arguments[0]} is no real number")
-    table: dict[str, Callable[..., Any]] = {
-        "abs": abs, "float": float, "int": int, "max": max, "min": min, "round": round, "sqrt": math.sqrt,
-    }  # fmt: skip
-    return _bounded(table[function](*arguments))
-
-
-def _bounded(value: Any) -> Any:
-    if isinstance(value, complex):
-        raise _ProblemError("the result is no real number")
-    if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        raise _ProblemError("a number is larger than 2 ** 63")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _ProblemError("a number is not finite")
-    if isinstance(value, (str, tuple)) and _leaves(value) > MAX_ITEMS:
-        raise _ProblemError(f"{_kind(value)} is longer than {MAX_ITEMS}")
-    return value
-
-
-def _leaves(value: Any) -> int:
-    if isinstance(value, tuple):
-        return 1 + sum(_leaves(v) for v in value)
-    return len(value) if isinstance(value, str) else 1
+        raise Problem(f"the square root of {arguments[0]} is no real number")
+    return bounded(FUNCTIONS[function](*arguments))
 
 
 def _truth(value: Any) -> bool:
     if not _is_plain(value):
-        raise _ProblemError(f"{_kind(value)} is neither true nor false")
+        raise Problem(f"{_kind(value)} is neither true nor false")
     return bool(value)
 
 
@@ -341,7 +182,7 @@ def _is_plain(value: Any) -> bool:
 def _kind(value: Any) -> str:
     if value is None:
         return "None"
-    if isinstance(value, Affine):
-        return "the weight"
+    if isinstance(value, Symbol):
+        return value.kind
     words = {bool: "a truth value", int: "a number", float: "a number", str: "a text", tuple: "a list"}
     return words.get(type(value), "an array")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
+from conformkit.conformance.binding.axes import axes_of, groups_of
 from conformkit.spec.components import Parameter
 
 __all__ = ["Layout", "layouts"]
@@ -79,7 +80,8 @@ def _groups(canonical: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
         yield (name,)
     for fused in (("q", "k", "v"), ("k", "v"), ("gate", "up")):
         for kind in ("weight", "bias"):
-            prefixes = {name.removesuffix(f"{fused[0]}.{kind}") for name in canonical if name.endswith(f"{fused[0]}.{kind}")}
+            first = f"{fused[0]}.{kind}"
+            prefixes = {name.removesuffix(first) for name in canonical if name.endswith(first)}
             for prefix in sorted(prefixes):
                 names = [f"{prefix}{part}.{kind}" for part in fused]
                 if all(name in canonical for name in names):
@@ -100,7 +102,7 @@ def _extent(axes: str, parameters: list[Parameter]) -> tuple[int, ...] | None:
     """Return the shape that the axes give, None where the parts do not fit together."""
     equal = all(p.sizes == parameters[0].sizes for p in parameters)
     extents: list[int] = []
-    for group in _split(axes):
+    for group in groups_of(axes):
         if "s" not in group:
             found = {math.prod(p.sizes[a] for a in group) for p in parameters}
             if len(found) > 1:
@@ -115,27 +117,11 @@ def _extent(axes: str, parameters: list[Parameter]) -> tuple[int, ...] | None:
     return tuple(extents)
 
 
-def _split(axes: str) -> list[list[str]]:
-    groups: list[list[str]] = []
-    open_group: list[str] | None = None
-    for word in axes.replace("(", " ( ").replace(")", " ) ").split():
-        if word == "(":
-            open_group = []
-        elif word == ")":
-            groups.append(open_group or [])
-            open_group = None
-        elif open_group is None:
-            groups.append([word])
-        else:
-            open_group.append(word)
-    return groups
-
-
 def _with_singletons(axes: str, shape: tuple[int, ...]) -> str:
     if 1 not in shape:
         return axes
-    groups = iter("(" + " ".join(g) + ")" if len(g) > 1 else g[0] for g in _split(axes))
-    return " ".join("1" if n == 1 else next(groups) for n in shape)
+    groups = iter(groups_of(axes))
+    return axes_of(() if n == 1 else next(groups) for n in shape)
 
 
 def _order_penalty(parts: tuple[str, ...]) -> float:

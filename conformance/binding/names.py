@@ -18,7 +18,7 @@ _WEIGHTS = {"weight", "w", "kernel", "gamma", "g", "scale", "alpha", "matrix", "
 
 
 def _linear_names(*stems: str) -> set[str]:
-    """q → q, wq, qproj, projq, toq, linearq, …"""
+    """Return what linear maps are called: q, wq, qproj, projq, toq, linearq and so on."""
     affixes = ("w", "proj", "to", "lin", "linear", "fc", "dense", "layer", "net", "c", "m", "mat", "projection", "map")
     found = set(stems)
     for stem in stems:
@@ -32,26 +32,33 @@ _ROLES: dict[str, set[str]] = {
     "v": _linear_names("v", "value", "values", "vs", "val"),
     "qkv": _linear_names("qkv", "querykeyvalue", "in", "attn", "kqv", "packed") | {"cattn", "inproj", "fused"},
     "kv": _linear_names("kv", "keyvalue"),
-    "out": _linear_names("o", "out", "output", "proj") | {"cproj", "unify", "unifyheads", "dense", "merge", "combine", "mix"},
-    "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner") | {"cfc", "0", "3", "intermediate"},
+    "out": _linear_names("o", "out", "output", "proj")
+    | {"cproj", "unify", "unifyheads", "dense", "merge", "combine", "mix"},
+    "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")
+    | {"cfc", "0", "3", "intermediate"},
     "gate": _linear_names("gate", "g", "1"),
     "down": _linear_names("down", "2", "out", "second", "contract", "outer") | {"cproj", "proj", "3", "output"},
     "embedding": {
-        "embedding", "embed", "emb", "wte", "tokemb", "tokenembedding", "tokembed", "embeddings", "tok", "token", "embedtokens",
-        "inputembedding", "tokenemb", "tokembedding", "tokenembed", "e", "we", "lookup", "wordembeddings", "vocabembedding",
+        "embedding", "embed", "emb", "wte", "tokemb", "tokenembedding", "tokembed", "embeddings", "tok", "token",
+        "embedtokens", "inputembedding", "tokenemb", "tokembedding", "tokenembed", "e", "we", "lookup",
+        "wordembeddings", "vocabembedding",
     },
     "positions": {
-        "positions", "position", "posemb", "wpe", "positionembedding", "positionembeddings", "posembedding", "pos", "pe",
-        "positional", "positionalembedding", "posembed", "embedpositions", "wp", "posenc", "positionalencoding",
+        "positions", "position", "posemb", "wpe", "positionembedding", "positionembeddings", "posembedding", "pos",
+        "pe", "positional", "positionalembedding", "posembed", "embedpositions", "wp", "posenc", "positionalencoding",
     },
     "head": {
         "head", "lmhead", "out", "output", "unembed", "unembedding", "proj", "tovocab", "tologits", "logits", "decoder",
-        "fcout", "outproj", "projout", "classifier", "readout", "vocabproj", "outputprojection", "wu", "lm", "final", "fc",
-        "outputlayer", "wout", "headproj",
+        "fcout", "outproj", "projout", "classifier", "readout", "vocabproj", "outputprojection", "wu", "lm", "final",
+        "fc", "outputlayer", "wout", "headproj",
     },
-    "norm": {"norm", "lnf", "finalnorm", "lnfinal", "normf", "finallayernorm", "ln", "outnorm", "normout", "lnout", "layernorm",
-             "normfinal", "rmsnorm", "lastnorm", "headnorm"},
-    "embedding_norm": {"embeddingnorm", "embnorm", "lnemb", "embedln", "embln", "layernormembedding", "embeddingslayernorm"},
+    "norm": {
+        "norm", "lnf", "finalnorm", "lnfinal", "normf", "finallayernorm", "ln", "outnorm", "normout", "lnout",
+        "layernorm", "normfinal", "rmsnorm", "lastnorm", "headnorm",
+    },
+    "embedding_norm": {
+        "embeddingnorm", "embnorm", "lnemb", "embedln", "embln", "layernormembedding", "embeddingslayernorm",
+    },
 }  # fmt: skip
 _FIRST = re.compile(r"(^|[a-z])(1|a)$|attn|attention|^input|^pre|^sa|first|^in")
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.binding.bound import Bound
-from conformkit.conformance.binding.patterns import PatternError, Rule, parse_rule, shapes, to_canonical
-from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, families
+from conformkit.conformance.binding.patterns import shapes, to_canonical
+from conformkit.conformance.binding.rules import PatternError, Rule, parse_rule
+from conformkit.conformance.binding.solve import Unassignable, assignments, families
 from conformkit.conformance.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
@@ -24,8 +24,9 @@ __all__ = ["probe"]
 
 Array = npt.NDArray[Any]
 _FITS = 1e-6
-"""Relative error below which a layout counts as found: far below any mistake, far above float64 rounding."""
+"""Relative error below which no better layout is looked for: far above float64 rounding, far below any mistake."""
 _FITS_FLOAT32 = 2e-5
+"""Relative error up to which the best layout counts as found."""
 
 
 def probe(subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: Mapping[str, str]) -> dict[str, str]:
@@ -58,7 +59,8 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
         except ImplementationFailure as refused:
             failure = failure or refused
             continue
-        instance.listing = subject.link.request({"op": "parameters", "handle": instance.handle}, {}).header["parameters"]
+        listed = subject.link.request({"op": "parameters", "handle": instance.handle}, {})
+        instance.listing = listed.header["parameters"]
         return instance
     assert failure is not None
     subject.bound.dtype, subject.bound.precision = "float64", "float64"
@@ -72,14 +74,14 @@ def _abilities(instance: Instance, *, gradients: bool) -> None:
     bound.offers |= {"gradients": gradients, "modes": bool(outcome.modes), "float64": bound.dtype == "float64"}
     bound.offers["float64"] = bound.offers["float64"] and outcome.dtype == "float64"
     if bound.component.name == "ScaledDotProductAttention":
-        if bound.weights_output is None and bound.config.output is None and outcome.structure.startswith(("tuple", "list")):
+        silent = bound.weights_output is None and bound.config.output is None
+        if silent and outcome.structure.startswith(("tuple", "list")):
             bound.weights_output = 1
         bound.offers["weights"] = bound.weights_output is not None
 
 
 def _bind_weights(instance: Instance, known: Mapping[str, str]) -> dict[str, str]:
     bound = instance.subject.bound
-    ours = instance.canonical
     inputs = example_inputs(instance, Draw(0, "weights"), tokens=4)
     instance.scatter(Draw(0, "scatter"))
     output = instance(*inputs)
@@ -99,18 +101,18 @@ def _judge_declared(instance: Instance, inputs: tuple[Array, ...], output: Array
     ours = instance.canonical
     listed = {p["name"]: tuple(p["shape"]) for p in instance.listing}
     wanted = shapes(bound.rules, ours)
-    wrong = [f"{n} has shape {listed[n]}, the file says {s}" for n, s in wanted.items() if n in listed and listed[n] != s]
+    wrong = [f"{n} has shape {listed[n]}, the file says {s}" for n, s in wanted.items() if listed.get(n, s) != s]
     absent = [f"{n} is in the file, not in the implementation" for n in wanted if n not in listed]
     unsaid = [f"{p['name']} {tuple(p['shape'])} is in the implementation, not in the file" for p in instance.trainable
               if p["name"] not in wanted]  # fmt: skip
     raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
     if wrong or absent:
-        bound.rules, bound.unbound = None, tuple([*wrong, *absent, *unsaid])
+        bound.rules, bound.unbound = None, (*wrong, *absent, *unsaid)
         return
     canonical = to_canonical(bound.rules, raw, ours, instance.sizes)
     lacking = [f"{name} is placed nowhere" for name in ours if name not in canonical]
     if lacking or unsaid:
-        bound.rules, bound.unbound = None, tuple([*lacking, *unsaid])
+        bound.rules, bound.unbound = None, (*lacking, *unsaid)
         return
     _settle_precision(instance, _error(instance, canonical, inputs, output))
 
@@ -138,11 +140,12 @@ def _search(
     except Unassignable as nothing:
         bound.rules = None
         bound.same_count = instance.count() == sum(math.prod(p.shape) for p in ours.values())
-        bound.unbound = tuple(
-            [f"yours, without a place: {', '.join(nothing.theirs) or 'none'}", f"the definition's: {', '.join(nothing.ours) or 'none'}"]
+        bound.unbound = (
+            f"yours, without a place: {', '.join(nothing.theirs) or 'none'}",
+            f"the definition's: {', '.join(nothing.ours) or 'none'}",
         )
         return ()
-    matched = best[0] < (_FITS if bound.dtype == "float64" and best[0] < _FITS else _FITS_FLOAT32)
+    matched = best[0] < _FITS_FLOAT32
     bound.rules = best[1] if matched else first or ()
     if matched:
         _settle_precision(instance, best[0])
@@ -170,9 +173,8 @@ def _settle_precision(instance: Instance, error: float) -> None:
     bound = instance.subject.bound
     if bound.dtype == "float64" and tolerance("float64", 4) < error < _FITS_FLOAT32:
         bound.precision = "float32"
-        bound.notes.append(
-            f"{bound.component.name} computes in float32 somewhere inside (off by {error:.0e} in float64); judged as float32"
-        )
+        what = f"{bound.component.name} computes in float32 somewhere inside"
+        bound.notes.append(f"{what} (off by {error:.0e} in float64); judged as float32")
 
 
 def _relabelled(found: tuple[Rule, ...], first: tuple[Rule, ...]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from conformkit.conformance.binding.aliases import MASK_NAMES, meaning
-from conformkit.conformance.binding.config import Arguments, Expression
+from conformkit.conformance.binding.arguments import Arguments, Expression
 
 __all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from", "takes_mask"]
 
@@ -83,4 +83,5 @@ def _usable(signature: Signature) -> list[Mapping[str, Any]]:
 
 
 def _arguments(first: Sequence[str], known: Mapping[str, str]) -> Arguments:
-    return Arguments(tuple(Expression(name) for name in first), {theirs: Expression(ours) for theirs, ours in known.items()})
+    named = {theirs: Expression(ours) for theirs, ours in known.items()}
+    return Arguments(tuple(Expression(name) for name in first), named)

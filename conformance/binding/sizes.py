@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformkit.conformance.binding.config import Limits
-from conformkit.conformance.binding.expressions import ExpressionError, evaluate
+from conformkit.conformance.binding.expressions import evaluate
+from conformkit.conformance.binding.language import ExpressionError
+from conformkit.conformance.binding.limits import Limits
 from conformkit.spec.components import Component
 from conformkit.spec.variants import Variant
 

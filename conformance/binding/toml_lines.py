@@ -1,187 +1,20 @@
-"""TOML values that know their line: what `config.py` reads `conform.toml` with.
+"""The line of every key and list item of a TOML text.
 
-`tomllib` gives values without places. A second, shallow pass over the text, which is known to be valid by then, finds
-the line of every key and list item, so that an error about meaning can say where, as one about syntax does.
-
-    ConfigError        conform.toml cannot be used; names file, line, problem and advice
+`tomllib` gives values without places. This is a second, shallow pass over a text that is known to be valid by then, so
+that an error about meaning can say where, as one about syntax does.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from conformkit.conformance.binding.expressions import nearest, shown
-
-__all__ = ["ConfigError", "Key", "Node", "key_lines", "parse_document", "read_text"]
-
-MAX_BYTES = 256 * 1024
-MAX_LINE = 4096
-MAX_DOTS = 200
-"""Of a line. `tomllib` needs time quadratic in the parts of a key."""
+__all__ = ["BARE", "Key", "key_lines"]
 
 Key = tuple[str | int, ...]
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-class ConfigError(ValueError):
-    """The configuration cannot be used."""
-
-    def __init__(self, path: Path, line: int | None, problem: str, advice: str = "") -> None:
-        place = f"{path.name}, line {line}" if line else path.name
-        super().__init__(f"{place}: {problem}{'; ' if advice else ''}{advice}")
-        self.path, self.line, self.problem, self.advice = path, line, problem, advice
-
-
-def read_text(path: Path, within: Path | None = None) -> str:
-    """Return the text of a configuration file; refuse links that leave `within`, what is no file, what is too long."""
-    if within is not None and not path.resolve().is_relative_to(within.resolve()):
-        raise ConfigError(path, None, "it is a link that leaves its folder", "put the file itself there")
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ConfigError(path, None, "it is no regular file")
-            content = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(path, None, f"it cannot be read: {error.strerror}") from None
-    if len(content) > MAX_BYTES:
-        raise ConfigError(path, None, f"it is larger than {MAX_BYTES // 1024} KiB")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(path, line, "it is not UTF-8") from None
-
-
-def parse_document(text: str, path: Path) -> Node:
-    """Return the whole of a TOML document as a node."""
-    lines = text.split("\n")
-    for number, line in enumerate(lines, 1):
-        if len(line) > MAX_LINE:
-            raise ConfigError(path, number, f"the line is longer than {MAX_LINE} characters")
-        if line.count(".") > MAX_DOTS:
-            raise ConfigError(path, number, f"the line has more than {MAX_DOTS} dots")
-    try:
-        value = tomllib.loads(text)
-        return Node(value, (), path, key_lines(text))
-    except RecursionError:
-        raise ConfigError(path, None, "it is too deeply nested") from None
-    except ValueError as error:
-        message, _, place = str(error).rpartition(" (at ")
-        found = re.search(r"line (\d+)", place)
-        line_number = int(found[1]) if found else len(lines) if place else None
-        raise ConfigError(path, line_number, f"not TOML: {shown(message or str(error), 200)[1:-1]}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A TOML value, with the key it stands under and the file it comes from."""
-
-    value: Any
-    key: Key
-    path: Path
-    lines: Mapping[Key, int]
-
-    @property
-    def line(self) -> int | None:
-        """The line of this value, or of the nearest one around it that has a line."""
-        ends = range(len(self.key), 0, -1)
-        return next((self.lines[self.key[:end]] for end in ends if self.key[:end] in self.lines), None)
-
-    def error(self, problem: str, advice: str = "") -> ConfigError:
-        """Return the error that says what is wrong with this value."""
-        dotted = ""
-        for part in self.key:
-            plain = part if isinstance(part, str) and _BARE.fullmatch(part) else None
-            dotted += f"[{part}]" if isinstance(part, int) else f".{plain or shown(part)}"
-        return ConfigError(
-            self.path, self.line, f"{dotted.removeprefix('.')}: {problem}" if dotted else problem, advice
-        )
-
-    def table(self, known: Iterable[str] | None = None, what: str = "key") -> dict[str, Node]:
-        """Return the nodes of a table; refuse keys that are not among the known ones."""
-        if not isinstance(self.value, dict):
-            raise self.wrong("a table")
-        nodes = {key: Node(value, (*self.key, key), self.path, self.lines) for key, value in self.value.items()}
-        if known is not None:
-            options = tuple(known)
-            for key, node in nodes.items():
-                if key not in options:
-                    raise node.error(f"there is no {what} of this name", _advice(key, options))
-        return nodes
-
-    def items(self) -> list[Node]:
-        """Return the nodes of a list."""
-        if not isinstance(self.value, list):
-            raise self.wrong("a list")
-        return [Node(value, (*self.key, i), self.path, self.lines) for i, value in enumerate(self.value)]
-
-    def text(self, limit: int = 1000) -> str:
-        """Return a string that is not empty."""
-        if not isinstance(self.value, str):
-            raise self.wrong("a text")
-        if not 0 < len(self.value) <= limit:
-            raise self.error(f"the text has {len(self.value)} characters, want 1 to {limit}")
-        return self.value
-
-    def choice(self, options: Iterable[str]) -> str:
-        """Return a string that is one of the options."""
-        options = tuple(options)
-        if self.text() not in options:
-            raise self.error(
-                f"{shown(self.value)} is not one of {', '.join(options)}", _advice(self.value, options, "")
-            )
-        return self.text()
-
-    def choices(self, options: Iterable[str]) -> tuple[str, ...]:
-        """Return the strings of a list, each one of the options, none twice."""
-        options = tuple(options)
-        found = tuple(item.choice(options) for item in self.items())
-        if len(set(found)) < len(found):
-            raise self.error("a value is listed twice")
-        return found
-
-    def flag(self) -> bool:
-        """Return a truth value."""
-        if not isinstance(self.value, bool):
-            raise self.wrong("true or false")
-        return self.value
-
-    def whole(self, low: int, high: int) -> int:
-        """Return an integer within bounds."""
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.wrong("a whole number")
-        if not low <= self.value <= high:
-            raise self.error(f"it is {shown(self.value, 30)[1:-1]}, want {low} to {high}")
-        return self.value
-
-    def positive(self) -> float:
-        """Return a number above 0."""
-        if not isinstance(self.value, (int, float)) or isinstance(self.value, bool):
-            raise self.wrong("a number")
-        if not 0 < self.value < float("inf"):
-            raise self.error(f"it is {shown(self.value, 30)[1:-1]}, want a finite number above 0")
-        return float(self.value)
-
-    def wrong(self, wanted: str) -> ConfigError:
-        """Return the error that says that this value has the wrong type."""
-        words = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
-        got = words.get(type(self.value), "a number" if isinstance(self.value, float) else "a date or time")
-        return self.error(f"it is {got}, want {wanted}")
-
-
-def _advice(word: str, options: tuple[str, ...], otherwise: str = "known: ") -> str:
-    close = nearest(word, options)
-    if close:
-        return f"nearest: {', '.join(close)}"
-    return f"{otherwise}{', '.join(options)}" if otherwise else ""
+"""The way from the top of a document to a value."""
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""A key that needs no quotes."""
 
 
 def key_lines(text: str) -> dict[Key, int]:
@@ -226,7 +59,7 @@ class _Scanner:
                 start = self.at
                 self.string()
                 part = str(tomllib.loads(f"k={self.text[start : self.at]}")["k"])
-            elif bare := _BARE.match(self.text, self.at):
+            elif bare := BARE.match(self.text, self.at):
                 part, self.at = bare[0], bare.end()
             else:
                 return prefix

@@ -41,6 +41,8 @@ class Channel:
         self._printed = bytearray()
         self._watch_output = True
         self._base_memory: int | None = None
+        self.order = 0
+        """The number under which the worker was asked for."""
         self.pid: int | None = None
 
     def handed_over(self) -> None:
@@ -66,7 +68,7 @@ class Channel:
         self.drain()
         if unsent:
             raise ProtocolError("the reply came before the request was read")
-        return wire.decode(head, payload)
+        return wire.decode(head, payload, foreign=True)
 
     def drain(self) -> None:
         """Take in what has been printed so far. Raises Broken when it is too much."""

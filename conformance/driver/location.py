@@ -7,12 +7,14 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 __all__ = ["Location", "locate", "mentions_torch", "sources"]
 
+IMPORT_PATH = "CONFORM_IMPORT_PATH"
+"""The variable with further folders to find implementations and what they import in, joined as in PYTHONPATH."""
 _MAX_FILES = 500
 _MAX_BYTES = 1 << 20
 _ASIDE = frozenset({"setup.py", "conftest.py", "__main__.py", "noxfile.py"})
@@ -43,6 +45,11 @@ def locate(text: str, folder: Path | None = None) -> Location:
     Raises: FileNotFoundError when there is neither.
     """
     folder = (folder or Path.cwd()).resolve()
+    found = _locate(text, folder)
+    return replace(found, sys_path=(*found.sys_path, *_import_path()))
+
+
+def _locate(text: str, folder: Path) -> Location:
     path = Path(text).expanduser()
     path = path if path.is_absolute() else folder / path
     if path.is_file():
@@ -81,7 +88,14 @@ def parse(path: Path) -> ast.Module | None:
 
 def mentions_torch(root: Path) -> bool:
     """Whether any source of the implementation imports torch, read off its text."""
-    return any(_imports_torch(tree) for tree in map(parse, sources(root)) if tree is not None)
+    return any(_imports_torch(tree) for path in sources(root) if _has(path, b"torch") and (tree := parse(path)))
+
+
+def _has(path: Path, word: bytes) -> bool:
+    try:
+        return word in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _is_source(name: str) -> bool:
@@ -119,9 +133,14 @@ def _package_root(folder: Path) -> tuple[Path, list[str]]:
     return folder, packages
 
 
+def _import_path() -> list[Path]:
+    """Return the folders that the user's PYTHONPATH named, which the command took off its own path."""
+    return [Path(entry) for entry in os.environ.get(IMPORT_PATH, "").split(os.pathsep) if entry]
+
+
 def _of_module(name: str, folder: Path) -> Location:
     top, *rest = name.split(".")
-    for entry in (folder, folder / "src", *map(Path, sys.path)):
+    for entry in (folder, folder / "src", *_import_path(), *map(Path, sys.path)):
         for candidate in (entry.joinpath(top, *rest), entry.joinpath(top, *rest).with_suffix(".py")):
             if (candidate / "__init__.py").is_file() or candidate.is_file():
                 return Location("module", name, candidate.resolve(), (entry.resolve(),))

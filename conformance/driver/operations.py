@@ -135,10 +135,15 @@ class Operations:
         held = self._held(header)
         names = header.get("names")
         wanted = [name for name, item in held.items() if not item.lazy] if names is None else names
-        out, dtypes = {}, {}
+        out: dict[str, Array] = {}
+        dtypes: dict[str, str] = {}
+        left_out: list[str] = []
         for name in wanted:
-            out[name], dtypes[name] = self.framework.array(_existing(held, name).value)
-        return {"dtypes": dtypes}, out
+            try:
+                out[name], dtypes[name] = self.framework.array(_existing(held, name).value)
+            except OutputError:  # a complex table, say
+                left_out.append(name)
+        return {"dtypes": dtypes, "left_out": left_out}, out
 
     def _write(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         held, done = self._held(header), set()

@@ -159,7 +159,7 @@ _FORMS: Mapping[str, Mapping[str, Check]] = {
     "describe": {"exports": _is_exports},
     "build": {"handle": _is_handle, "parameters": _is_parameters, "lazy": _is_flag, "dtype_refused": _is_refusal},
     "parameters": {"parameters": _is_parameters},
-    "read": {"dtypes": _is_names},
+    "read": {"dtypes": _is_names, "left_out": _is_texts},
     "call": _CALLED,
     "vjp": {**_CALLED, "none": _is_texts},
     "copy": {"handle": _is_handle},

@@ -106,7 +106,7 @@ class Session(Driver):
     def _ask_for_worker(self) -> Channel:
         channel = Channel(self.limits.memory_bytes, self.limits.output_bytes)
         try:
-            self._nursery.spawn(channel.wire_fd, channel.output_fd, self.limits.memory_bytes)
+            channel.order = self._nursery.spawn(channel.wire_fd, channel.output_fd, self.limits.memory_bytes)
         finally:
             channel.handed_over()
         return channel
@@ -116,7 +116,7 @@ class Session(Driver):
         self._pending, self._channel, self._seq = None, channel, 0
         self.generation += 1
         try:
-            channel.pid = self._nursery.spawned()
+            channel.pid = self._nursery.spawned(channel.order)
             check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
         except (Broken, DriverError) as error:
             self._bury(channel, kill=True)
@@ -152,7 +152,7 @@ class Session(Driver):
     def _bury(self, channel: Channel, *, kill: bool) -> int | None:
         if kill:
             channel.kill()
-        status = self._nursery.reap(channel.pid) if channel.pid is not None else None
+        status = self._nursery.reap(channel.pid, killed=kill) if channel.pid is not None else None
         self._left_over += channel.take_output().decode(errors="replace")
         channel.close()
         self._channel = None

@@ -68,14 +68,14 @@ class Nursery(Protocol):
     def wait_ready(self) -> None:
         """Return once a worker can be made without delay. Raises StartError."""
 
-    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> None:
-        """Ask for a worker on these descriptors."""
+    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
+        """Ask for a worker on these descriptors. Returns the number of the order."""
 
-    def spawned(self) -> int:
-        """Return the process id of the worker last asked for."""
+    def spawned(self, order: int) -> int:
+        """Return the process id of the worker that was asked for."""
 
-    def reap(self, pid: int) -> int | None:
-        """Wait for a worker that is ending. Returns its wait status, None when it had to be killed."""
+    def reap(self, pid: int, *, killed: bool) -> int | None:
+        """Wait for a worker that was killed or is ending. Returns its wait status, None when it did not end."""
 
     @property
     def alive(self) -> bool:
@@ -106,6 +106,8 @@ class WarmProcess:
         self._buffer = b""
         self._ready = False
         self._broken = False
+        self._orders = 0
+        self._pids: list[int] = []
 
     def wait_ready(self) -> None:
         """Return once the imports are done."""
@@ -116,25 +118,29 @@ class WarmProcess:
                 raise StartError(self._explain(error)) from error
             self._ready = True
 
-    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> None:
+    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
         """Ask for a fork. Asked before the imports are done, it happens right after them."""
         try:
             self._send({"do": "fork", "memory": memory}, [wire_fd, output_fd])
         except OSError as error:
             raise StartError(self._explain(error)) from error
+        self._orders += 1
+        return self._orders - 1
 
-    def spawned(self) -> int:
-        """Return the process id of the fork."""
+    def spawned(self, order: int) -> int:
+        """Return the process id of the fork. Forks are answered in the order they were asked for."""
         self.wait_ready()
         try:
-            return int(self._read_reply(_ANSWER_SECONDS)["pid"])
+            self._collect(order + 1)
         except (OSError, ValueError, KeyError) as error:
             raise StartError(self._explain(error)) from error
+        return self._pids[order]
 
-    def reap(self, pid: int) -> int | None:
+    def reap(self, pid: int, *, killed: bool) -> int | None:
         """Wait for a fork that is ending. When the warm process itself has been killed, nobody knows its status."""
         try:
-            self._send({"do": "reap", "pid": pid}, [])
+            self._send({"do": "reap", "pid": pid, "killed": killed}, [])
+            self._collect(self._orders)
             status = self._read_reply(_ANSWER_SECONDS)["status"]
         except (OSError, ValueError, KeyError):
             self._broken = True
@@ -162,6 +168,10 @@ class WarmProcess:
             socket.send_fds(self._control, [message], descriptors)
         else:
             self._control.sendall(message)
+
+    def _collect(self, count: int) -> None:
+        while len(self._pids) < count:
+            self._pids.append(int(self._read_reply(_ANSWER_SECONDS)["pid"]))
 
     def _read_reply(self, seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
@@ -197,32 +207,34 @@ class ColdProcess:
     def wait_ready(self) -> None:
         """There is nothing to wait for."""
 
-    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> None:
+    def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
         """Start a process."""
         arguments = [wire_fd, output_fd, self._threads, memory or 0, int(self._torch)]
         self._process = _start("worker", arguments, self._threads, [wire_fd, output_fd], subprocess.DEVNULL)
+        return 0
 
-    def spawned(self) -> int:
+    def spawned(self, order: int) -> int:
         """Return its id."""
+        del order  # there is one at a time
         if self._process is None:
             message = "no worker has been asked for"
             raise StartError(message)
         return self._process.pid
 
-    def reap(self, pid: int) -> int | None:
+    def reap(self, pid: int, *, killed: bool) -> int | None:
         """Wait for it, and kill it when it does not end."""
-        process, killed = self._process, False
+        process, forced = self._process, False
         if process is None:
             return None
         try:
             process.wait(1)
         except subprocess.TimeoutExpired:
-            killed = True
+            forced = not killed
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
         code = process.wait()
         self._process = None
-        return None if killed else (-code if code < 0 else code << 8)
+        return None if forced else (-code if code < 0 else code << 8)
 
     @property
     def alive(self) -> bool:

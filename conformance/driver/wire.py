@@ -50,9 +50,16 @@ def lengths(prefix: bytes | bytearray) -> tuple[int, int]:
     return head, payload
 
 
-def decode(head: bytes | bytearray, payload: bytes | bytearray) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the header and the arrays of a frame whose lengths have been read. The arrays are the caller's own."""
+def decode(
+    head: bytes | bytearray, payload: bytes | bytearray, *, foreign: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the arrays of a frame whose lengths have been read. The arrays are the caller's own.
+
+    Texts of a foreign frame, one that an implementation had a hand in, are cleaned.
+    """
     header = _decode_header(bytes(head))
+    if foreign and not _is_clean(head):
+        header = clean_tree(header)
     return header, _decode_arrays(bytes(payload)) if payload else {}
 
 
@@ -92,10 +99,12 @@ def _decode_header(head: bytes) -> dict[str, Any]:
     if not isinstance(header, dict):
         message = f"the header is a JSON {type(header).__name__}, want an object"
         raise ProtocolError(message)
-    if head.isascii() and b"\\" not in head and head.decode("ascii").isprintable():
-        return header  # nothing in it that would need cleaning
-    cleaned: dict[str, Any] = clean_tree(header)
-    return cleaned
+    return header
+
+
+def _is_clean(head: bytes | bytearray) -> bool:
+    """Whether nothing in a header can need cleaning: the usual case, told without walking through it."""
+    return head.isascii() and b"\\" not in head and head.decode("ascii").isprintable()
 
 
 def _decode_arrays(payload: bytes) -> dict[str, Any]:

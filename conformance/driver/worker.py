@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
+import mmap
 import os
 import signal
 import socket
@@ -13,8 +15,6 @@ import types
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-
 from conformkit.conformance.driver import wire
 from conformkit.conformance.driver.errors import ProtocolError
 from conformkit.conformance.driver.operations import Operations
@@ -23,6 +23,7 @@ __all__ = ["main", "prepare_threads", "run"]
 
 _DIE_WITH_PARENT = 1
 _OUR_FAULT = 70
+_ROOM = 32 << 20
 
 
 def run(wire_fd: int, output_fd: int, memory: int | None) -> None:
@@ -51,7 +52,8 @@ def main(arguments: list[str]) -> None:
 
 
 def prepare_threads(threads: int, *, torch: bool) -> None:
-    """Import torch if asked to, and hold it to `threads`."""
+    """Import what workers need: NumPy at least, torch if asked to, held to `threads`."""
+    importlib.import_module("conformkit.conformance.driver.frameworks.numpy")
     if torch:
         from conformkit.conformance.driver.frameworks.torch import prepare  # noqa: PLC0415
 
@@ -59,8 +61,8 @@ def prepare_threads(threads: int, *, torch: bool) -> None:
 
 
 def _serve(connection: socket.socket, stdout: TextIO) -> None:
-    """Say hello once a little work has shown that the limits leave room for any; then answer until the end."""
-    float(np.ones((64, 64)).sum())
+    """Say hello once it is sure that the limits leave room for any work at all; then answer until the end."""
+    mmap.mmap(-1, _ROOM).close()
     _send(connection, {"seq": 0, "ok": True}, {})
     operations = Operations()
     while True:

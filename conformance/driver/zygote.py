@@ -52,7 +52,7 @@ class _Zygote:
             if request["do"] == "fork":
                 self._reply({"pid": self._fork(descriptors, request["memory"])})
             else:
-                self._reply({"status": self._reap(request["pid"])})
+                self._reply({"status": self._reap(request["pid"], killed=request["killed"])})
         for pid in self._workers:
             _kill(pid)
         self._kill_orphans()
@@ -70,9 +70,9 @@ class _Zygote:
         self._workers.add(pid)
         return pid
 
-    def _reap(self, pid: int) -> int | None:
-        """Wait for a worker that is about to end; one that is not is killed, and has no status."""
-        status = _wait(pid, _GRACE_SECONDS)
+    def _reap(self, pid: int, *, killed: bool) -> int | None:
+        """Wait for a worker that was killed or is about to end; one that does not is killed, and has no status."""
+        status = os.waitpid(pid, 0)[1] if killed else _wait(pid, _GRACE_SECONDS)
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)  # itself if it is still there, and the rest of its group
         if status is None:
@@ -103,7 +103,7 @@ def _wait(pid: int, seconds: float) -> int | None:
         if time.monotonic() > deadline:
             return None
         time.sleep(pause)
-        pause = min(2 * pause, 0.02)
+        pause = min(2 * pause, 0.005)
 
 
 def _kill(pid: int) -> None:

@@ -49,8 +49,7 @@ class SelfAttention(nn.Module):
         self.causal = causal
 
     def forward(self, x):
-        # x: (B, T, d_model)
-        _, T, _ = x.shape
+        _, T, _ = x.shape  # (B, T, d_model)
         Q = self.W_Q(x)  # (B, T, d_k)
         K = self.W_K(x)  # (B, T, d_k)
         V = self.W_V(x)  # (B, T, d_v)
@@ -61,7 +60,7 @@ class SelfAttention(nn.Module):
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
         super().__init__()
-        assert d_model > 0 and num_heads > 0, f"sizes must be positive, not {d_model} and {num_heads}"
+        assert min(d_model, num_heads) > 0, f"sizes must be positive, not {d_model} and {num_heads}"
         assert d_model % num_heads == 0, f"d_model = {d_model} is not a multiple of num_heads = {num_heads}"
         self.d_model = d_model
         self.num_heads = num_heads

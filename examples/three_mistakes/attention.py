@@ -53,7 +53,7 @@ class SelfAttention(nn.Module):
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
         super().__init__()
-        assert d_model > 0 and num_heads > 0, f"sizes must be positive, not {d_model} and {num_heads}"
+        assert min(d_model, num_heads) > 0, f"sizes must be positive, not {d_model} and {num_heads}"
         assert d_model % num_heads == 0, f"d_model = {d_model} is not a multiple of num_heads = {num_heads}"
         self.d_model = d_model
         self.num_heads = num_heads

@@ -9,7 +9,7 @@ from .attention import MultiHeadAttention
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, dropout=0.0):
         super().__init__()
-        assert d_model > 0 and d_ff > 0, f"sizes must be positive, not {d_model} and {d_ff}"
+        assert min(d_model, d_ff) > 0, f"sizes must be positive, not {d_model} and {d_ff}"
         self.net = nn.Sequential(
             nn.Linear(d_model, d_ff),
             nn.GELU(),
@@ -24,7 +24,7 @@ class FeedForward(nn.Module):
 class PositionalEncoding(nn.Module):
     def __init__(self, d_model, max_len):
         super().__init__()
-        assert d_model > 0 and max_len > 0, f"sizes must be positive, not {d_model} and {max_len}"
+        assert min(d_model, max_len) > 0, f"sizes must be positive, not {d_model} and {max_len}"
         pe = torch.zeros(max_len, d_model)
         position = torch.arange(0, max_len).unsqueeze(1)
         div_term = torch.exp(torch.arange(0, (d_model + 1) // 2) * (-math.log(10000.0) / d_model))
@@ -34,11 +34,11 @@ class PositionalEncoding(nn.Module):
         self.register_buffer("pe", pe)
 
     def forward(self, x):
-        _, T, D = x.shape
-        _, T_max, d_model = self.pe.shape
-        assert d_model == D, f"x is {D} wide, want {d_model}"
-        assert T <= T_max, f"x has {T} positions, want at most {T_max}"
-        return x + self.pe[:, :T, :]
+        _, length, width = x.shape
+        _, max_len, d_model = self.pe.shape
+        assert width == d_model, f"x is {width} wide, want {d_model}"
+        assert length <= max_len, f"x has {length} positions, want at most {max_len}"
+        return x + self.pe[:, :length, :]
 
 
 class TransformerBlock(nn.Module):

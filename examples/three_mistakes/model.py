@@ -7,7 +7,8 @@ from .layers import PositionalEncoding, TransformerBlock
 class TinyTransformerLM(nn.Module):
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff, block_size, dropout=0.0):
         super().__init__()
-        assert vocab_size > 0 and num_layers >= 0, f"bad sizes: vocab_size {vocab_size}, num_layers {num_layers}"
+        assert vocab_size > 0, f"vocab_size must be positive, not {vocab_size}"
+        assert num_layers >= 0, f"num_layers must not be negative, not {num_layers}"
         self.block_size = block_size
         self.tok_emb = nn.Embedding(vocab_size, d_model)
         self.pos_enc = PositionalEncoding(d_model, block_size)

@@ -44,14 +44,19 @@ def test_the_contracts_own_name_wins_over_an_alias() -> None:
 
 
 def test_an_argument_without_a_value_is_named() -> None:
-    with pytest.raises(SignatureMismatch, match="wants config, which the contract does not have and takes no d_model") as caught:
+    with pytest.raises(
+        SignatureMismatch, match="wants config, which the contract does not have and takes no d_model"
+    ) as caught:
         construct_from(signature("config"), CONTRACT, {"d_model"})
     assert caught.value.unknown == ("config",)
     assert caught.value.missing == ("d_model",)
 
 
 def test_keyword_arguments_of_any_name_take_what_is_required() -> None:
-    assert texts(construct_from(signature("**kwargs"), CONTRACT, REQUIRED))[1] == {"d_model": "d_model", "num_heads": "num_heads"}
+    assert texts(construct_from(signature("**kwargs"), CONTRACT, REQUIRED))[1] == {
+        "d_model": "d_model",
+        "num_heads": "num_heads",
+    }
 
 
 def test_inputs_go_by_position_whatever_they_are_called() -> None:

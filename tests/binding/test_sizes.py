@@ -36,7 +36,9 @@ def test_rotary_heads_have_an_even_width() -> None:
 
 
 def test_a_size_that_follows_from_another_is_worked_out() -> None:
-    sizes = complete({"d_model": 6, "d_ff": 7}, COMPONENTS["FeedForward"], CANONICAL, Limits({"d_ff": Range(equals="4 * d_model")}))
+    sizes = complete(
+        {"d_model": 6, "d_ff": 7}, COMPONENTS["FeedForward"], CANONICAL, Limits({"d_ff": Range(equals="4 * d_model")})
+    )
     assert sizes["d_ff"] == 24
 
 

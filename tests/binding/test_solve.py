@@ -20,7 +20,9 @@ SIZES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def best(component: str, theirs: Mapping[str, tuple[int, ...]], *, bare: bool = False, **variant: Any) -> dict[str, str]:
+def best(
+    component: str, theirs: Mapping[str, tuple[int, ...]], *, bare: bool = False, **variant: Any
+) -> dict[str, str]:
     """Return the most plausible assignment as lines of conform.toml."""
     return {t.name: layout.source for t, layout in next(every(component, theirs, bare=bare, **variant))}
 
@@ -98,7 +100,11 @@ def test_parts_of_different_size_are_fused_only_where_they_can_be_told_apart() -
         "k.weight": Parameter("(h d) m", {**sizes, "h": 1}),
         "v.weight": Parameter("(h d) m", {**sizes, "h": 1}),
     }
-    found = [found.axes for found in layouts((20, 12), canonical, heads=None, matrices_out_first=True) if len(found.parts) == 3]
+    found = [
+        found.axes
+        for found in layouts((20, 12), canonical, heads=None, matrices_out_first=True)
+        if len(found.parts) == 3
+    ]
     assert set(found) == {"(s h d) m"}
 
 

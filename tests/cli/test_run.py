@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 
 from conformkit.conformance import runner
-from conformkit.conformance.binding.config import ConfigError
+from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.report.json_report import schema
 from conformkit.conformance.results import Result, Verdict
 from conformkit.spec.clauses import Level

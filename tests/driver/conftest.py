@@ -12,9 +12,7 @@ from conformkit.conformance.driver.location import Location, locate
 from conformkit.conformance.driver.session import InProcess, Limits, Session
 from conformkit.conformance.driver.warm import WarmProcess
 
-SHORT = Limits(call_seconds=0.3, load_seconds=0.3, memory_bytes=1 << 30, output_bytes=1 << 16)
-"""For what hangs: nothing that answers takes a tenth of this."""
-
+USUAL = Limits()
 Write = Callable[..., Location]
 Open = Callable[..., Session]
 
@@ -52,7 +50,7 @@ def open_session(request: pytest.FixtureRequest) -> Iterator[Open]:
     """Return a function that starts a session on a location; all are closed afterwards."""
     opened: list[Session] = []
 
-    def open_one(location: Location, *, torch: bool = False, limits: Limits = Limits(), start: bool = True) -> Session:
+    def open_one(location: Location, *, torch: bool = False, limits: Limits = USUAL, start: bool = True) -> Session:
         process = request.getfixturevalue("warm_torch" if torch else "warm")
         session = Session(location, None, limits, preload_torch=torch, warm=process if process.alive else None)
         opened.append(session)

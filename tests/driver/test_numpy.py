@@ -232,7 +232,8 @@ SELECT = """
     a, b = np.zeros(1), np.ones(1)
     Out = namedtuple("Out", "hidden logits")
     values = {
-        "tuple": (None, a, b), "dict": {"hidden": a, "logits": b}, "named": Out(a, b), "object": SimpleNamespace(h=a, logits=b),
+        "tuple": (None, a, b), "dict": {"hidden": a, "logits": b}, "named": Out(a, b),
+        "object": SimpleNamespace(h=a, logits=b),
         "nested": [{"x": (None, b)}], "bare": np.stack([a, b]), "pair": (a, None),
     }
     def select(which):
@@ -243,8 +244,10 @@ SELECT = """
 @pytest.mark.parametrize(
     ("which", "selector", "wanted"),
     [
-        ("tuple", None, {"out": 0}), ("dict", None, {"out": 1}), ("named", None, {"out": 1}), ("object", None, {"out": 1}),
-        ("nested", None, {"out": 1}), ("tuple", 2, {"out": 1}), ("dict", "hidden", {"out": 0}), ("object", "h", {"out": 0}),
+        ("tuple", None, {"out": 0}), ("dict", None, {"out": 1}), ("named", None, {"out": 1}),
+        ("object", None, {"out": 1}),
+        ("nested", None, {"out": 1}), ("tuple", 2, {"out": 1}), ("dict", "hidden", {"out": 0}),
+        ("object", "h", {"out": 0}),
         ("dict", 1, {"out": 1}), ("named", [1, 0], {"out": 1, "out.1": 0}), ("pair", [0, 1], {"out": 0}),
         ("pair", [0, 5], {"out": 0}), ("dict", ["logits", None, "hidden"], {"out": 1, "out.2": 0}),
     ],
@@ -256,12 +259,14 @@ def test_outputs_are_picked_by_index_key_or_attribute(inside, which, selector, w
     assert {name: int(array.squeeze()) for name, array in reply.tensors.items()} == wanted
 
 
-@pytest.mark.parametrize(("which", "selector"), [("bare", 0), ("tuple", 0), ("tuple", 9), ("dict", "x"), ("object", "x")])
+@pytest.mark.parametrize(
+    ("which", "selector"), [("bare", 0), ("tuple", 0), ("tuple", 9), ("dict", "x"), ("object", "x")]
+)
 def test_an_output_that_is_not_there_is_an_error(inside, which, selector):
     # `bare`: index 0 of an array is its first row, never an output
     session = inside(SELECT)
     handle = build(session, "select")["handle"]
-    with pytest.raises(ImplementationFailure, match="returned .*output = ") as caught:
+    with pytest.raises(ImplementationFailure, match=r"returned .*output = ") as caught:
         session.request({"op": "call", "handle": handle, "args": [which], "output": selector})
     assert caught.value.kind == "output"
 

@@ -144,7 +144,8 @@ def test_dropout_repeats_with_its_seed(session):
 
 def test_the_build_repeats_with_its_seed(session):
     weights = [
-        session.request({"op": "read", "handle": build(session, "Linear", seed=s)["handle"]}).tensors["w"] for s in (1, 1, 2)
+        session.request({"op": "read", "handle": build(session, "Linear", seed=s)["handle"]}).tensors["w"]
+        for s in (1, 1, 2)
     ]
     assert (weights[0] == weights[1]).all()
     assert (weights[0] != weights[2]).any()
@@ -247,6 +248,33 @@ def test_a_complex_table_survives_the_cast(session):
     handle = build(session, "Rotary", dtype="float64")["handle"]
     out = call(session, handle, x=np.ones(2)).tensors["out"]
     np.testing.assert_allclose(out, [[np.cos(1), np.sin(1)]] * 2, rtol=1e-6)
+    read = session.request({"op": "read", "handle": handle})
+    assert (read.header["left_out"], read.tensors) == (["freqs"], {})
+
+
+def test_integers_have_no_derivatives(session):
+    handle = build(session, "Tied")["handle"]
+    with pytest.raises(ImplementationFailure, match="ids holds integers") as caught:
+        call(
+            session,
+            handle,
+            "vjp",
+            args=["ids"],
+            ids=np.array([[1]]),
+            cotangent=np.ones((1, 1, 5)),
+            header={"wrt": ["ids"]},
+        )
+    assert caught.value.kind == "request"
+
+
+def test_a_strided_input_has_gaps_and_a_cast_one_its_dtype(inside):
+    session = inside(
+        "import torch\ndef f(x):\n    return x.stride(-1), torch.tensor(float(x.is_contiguous())), x.element_size()"
+    )
+    args = [{"$tensor": "x", "strided": True, "cast": "bfloat16"}]
+    header = {"op": "call", "handle": build(session, "f")["handle"], "args": args, "output": [0, 1, 2]}
+    reply = session.request(header, {"x": np.ones((2, 3))})
+    assert [reply.tensors[name].item() for name in ("out", "out.1", "out.2")] == [2, 0, 2]
 
 
 def test_a_method_other_than_forward_is_called(session):
@@ -302,7 +330,8 @@ EXOTIC = """
 @pytest.mark.parametrize(
     ("which", "dtype"),
     [
-        ("subclass", "float32"), ("parameter", "float32"), ("half", "float16"), ("brain", "bfloat16"), ("byte", "uint8"),
+        ("subclass", "float32"), ("parameter", "float32"), ("half", "float16"), ("brain", "bfloat16"),
+        ("byte", "uint8"),
         ("numpy", "float32"), ("number", "float64"), ("expanded", "float32"), ("negated", "float32"),
     ],
 )  # fmt: skip

@@ -26,9 +26,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x):
         B, T, D = x.shape
-        q, k, v = (
-            part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.Wqkv(x).split(D, dim=-1)
-        )
+        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.Wqkv(x).split(D, dim=-1))
         y = F.scaled_dot_product_attention(q, k, v, dropout_p=self.p if self.training else 0.0, is_causal=self.causal)
         return self.dropout(self.out_proj(y.transpose(1, 2).flatten(-2)))
 

@@ -13,7 +13,14 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from conformkit.conformance.driver.frameworks.base import Array, Gradients, Held, OutputError, UnsupportedError
+from conformkit.conformance.driver.frameworks.base import (
+    Array,
+    Gradients,
+    Held,
+    OutputError,
+    RequestError,
+    UnsupportedError,
+)
 from conformkit.conformance.driver.frameworks.numpy import (
     MAX_BYTES,
     Numpy,
@@ -162,6 +169,9 @@ class Torch:
     def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
         """Make leaves of the inputs whose derivatives are wanted."""
         for name in names:
+            if not tensors[name].is_floating_point():
+                message = f"{name} holds integers: it has no derivatives"
+                raise RequestError(message)
             tensors[name].requires_grad_(True)
 
     def gradients(

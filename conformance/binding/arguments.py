@@ -1,0 +1,138 @@
+"""Arguments of constructors and calls: templates whose values are known only when sizes or arrays are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformkit.conformance.binding.expressions import evaluate
+from conformkit.conformance.binding.language import names
+from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.binding.toml_nodes import Node
+
+__all__ = ["DTYPES", "Arguments", "Expression", "read_arguments", "read_named"]
+
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+MAX_NESTING = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression, evaluated when its names have values."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    path: str
+    arguments: Arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Positional and named arguments whose values are known only when sizes or arrays are."""
+
+    positional: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+    def template(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return `args` and `kwargs` as the driver wants them; raise ExpressionError where a value has none."""
+        return [_filled(a, values) for a in self.positional], {n: _filled(a, values) for n, a in self.named.items()}
+
+    def names(self) -> frozenset[str]:
+        """Return the names of the values that are used."""
+        return frozenset(_used([*self.positional, *self.named.values()]))
+
+    def but(self, changes: Arguments) -> Arguments:
+        """Return these with other named arguments; one that stands by its own name among the positional is replaced."""
+        rest = dict(changes.named)
+        positional = tuple(rest.pop(a.text, a) if isinstance(a, Expression) else a for a in self.positional)
+        return Arguments(positional, {**self.named, **rest})
+
+
+def _filled(argument: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(argument, Expression):
+        return _listed(evaluate(argument.text, values))
+    if isinstance(argument, _Object):
+        args, kwargs = argument.arguments.template(values)
+        return {"$object": argument.path, "args": args, "kwargs": kwargs}
+    if isinstance(argument, list):
+        return [_filled(a, values) for a in argument]
+    if isinstance(argument, dict):
+        return {key: _filled(a, values) for key, a in argument.items()}
+    return argument
+
+
+def _listed(value: Any) -> Any:
+    """Templates are JSON, which has no tuples."""
+    return [_listed(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _used(arguments: Iterable[Any]) -> Iterator[str]:
+    for argument in arguments:
+        if isinstance(argument, Expression):
+            yield from names(argument.text)
+        elif isinstance(argument, _Object):
+            yield from argument.arguments.names()
+        elif isinstance(argument, (list, dict)):
+            yield from _used(argument.values() if isinstance(argument, dict) else argument)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_arguments(node: Node, known: Iterable[str], depth: int = 0) -> Arguments:
+    """Read a list (positional, its last element may be a table of named ones) or a table of named arguments."""
+    if isinstance(node.value, dict):
+        return Arguments((), read_named(node, known, depth))
+    items = node.items()
+    named = read_named(items.pop(), known, depth) if items and _is_named(items[-1].value) else {}
+    return Arguments(tuple(_argument(item, known, depth) for item in items), named)
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, dict) and not {"object", "lookup", "dtype"} & value.keys()
+
+
+def read_named(node: Node, known: Iterable[str], depth: int = 0) -> dict[str, Any]:
+    """Read a table of named arguments."""
+    found = {}
+    for name, value in node.table().items():
+        if not name.isidentifier():
+            raise value.error(f"{shown(name)} cannot be the name of an argument")
+        found[name] = _argument(value, known, depth)
+    return found
+
+
+def _argument(node: Node, known: Iterable[str], depth: int) -> Any:
+    if depth > MAX_NESTING:
+        raise node.error(f"it is nested more than {MAX_NESTING} deep")
+    if isinstance(node.value, str):
+        return Expression(node.expression(known, "quote a text within: \"'gelu'\""))
+    if isinstance(node.value, (bool, int, float)):
+        if not abs(node.value) < 2**63:
+            raise node.error("a number is not finite, or larger than 2 ** 63")
+        return node.value
+    if isinstance(node.value, list):
+        return [_argument(item, known, depth + 1) for item in node.items()]
+    if not isinstance(node.value, dict):
+        raise node.wrong("a text, a number, true or false, a list or a table")
+    return _special(node, known, depth)
+
+
+def _special(node: Node, known: Iterable[str], depth: int) -> Any:
+    """Read a table in the place of a value: an object to build, a name to look up, a dtype, or a dictionary."""
+    if "object" in node.value:
+        tables = node.table(("object", "arguments"))
+        inner = tables.get("arguments")
+        return _Object(tables["object"].attribute(), read_arguments(inner, known, depth + 1) if inner else Arguments())
+    if "lookup" in node.value:
+        return {"$name": node.table(("lookup",))["lookup"].attribute()}
+    if "dtype" in node.value:
+        return {"$dtype": node.table(("dtype",))["dtype"].choice((*DTYPES, "int64", "bool"))}
+    for key, value in node.table().items():
+        if key.startswith("$"):
+            raise value.error("a key that begins with $ is not possible here")
+    return {key: _argument(value, known, depth + 1) for key, value in node.table().items()}

@@ -1,0 +1,232 @@
+"""Rules for weights: one line of `conform.toml` that says where canonical parameters lie, target = source.
+
+    "c_attn.weight" = "q.weight, k.weight, v.weight -> m (s h d)"
+
+The source names canonical parts and the axes in which the target holds them, in the manner of einops: the letters are
+those of the canonical axes (spec/components.py), `s` counts the listed parts, `1` is an axis of one entry, and without
+an arrow the axes are the canonical ones. Where `s` comes first in a group the parts are concatenated, and may differ
+in size. {h} in the target: one array a head. {i} on both sides: one a layer; in the source only: the layers are stacked
+on the axis `i`. A part may be an affine function of itself (`norm1.weight - 1`). `*` at both ends: everything below.
+
+    PatternError       a rule cannot be read, or does not fit; names both sides, the problem and advice
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from conformkit.conformance.binding.axes import groups_of, letters_of
+from conformkit.conformance.binding.language import ExpressionError, names
+from conformkit.conformance.binding.messages import hint, nearest, shown
+
+__all__ = [
+    "WEIGHT", "Part", "PatternError", "Rule", "check_axes", "check_rule", "component_at", "describe", "expand",
+    "parse_rule",
+]  # fmt: skip
+
+WEIGHT = "_"
+"""Stands for the part itself in its expression."""
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.(?:\w+|\{i\}))+")
+_AXES = re.compile(r"(?:[A-Za-z]\b|1\b|\((?: *[A-Za-z]\b)+ *\)| )+")
+
+
+class PatternError(ValueError):
+    """A rule for weights that cannot be read, or does not fit."""
+
+    def __init__(self, target: str, source: str, problem: str, advice: str = "") -> None:
+        super().__init__(f"{shown(target, 200)} = {shown(source, 200)}: {problem}{'; ' if advice else ''}{advice}")
+        self.target, self.source, self.problem, self.advice = target, source, problem, advice
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A canonical name and the expression of it that is stored, `_ - 1`."""
+
+    name: str
+    expression: str = WEIGHT
+
+    @property
+    def text(self) -> str:
+        """The part as one writes it."""
+        return re.sub(rf"\b{WEIGHT}\b", lambda _: self.name, self.expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Where canonical parts are; `axes` None: as they are canonically."""
+
+    target: str
+    parts: tuple[Part, ...]
+    axes: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The right-hand side."""
+        arrow = "" if self.axes is None else f" -> {self.axes}"
+        return ", ".join(part.text for part in self.parts) + arrow
+
+    @property
+    def subtree(self) -> bool:
+        """Whether it stands for everything below."""
+        return self.target.endswith("*")
+
+    def stacks(self, part: Part) -> bool:
+        """Whether all layers of a part are in one array."""
+        return "{i}" in part.name and "{i}" not in self.target
+
+    def error(self, problem: str, advice: str = "") -> PatternError:
+        """Return the error that says what is wrong with this rule."""
+        return PatternError(self.target, self.source, problem, advice)
+
+
+def describe(rule: Rule) -> str:
+    """Return the line of conform.toml that says the same."""
+    return f"{json.dumps(rule.target, ensure_ascii=False)} = {json.dumps(rule.source, ensure_ascii=False)}"
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def parse_rule(target: str, source: str) -> Rule:
+    """Read one line; raise PatternError when it is none."""
+    left, arrow, right = source.partition("->")
+    problem = _target_problem(target)
+    axes = " ".join(right.split()) if arrow else None
+    if axes is not None and (not axes or not _AXES.fullmatch(axes)):
+        problem = problem or f"{shown(axes)} are no axes; write letters, 1 and groups: (h d) m"
+    if problem:
+        raise PatternError(target, source, problem)
+    if "*" in target or left.strip() == "*" or left.strip().endswith(".*"):
+        return _parse_subtree(target, source, left.strip())
+    try:
+        rule = Rule(target, tuple(_parse_part(text) for text in _split(left)), axes)
+    except ExpressionError as error:
+        raise PatternError(target, source, error.problem, hint(error.nearest)) from None
+    if axes is not None and len(set(letters := re.findall("[A-Za-z]", axes))) < len(letters):
+        raise rule.error(f"an axis occurs twice in {shown(axes)}")
+    if len(rule.parts) > 1 and "s" not in (axes or ""):
+        raise rule.error("several parts need axes with an s, the position in the list", 'for example "-> (s h d) m"')
+    if "{i}" in target and not all("{i}" in part.name for part in rule.parts):
+        raise rule.error("{i} is in the target but not in every part")
+    return rule
+
+
+def _target_problem(target: str) -> str:
+    if not 0 < len(target) <= 300 or not target.isprintable():
+        return "a target is the name of a parameter, 1 to 300 printable characters"
+    if unknown := [mark for mark in re.findall(r"\{[^}]*\}?|\}", target) if mark not in {"{h}", "{i}"}]:
+        return f"{shown(unknown[0])} in the target is neither {{h}} (a head) nor {{i}} (a layer)"
+    if target.count("{h}") > 1 or target.count("{i}") > 1:
+        return "{h} and {i} may occur once each in the target"
+    return ""
+
+
+def _parse_subtree(target: str, source: str, left: str) -> Rule:
+    ends = [re.fullmatch(r"(?:[^*]+\.)?\*", text) for text in (target, source.strip())]
+    if not all(ends) or ("{i}" in target) != ("{i}" in left):
+        raise PatternError(target, source, 'both sides end in ".*", with {i} on both or on none')
+    if "{h}" in target or not re.fullmatch(r"(?:[A-Za-z_]\w*\.)?(?:(?:\w+|\{i\})\.)*\*", left):
+        raise PatternError(target, source, "only a canonical name may stand before the *, and {h} nowhere")
+    return Rule(target, (Part(left),))
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas outside parentheses."""
+    depth, start = 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
+
+
+def _parse_part(text: str) -> Part:
+    found = sorted(set(_NAME.findall(text)))
+    if len(found) != 1:
+        said = f"it names {' and '.join(found)}" if found else "it names none"
+        raise ExpressionError(text, f"a part is one canonical name, such as q.weight, or a function of it: {said}")
+    expression = _NAME.sub(WEIGHT, text).strip()
+    if WEIGHT not in names(expression):
+        raise ExpressionError(text, f"{found[0]} is not used as a value")
+    return Part(found[0], expression)
+
+
+def check_rule(rule: Rule, axes: Mapping[str, str], sizes: Iterable[str]) -> None:
+    """Raise PatternError when a rule cannot fit canonical parameters with these axes (names with {i} for a layer).
+
+    `sizes` are the names that its expressions may use.
+    """
+    for part in rule.parts:
+        general = re.sub(r"(?<=\.)\d+(?=\.)", "{i}", part.name)
+        if rule.subtree:
+            if not any(name.startswith(general[:-1]) for name in axes):
+                advice = hint(nearest(part.name, _prefixes(axes)))
+                raise rule.error(f"nothing canonical lies below {part.name[:-2]}", advice)
+            continue
+        if general not in axes:
+            raise rule.error(f"there is no canonical part {part.name}", hint(nearest(general, axes)))
+        check_axes(rule, part, axes[general])
+        _check_expression(rule, part, sizes)
+
+
+def _prefixes(known: Iterable[str]) -> set[str]:
+    paths = [name.split(".")[:-1] for name in known]
+    return {".".join(path[:end]) + ".*" for path in paths for end in range(1, len(path) + 1)}
+
+
+def check_axes(rule: Rule, part: Part, canonical: str) -> None:
+    """Raise PatternError when a rule cannot place a part that has these axes."""
+    own = letters_of(groups_of(canonical)) + (("i",) if rule.stacks(part) else ())
+    if "{h}" in rule.target and "h" not in own:
+        raise rule.error(f"{part.name} has the axes {canonical}: no h to count heads by {{h}}")
+    if rule.axes is None:
+        return
+    wanted = {*own, *("s" if len(rule.parts) > 1 else "")} - ({"h"} if "{h}" in rule.target else set())
+    given = set(letters_of(groups_of(rule.axes)))
+    if missing := sorted(wanted - given):
+        raise rule.error(f"the axis {missing[0]} of {part.name} ({canonical}) is missing")
+    if extra := sorted(given - wanted):
+        raise rule.error(f"{part.name} ({canonical}) has no axis {extra[0]} to place here")
+
+
+def _check_expression(rule: Rule, part: Part, sizes: Iterable[str]) -> None:
+    known = set(sizes)
+    for name in sorted(names(part.expression) - known - {WEIGHT}):
+        raise rule.error(f"unknown name {name} in {shown(part.text)}", hint(nearest(name, known)))
+
+
+def component_at(name: str) -> str | None:
+    """Return the component whose parameters lie below a canonical name: `blocks.{i}` is a TransformerBlock."""
+    for pattern, component in _NESTED.items():
+        if re.fullmatch(rf"(?:.*\.)?{pattern}", name):
+            return component
+    return None
+
+
+_NESTED = {
+    r"blocks\.(?:\d+|\{i\})": "TransformerBlock",
+    "attention": "MultiHeadAttention",
+    "feed_forward": "FeedForward",
+}
+
+
+def expand(rules: Iterable[Rule], nested: Mapping[str, Sequence[Rule]]) -> tuple[Rule, ...]:
+    """Replace the rules that end in * by those of the component that is there, where `nested` has any.
+
+    What it has none for stays, and renames only the beginning.
+    """
+    found: list[Rule] = []
+    for rule in rules:
+        component = component_at(rule.parts[0].name[:-2]) if rule.subtree else None
+        if component is None or not nested.get(component):
+            found.append(rule)
+            continue
+        others = {name: inner for name, inner in nested.items() if name != component}
+        for inner in expand(nested[component], others):
+            parts = tuple(replace(p, name=rule.parts[0].name[:-1] + p.name) for p in inner.parts)
+            found.append(Rule(rule.target[:-1] + inner.target, parts, inner.axes))
+    return tuple(found)

@@ -1,0 +1,428 @@
+"""Clauses of spec/attention.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_equal,
+    check_finite,
+    check_shape,
+    check_zero,
+    each_of,
+    under,
+)
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.providers import Attend
+from conformkit.conformance.registry import clause
+from conformkit.fixtures import Golden
+from conformkit.spec.attention import attention_weights, scaled_dot_product_attention
+from conformkit.spec.masks import causal_mask
+
+Array = npt.NDArray[np.float64]
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+@clause("SDPA-OUT-SHAPE")
+def test_the_output_has_a_row_per_query_as_wide_as_a_value(attend: Attend, draw: Draw) -> None:
+    leading = _leading(attend)
+    for lengths in each_of(
+        [
+            {"queries": 5, "keys": 5, "dk": 4, "dv": 6},
+            {"queries": 4, "keys": 4, "dk": 7, "dv": 3},
+            {"queries": 3, "keys": 3, "dk": 4, "dv": 1},
+            {"queries": 3, "keys": 3, "dk": 1, "dv": 5},
+            {"queries": 1, "keys": 1, "dk": 4, "dv": 6},
+        ]
+    ):
+        out = attend(*draw.qkv(leading, **lengths))
+        check_shape("output", out, (*leading, lengths["queries"], lengths["dv"]))
+        check_finite("output", out)
+
+
+@clause("SDPA-TQ-NE-TK")
+def test_queries_and_keys_may_differ_in_number(attend: Attend, draw: Draw) -> None:
+    leading = _leading(attend)
+    for lengths in each_of([{"queries": 3, "keys": 7}, {"queries": 7, "keys": 3}, {"queries": 1, "keys": 5}]):
+        out = attend(*draw.qkv(leading, dk=4, dv=6, **lengths))
+        check_shape("output", out, (*leading, lengths["queries"], 6))
+        check_finite("output", out)
+
+
+@clause("SDPA-2D")
+def test_inputs_without_a_batch_give_the_rows_of_a_batch_of_one(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv((1,), queries=5, keys=5)
+    out = attend(q[0], k[0], v[0])
+    check_shape("output without a batch", out, (5, 6))
+    check_close("output without a batch", out, attend(q, k, v)[0], attend.tolerance())
+
+
+@clause("SDPA-LEADING")
+def test_leading_dimensions_give_what_one_flat_batch_gives(attend: Attend, draw: Draw) -> None:
+    for leading in each_of([(2, 3), (3, 3), (2, 1, 3), (1, 2, 2, 2)]):
+        q, k, v = draw.qkv(leading, queries=5, keys=5, scale=1.5)
+        flat = attend(*(part.reshape(-1, *part.shape[-2:]) for part in (q, k, v)))
+        out = attend(q, k, v)
+        check_shape("output", out, (*leading, 5, 6))
+        check_close("output", out, flat.reshape(out.shape), attend.tolerance())
+
+
+@clause("SDPA-LEADING-BCAST")
+def test_a_leading_dimension_of_one_is_stretched_or_refused(attend: Attend, draw: Draw) -> None:
+    q, (_, k, v) = draw.values(2, 3, 4, 5), draw.qkv((2, 1), keys=6, dk=5, dv=7)
+    try:
+        out = attend(q, k, v)
+    except ImplementationFailure as refusal:
+        check("the refusal is an exception", refusal.kind == "exception", refusal.message)
+        return
+    repeated = (np.repeat(part, 3, axis=1) for part in (k, v))
+    check_close("output for shared keys and values", out, attend(q, *repeated), attend.tolerance())
+
+
+@clause("SDPA-EMPTY")
+def test_nothing_in_gives_nothing_out_in_the_usual_shape(attend: Attend, draw: Draw) -> None:
+    for leading, queries in each_of([(_leading(attend, 0), 3), (_leading(attend), 0)]):
+        out = attend(*draw.qkv(leading, queries=queries, keys=5))
+        check_shape("output", out, (*leading, queries, 6))
+
+
+@clause("SDPA-RETURNS")
+def test_returned_weights_have_a_row_per_query_and_a_column_per_key(attend: Attend, draw: Draw) -> None:
+    leading = _leading(attend)
+    for queries, keys in each_of([(3, 7), (7, 3), (1, 5)]):
+        returned = attend.call(*draw.qkv(leading, queries=queries, keys=keys))
+        check_shape("output", returned.out, (*leading, queries, 6))
+        check_shape("returned weights", _weights(returned.extra), (*leading, queries, keys))
+
+
+# --- the same again ---------------------------------------------------------------------------------------------------
+
+
+@clause("SDPA-DROPOUT-EVAL")
+def test_equal_calls_give_equal_results(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(_leading(attend), queries=5, keys=5)
+    first = attend(q, k, v, seed=1)
+    for seed in (1, 2, 3):
+        check_equal("output of an equal call", attend(q, k, v, seed=seed), first)
+
+
+@clause("SDPA-NO-MUTATE")
+def test_the_inputs_are_left_as_they_were(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(_leading(attend), queries=5, keys=5)
+    after = attend.call(q, k, v, echo=True).arguments
+    for name, before in {"q": q, "k": k, "v": v}.items():
+        check_equal(f"{name} after the call", after[name], before)
+
+
+@clause("SDPA-NONCONTIG")
+def test_views_with_gaps_give_the_same_result(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(_leading(attend), queries=5, keys=5)
+    check_close("output for strided inputs", attend(q, k, v, strided=True), attend(q, k, v), attend.tolerance())
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+@clause("SDPA-WEIGHTS-RANGE")
+def test_weights_lie_between_0_and_1(attend: Attend, draw: Draw) -> None:
+    for scale in each_of([1.0, 3.0]):
+        weights = _shown(attend, draw, _leading(attend), scale)
+        check_finite("weights", weights)
+        check_zero("what is below 0 in the weights", np.minimum(weights, 0.0))
+        check_zero("what is above 1 in the weights", np.maximum(weights - 1.0, 0.0), at_most=attend.tolerance())
+
+
+@clause("SDPA-SOFTMAX-KEYS")
+def test_the_keys_of_each_query_share_the_same_total(attend: Attend, draw: Draw) -> None:
+    for leading in each_of(_ranks(attend, (3,), (2, 3))):
+        totals = _shown(attend, draw, leading).sum(axis=-1)
+        want = np.full_like(totals, totals.flat[0])
+        check_close("sum over keys (as for the first query)", totals, want, attend.tolerance(10))
+
+
+@clause("SDPA-WEIGHTS-SUM")
+def test_the_weights_of_a_query_add_up_to_1(attend: Attend, draw: Draw) -> None:
+    for scale in each_of([1.0, 3.0]):
+        totals = _shown(attend, draw, _leading(attend), scale).sum(axis=-1)
+        check_close("sum over keys", totals, np.ones_like(totals), attend.tolerance())
+
+
+@clause("SDPA-WEIGHTS-CONSISTENT")
+def test_returned_weights_are_the_ones_that_made_the_output(attend: Attend, draw: Draw) -> None:
+    leading = _leading(attend)
+    q, k, v = draw.qkv(leading, queries=3, keys=5)
+    for mask in each_of([None, draw.mask(*leading, 3, 5)][: 1 + attend.subject.offers("masks")]):
+        returned = attend.call(q, k, v, mask)
+        check_close("returned weights times values", _weights(returned.extra) @ v, returned.out, attend.tolerance(2))
+
+
+# --- scale ------------------------------------------------------------------------------------------------------------
+
+
+@clause("SDPA-SCALE-DIM")
+def test_the_divisor_does_not_change_with_lengths_value_width_or_batch(attend: Attend, draw: Draw) -> None:
+    pair = _telling_pair(draw, 4)
+    base = _divisor(attend, draw, pair, _leading(attend, 1), queries=1, keys=2)
+    settings = [
+        (_leading(attend, 1), 1, 7, 2), (_leading(attend, 1), 6, 2, 2), (_leading(attend, 1), 5, 5, 2),
+        (_leading(attend, 1), 1, 2, 9), (_leading(attend, 5), 1, 2, 2), *((lead, 3, 4, 2) for lead in _ranks(attend, (1, 6))),
+    ]  # fmt: skip
+    for leading, queries, keys, dv in settings:
+        under(f"leading dimensions {leading}, Tq {queries}, Tk {keys}, dv {dv}; before {_leading(attend, 1)}, 1, 2, 2")
+        got = _divisor(attend, draw, pair, leading, queries=queries, keys=keys, dv=dv)
+        check_close("the number that scores are divided by", got, base, attend.tolerance(10))
+
+
+@clause("SDPA-SCALE")
+def test_scores_are_divided_by_the_square_root_of_the_key_width(attend: Attend, draw: Draw) -> None:
+    for width in (1, 4, 16, 64, 3, 11):
+        under(f"dk = {width}")
+        got = _divisor(attend, draw, _telling_pair(draw, width), _leading(attend, 1), queries=2, keys=3)
+        check_close("the number that scores are divided by", got, np.sqrt(width), attend.tolerance(10))
+
+
+# --- numbers to follow by hand ----------------------------------------------------------------------------------------
+
+
+@clause("SDPA-GOLDEN-TINY")
+def test_the_handouts_three_tokens_come_out(attend: Attend, goldens: Callable[[str], list[Golden]]) -> None:
+    for golden in goldens("SDPA-GOLDEN-TINY"):
+        _check_golden(attend, golden)
+
+
+@clause("SDPA-GOLDEN-2X2")
+def test_two_orthogonal_tokens_prefer_their_own_values(attend: Attend, goldens: Callable[[str], list[Golden]]) -> None:
+    for golden in goldens("SDPA-GOLDEN-2X2"):
+        _check_golden(attend, golden)
+
+
+# --- what the formula implies -----------------------------------------------------------------------------------------
+
+
+@clause("SDPA-V-LINEAR")
+def test_the_output_is_linear_in_the_values(attend: Attend, draw: Draw) -> None:
+    leading = _leading(attend)
+    q, k, one = draw.qkv(leading, scale=1.5)
+    other = draw.values(*one.shape)
+    together = attend(q, k, 2.5 * one - 0.75 * other)
+    apart = 2.5 * attend(q, k, one) - 0.75 * attend(q, k, other)
+    check_close("output for 2.5 v₁ - 0.75 v₂", together, apart, attend.tolerance(2))
+    check_differs("output when the values change", attend(q, k, one), attend(q, k, other))
+
+
+@clause("SDPA-V-SHIFT")
+def test_a_constant_added_to_all_values_is_added_to_the_output(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(_leading(attend), queries=5, keys=5)
+    shift = draw.values(6, scale=5.0)
+    for mask in each_of([None, causal_mask(5)][: 1 + attend.subject.offers("masks")]):
+        check_close("output", attend(q, k, v + shift, mask), attend(q, k, v, mask) + shift, attend.tolerance(2))
+
+
+@clause("SDPA-K-SHIFT")
+def test_a_vector_added_to_all_keys_changes_nothing(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(_leading(attend))
+    before = attend(q, k, v)
+    toward = q.mean(axis=-2, keepdims=True)
+    for moved in (1.0, 50.0):
+        under(f"scores moved by up to {moved:g}")
+        shift = toward / np.abs(q @ np.swapaxes(toward, -1, -2)).max() * np.sqrt(4) * moved
+        # The scores grow to `moved` and are rounded in proportion to it.
+        check_close("output", attend(q, k + shift, v), before, attend.tolerance(2) * moved)
+
+
+@clause("SDPA-CONVEX")
+def test_the_output_stays_within_the_range_of_the_values(attend: Attend, draw: Draw) -> None:
+    leading = _leading(attend)
+    q, k, v = draw.qkv(leading, scale=2.0)
+    for mask in each_of([None, draw.mask(*leading, 3, 5)][: 1 + attend.subject.offers("masks")]):
+        out = attend(q, k, v, mask)
+        check_finite("output", out)
+        low, high = v.min(axis=-2, keepdims=True), v.max(axis=-2, keepdims=True)
+        room = attend.tolerance() * float(np.abs(v).max())
+        check_zero("what is below the least value", np.minimum(out - low, 0.0), at_most=room)
+        check_zero("what is above the greatest value", np.maximum(out - high, 0.0), at_most=room)
+
+
+@clause("SDPA-MEAN-EXACT")
+def test_equal_values_come_back_as_they_are(attend: Attend, draw: Draw) -> None:
+    for scale in each_of([0.0, 1.0, 5.0]):
+        q, k, v = draw.qkv(_leading(attend), scale=scale)
+        same = np.repeat(v[..., :1, :], 5, axis=-2)
+        check_close("output", attend(q, k, same), same[..., :3, :], attend.tolerance())
+
+
+@clause("SDPA-ZERO-Q")
+def test_a_query_of_zeros_gets_the_mean_of_all_values(attend: Attend, draw: Draw) -> None:
+    for queries, keys in each_of([(5, 5), (3, 7)]):
+        q, k, v = draw.qkv(_leading(attend), queries=queries, keys=keys)
+        mean = np.repeat(v.mean(axis=-2, keepdims=True), queries, axis=-2)
+        check_close("output for queries of zeros", attend(0.0 * q, k, v), mean, attend.tolerance())
+
+
+@clause("SDPA-SINGLE-KEY")
+def test_with_one_key_every_query_gets_its_value(attend: Attend, draw: Draw) -> None:
+    for batch, queries, dv in each_of([(2, 4, 6), (1, 1, 5), (3, 1, 1), (1, 4, 1)]):
+        q, k, v = draw.qkv(_leading(attend, batch), queries=queries, keys=1, dv=dv, scale=3.0)
+        check_close("output", attend(q, k, v), np.repeat(v, queries, axis=-2), attend.tolerance())
+
+
+@clause("SDPA-SHARP")
+def test_a_query_scaled_up_picks_the_value_of_its_best_key(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(_leading(attend))
+    while _lead(q, k) < 0.05:
+        q, k, v = draw.qkv(_leading(attend))
+    best = (q @ np.swapaxes(k, -1, -2)).argmax(axis=-1)
+    for factor in each_of([1e4, 1e6]):
+        out = attend(factor * q, k, v)
+        check_close("output", out, np.take_along_axis(v, best[..., None], axis=-2), attend.tolerance())
+
+
+@clause("SDPA-KEY-PERM")
+def test_the_order_of_the_keys_does_not_matter(attend: Attend, draw: Draw) -> None:
+    for queries, keys in each_of([(5, 5), (3, 6)]):
+        q, k, v = draw.qkv(_leading(attend), queries=queries, keys=keys, scale=1.5)
+        order = draw.permutation(keys)
+        got = attend(q, k[..., order, :], v[..., order, :])
+        check_close("output with keys in another order", got, attend(q, k, v), attend.tolerance())
+
+
+@clause("SDPA-DUP-KEYS")
+def test_equal_keys_get_equal_weights(attend: Attend, draw: Draw) -> None:
+    for scale in each_of([1.0, 3.0]):
+        q, k, _ = draw.qkv(_leading(attend), keys=6, scale=scale)
+        k[..., 4, :] = k[..., 1, :]
+        weights = attend.weights(q, k)
+        check_close("weight of the copy", weights[..., 4], weights[..., 1], attend.tolerance(), scale=1.0)
+
+
+@clause("SDPA-QUERY-ROWS")
+def test_a_query_affects_its_own_output_row_only(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(_leading(attend), queries=5, keys=5, scale=1.5)
+    before = attend(q, k, v)
+    for row in each_of([0, 2, 4]):
+        changed = q.copy()
+        changed[..., row, :] = draw.values(*q.shape[:-2], 4, scale=2.0)
+        after = attend(changed, k, v)
+        others = [t for t in range(5) if t != row]
+        check_close("the other rows", after[..., others, :], before[..., others, :], attend.tolerance())
+        check_differs(f"row {row}", after[..., row, :], before[..., row, :], at_least=1e-4)
+
+
+@clause("SDPA-BATCH-INDEP")
+def test_batch_elements_do_not_influence_one_another(attend: Attend, draw: Draw) -> None:
+    for leading in each_of([_leading(attend, 4), *_ranks(attend, (3, 3))]):
+        inputs = draw.qkv(leading, queries=3, keys=4, scale=1.5)
+        others = draw.qkv(leading, queries=3, keys=4, scale=3.0)
+        before = attend(*inputs)
+        for part, other in zip(inputs, others, strict=True):
+            part[1] = 5.0 * other[1]
+        after, rest = attend(*inputs), [b for b in range(leading[0]) if b != 1]
+        check_close("outputs of the other elements", after[rest], before[rest], attend.tolerance())
+        check_differs("output of the changed element", after[1], before[1], at_least=1e-4)
+
+
+# --- all together -----------------------------------------------------------------------------------------------------
+
+
+@clause("SDPA-FORMULA")
+def test_the_output_equals_the_definition(attend: Attend, draw: Draw) -> None:
+    for queries, keys, dk, dv, scale in each_of(
+        [(5, 5, 4, 6, 1.0), (4, 4, 1, 3, 1.7), (6, 3, 17, 5, 1.0), (3, 7, 5, 1, 1.7), (1, 9, 8, 2, 1.3), (7, 1, 2, 13, 1.0)]
+    ):
+        q, k, v = draw.qkv(_leading(attend, 3), queries=queries, keys=keys, dk=dk, dv=dv, scale=scale)
+        check_close("output", attend(q, k, v), scaled_dot_product_attention(q, k, v), attend.tolerance())
+
+
+@clause("SDPA-GRAD")
+def test_gradients_of_q_k_and_v_are_those_of_the_formula(attend: Attend, draw: Draw) -> None:
+    for queries, keys in each_of([(3, 5), (4, 4)]):
+        q, k, v = draw.qkv(_leading(attend), queries=queries, keys=keys)
+        cotangent = draw.values(*q.shape[:-1], v.shape[-1])
+        got = attend.vjp(q, k, v, cotangent=cotangent).inputs
+        for name, want in _analytic(q, k, v, cotangent).items():
+            gradient = got[name]
+            check(f"the output hangs on {name} by a gradient", gradient is not None)
+            assert gradient is not None
+            check_close(f"gradient of {name}", gradient, want, attend.tolerance(2))
+
+
+# --- how the above is measured ----------------------------------------------------------------------------------------
+
+
+def _leading(attend: Attend, batch: int = 2) -> tuple[int, ...]:
+    return attend.subject.bound.leading(batch)
+
+
+def _ranks(attend: Attend, *leadings: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return those leading dimensions that the implementation takes."""
+    rank = attend.subject.bound.limits.rank
+    return [leading for leading in leadings if rank in {None, len(leading) + 2}]
+
+
+def _shown(attend: Attend, draw: Draw, leading: tuple[int, ...], scale: float = 1.5) -> Array:
+    """Return the weights of 3 queries over 5 drawn keys."""
+    q, k, _ = draw.qkv(leading, scale=scale)
+    return attend.weights(q, k)
+
+
+def _weights(returned: Array | None) -> Array:
+    check("weights are returned", returned is not None)
+    assert returned is not None
+    return returned
+
+
+def _telling_pair(draw: Draw, dk: int) -> tuple[Array, Array]:
+    """Return a query (dk,) and two keys (2, dk) whose scores, divided by √dk, differ by about 1.2."""
+    query, key = draw.values(dk) + 0.1, draw.values(dk, scale=0.5)
+    ahead = key + 1.2 * np.sqrt(dk) * query / (query @ query)
+    return query, np.stack([key, ahead]).astype(np.float32).astype(np.float64)
+
+
+def _divisor(
+    attend: Attend, draw: Draw, pair: tuple[Array, Array], leading: tuple[int, ...], *, queries: int, keys: int, dv: int = 2
+) -> Array:
+    """Return what the first query's scores are divided by: their difference over that of the logarithms of the weights."""
+    query, two = pair
+    q, k, v = draw.qkv(leading, queries=queries, keys=keys, dk=len(query), dv=dv, scale=0.5)
+    q[..., 0, :], k[..., :2, :], v[..., :2] = query, two, np.eye(keys, 2)
+    weights = attend(q, k, v)[..., 0, :2]
+    check("the first query gives weight to both of two similar keys", bool((weights > 0.0).all()))
+    apart = np.log(weights[..., 1] / weights[..., 0]).reshape(-1)
+    check("the better key has more weight", bool((apart > 0.0).all()))
+    return np.asarray(query @ (two[1] - two[0]) / apart[0])
+
+
+def _lead(q: Array, k: Array) -> float:
+    """Return by how much the best score leads, in the query where it is closest."""
+    scores = np.sort(q @ np.swapaxes(k, -1, -2), axis=-1)
+    return float((scores[..., -1] - scores[..., -2]).min())
+
+
+def _check_golden(attend: Attend, golden: Golden) -> None:
+    under(golden.title)
+    leading = _leading(attend, 1)
+    inputs = [np.broadcast_to(golden.inputs[name], (*leading, *golden.inputs[name].shape)).copy() for name in "qkv"]
+    if attend.subject.offers("any-rank"):
+        inputs, leading = [golden.inputs[name] for name in "qkv"], ()
+    if "mask" in golden.inputs and not attend.subject.offers("masks"):
+        raise NotApplicable("it takes no masks")
+    want = np.broadcast_to(golden.expected, (*leading, *golden.expected.shape))
+    check_close("output", attend(*inputs, golden.inputs.get("mask")), want, attend.tolerance())
+
+
+def _analytic(q: Array, k: Array, v: Array, cotangent: Array) -> dict[str, Array]:
+    """Return the gradients of the sum of cotangent · output."""
+    weights = attention_weights(q, k)
+    to_weights = cotangent @ np.swapaxes(v, -1, -2)
+    to_scores = weights * (to_weights - (weights * to_weights).sum(axis=-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return {"q": to_scores @ k, "k": np.swapaxes(to_scores, -1, -2) @ q, "v": np.swapaxes(weights, -1, -2) @ cotangent}

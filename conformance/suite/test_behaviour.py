@@ -1,0 +1,280 @@
+"""Clauses of spec/behaviour.md."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_dtype,
+    check_equal,
+    each_of,
+)
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.every import depth, each
+from conformkit.conformance.providers import Attend
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject, example, example_inputs
+
+Array = npt.NDArray[Any]
+VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
+"""Components whose inputs no clause of their own protects."""
+
+
+@clause("DET-EVAL")
+def test_evaluation_gives_equal_outputs_for_equal_inputs(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every):
+        instance, inputs = example(subject, draw, dropout=0.5, num_layers=1)
+        one, other = instance(*inputs, seed=1), instance(*inputs, seed=2)
+        _check_same(f"{subject.name}: the second output", other, one, instance)
+
+
+@clause("DET-NO-STATE")
+def test_a_call_leaves_no_trace_in_the_next_one(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every):
+        instance, inputs = example(subject, draw, num_layers=1)
+        parameters, before = instance.read_raw(), instance(*inputs)
+        _use(instance, draw)
+        _check_same(f"{subject.name}: the output after other calls", instance(*inputs), before, instance)
+        after = instance.read_raw()
+        for name in (p["name"] for p in instance.trainable):
+            check_equal(f"{subject.name}: {name} after the calls", after[name], parameters[name])
+
+
+@clause("DET-HISTORY-LENGTH")
+def test_sequences_of_another_length_are_treated_afresh(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every):
+        used, short = example(subject, draw, tokens=3, num_layers=1)
+        long = example_inputs(used, draw, tokens=7)
+        new = _twin(used)
+        used(*short)
+        _check_same(f"{subject.name}: the output for more positions", used(*long), new(*long), used)
+        _check_same(f"{subject.name}: the output for fewer positions", new(*short), used(*short), used)
+
+
+@clause("DET-SEED-LOCAL")
+def test_the_global_random_state_is_the_callers(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every):
+        states = []
+        for seed in (1, 2):
+            instance = subject.build(seed=seed, dropout=0.5, num_layers=1)
+            outcome = instance.call(*example_inputs(instance, draw))
+            states.append(outcome.random_state)
+            check(f"{subject.name} draws random numbers in evaluation mode", not outcome.used_random_state)
+        check(f"{subject.name} resets the random state in its constructor", states[0] != states[1])
+
+
+@clause("DET-MODE-RECURSIVE")
+def test_switching_the_mode_reaches_every_part(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "modes"):
+        instance, inputs = example(subject, draw, dropout=0.5)
+        before = instance(*inputs)
+        instance.call(*inputs, mode="train", seed=1)
+        after = instance.call(*inputs)
+        check(f"{subject.name}: some part is still in training mode after the switch", not any(after.modes))
+        _check_same(f"{subject.name}: the output after a call in training mode", after.out, before, instance)
+
+
+@clause("DET-FUNCTIONAL-DROPOUT")
+def test_the_dropout_rate_changes_nothing_in_evaluation(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "weights-bound"):
+        dropping = subject.build(dropout=0.5).randomize(draw)
+        keeping = subject.build(dropout=0.0).write(dropping.weights)
+        inputs = example_inputs(dropping, draw)
+        _check_same(f"{subject.name}: the output with dropout rate 0.5", dropping(*inputs), keeping(*inputs), dropping)
+
+
+@clause("DET-MODES-AGREE")
+def test_without_dropout_training_and_evaluation_compute_the_same(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "modes"):
+        instance, inputs = example(subject, draw, dropout=0.0, num_layers=1)
+        training = instance.call(*inputs, mode="train", seed=1)
+        _check_same(f"{subject.name}: the output in training mode", training.out, instance(*inputs), instance)
+
+
+@clause("DET-TRAIN-AGAIN")
+def test_training_mode_drops_again_after_an_evaluation(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "modes"):
+        instance, inputs = example(subject, draw, dropout=0.5, num_layers=1)
+        instance(*inputs)
+        one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
+        check_differs(f"{subject.name}: the output in training mode with another random state", one, other)
+
+
+@clause("DET-NO-MUTATE")
+def test_inputs_are_left_as_they_were(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, named=VECTORS):
+        instance, inputs = example(subject, draw)
+        for mode in ("eval", "train"):
+            after = instance.call(*inputs, mode=mode, seed=1, echo=True).arguments["x"]
+            before = subject.bound.to_theirs(inputs[0]).astype(after.dtype)
+            check_equal(f"{subject.name}: its input after a call in {mode} mode", after, before)
+
+
+@clause("DET-COPY")
+def test_a_deep_copy_computes_the_same_and_shares_nothing(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "parameters"):
+        instance, inputs = example(subject, draw, num_layers=1)
+        copy = instance.copy()
+        before = instance(*inputs)
+        _check_same(f"{subject.name}: the output of a deep copy", copy(*inputs), before, instance)
+        changed = instance.scatter(draw)(*inputs)
+        check_differs(f"{subject.name}: the output after writing other parameters", changed, before)
+        _check_same(f"{subject.name}: the copy's output after the original changed", copy(*inputs), before, instance)
+
+
+@clause("INIT-FRESH")
+def test_two_objects_share_no_parameters(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "parameters"):
+        one, other = subject.build(seed=1, num_layers=1), subject.build(seed=1, num_layers=1)
+        inputs = example_inputs(other, draw)
+        parameters, before = other.read_raw(), other(*inputs)
+        one.scatter(draw)
+        _check_same(f"{subject.name}: the output after another object changed", other(*inputs), before, other)
+        after = other.read_raw()
+        for name in parameters:
+            check_equal(f"{subject.name}: {name} after another object changed", after[name], parameters[name])
+
+
+@clause("INIT-DISTINCT")
+def test_initial_weights_break_symmetry(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
+        matrices = _matrices(subject.build(seed=draw.integer(0, 999)).read())
+        check(f"{subject.name} has no weights to look at", bool(matrices))
+        for name, matrix in matrices.items():
+            equal = len(matrix) - len(np.unique(matrix, axis=0))
+            check(f"{subject.name}: {equal} rows of {name} are copies of others, want none", not equal)
+        for (name, one), (second, two) in itertools.combinations(matrices.items(), 2):
+            check(f"{subject.name}: {second} is a copy of {name}", not np.array_equal(one, two) or _layer(name) != _layer(second))
+
+
+@clause("INIT-BLOCKS-DISTINCT")
+def test_blocks_begin_with_weights_of_their_own(model: Subject, draw: Draw) -> None:
+    instance = model.build(seed=draw.integer(0, 999), num_layers=2)
+    if instance.sizes["num_layers"] < 2:
+        raise NotApplicable("the model has one block")
+    weights = instance.read()
+    for name, matrix in weights.items():
+        other = weights.get(name.replace("blocks.0.", "blocks.1.")) if name.startswith("blocks.0.") else None
+        if other is not None and matrix.ndim > 1:
+            check(f"{name} is the same in block 1", not np.array_equal(matrix, other) or not matrix.any())
+
+
+@clause("DT-FLOAT32")
+def test_float32_comes_out_where_float32_goes_in(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "float32", "gradients"):
+        instance = subject.build(dtype="float32", num_layers=1)
+        inputs = example_inputs(instance, draw)
+        check_dtype(f"{subject.name}: the output", instance.call(*inputs).dtype, "float32")
+        if len(inputs) > 1 and subject.offers("masks"):
+            mask = draw.mask(inputs[0].shape[-2], inputs[1].shape[-2])
+            kinds = {"bool": mask, "float": np.where(mask, 0.0, -np.inf)}
+            for kind in (k for k in kinds if subject.offers(f"{k}-masks")):
+                outcome = instance.call(*inputs, kinds[kind])
+                check_dtype(f"{subject.name}: the output with a {kind} mask", outcome.dtype, "float32")
+
+
+@clause("DT-FLOAT64")
+def test_float64_comes_out_where_float64_goes_in(every: list[Subject], draw: Draw) -> None:
+    wide = [subject for subject in every if subject.bound.dtype == "float64"]
+    for subject in each(wide):
+        instance = subject.build(dtype="float64", num_layers=1)
+        check_dtype(f"{subject.name}: the output", instance.call(*example_inputs(instance, draw)).dtype, "float64")
+
+
+@clause("DT-HALF")
+def test_half_precision_comes_out_where_half_precision_goes_in(every: list[Subject], draw: Draw) -> None:
+    accepted = 0
+    for subject, half in itertools.product(each(every, "gradients"), ("float16", "bfloat16")):
+        with contextlib.suppress(ImplementationFailure):
+            instance = subject.build(dtype=half, num_layers=1)
+            outcome = instance.call(*example_inputs(instance, draw))
+            if all(p["dtype"] == half for p in instance.trainable):
+                accepted += 1
+                check_dtype(f"{subject.name}: the output", outcome.dtype, half)
+    if not accepted:
+        raise NotApplicable("no component accepts half precision")
+
+
+@clause("DT-MASK-DTYPE")
+def test_a_mask_means_the_same_in_every_number_format(attend: Attend, draw: Draw) -> None:
+    lead = attend.subject.bound.leading(2)
+    q, k, v = draw.values(*lead, 5, 4), draw.values(*lead, 7, 4), draw.values(*lead, 7, 3)
+    mask = draw.mask(5, 7)
+    wanted = attend(q, k, v, mask)
+    bias = np.where(mask, 0.0, -np.inf)
+    for own, other in each_of(_formats(attend.subject)):
+        arrays = tuple(a.astype(own) for a in (q, k, v))
+        label = f"the output for {own} inputs"
+        if attend.subject.offers("bool-masks"):
+            check_close(f"{label} and a boolean mask", attend(*arrays, mask, cast=False), wanted, 1e-5)
+        if attend.subject.offers("float-masks"):
+            check_close(f"{label} and a {own} mask", attend(*arrays, bias.astype(own), cast=False), wanted, 1e-5)
+            with contextlib.suppress(ImplementationFailure):
+                check_close(f"{label} and a {other} mask", attend(*arrays, bias.astype(other), cast=False), wanted, 1e-5)
+
+
+@clause("DT-INT-IDS")
+def test_integer_ids_give_logits_that_are_real_numbers(model: Subject, draw: Draw) -> None:
+    instance, (ids,) = example(model, draw)
+    outcome = instance.call(ids.astype(np.int64))
+    floating = outcome.dtype in {"float64", "float32", "float16", "bfloat16"}
+    check(f"the logits are {outcome.dtype}, want a floating format", floating)
+
+
+@clause("DT-INT32-IDS")
+def test_ids_of_int32_mean_the_same_as_ids_of_int64(model: Subject, draw: Draw) -> None:
+    instance, (ids,) = example(model, draw)
+    narrow = instance(ids, format="int32")
+    _check_same("the logits for ids of int32", narrow, instance(ids), instance)
+
+
+def _check_same(label: str, got: Array, want: Array, instance: Instance) -> None:
+    """Check that two results of one implementation agree; right code may round in another order."""
+    check_close(label, got, want, instance.subject.tolerance(depth(instance)))
+
+
+def _use(instance: Instance, draw: Draw) -> None:
+    """Call with other values and another batch size, train a little, generate."""
+    subject = instance.subject
+    instance(*example_inputs(instance, draw, batch=3))
+    if subject.offers("modes"):
+        instance.call(*example_inputs(instance, draw, batch=1), mode="train", seed=1)
+    if subject.offers("generate"):
+        with contextlib.suppress(ImplementationFailure):  # the clauses on generation say so
+            instance.generate(draw.ids(instance.sizes["vocab_size"], 1, subject.tokens(3)), 2, greedy=True)
+
+
+def _twin(instance: Instance) -> Instance:
+    """Return another object with the same parameters."""
+    twin, raw = instance.subject.construct(instance.sizes), instance.read_raw()
+    twin.write_raw({p["name"]: raw[p["name"]] for p in instance.trainable})
+    return twin
+
+
+def _matrices(weights: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the matrices whose rows are units that must not be twins."""
+    roles = {name: name.split(".")[-2] for name, value in weights.items() if name.endswith(".weight") and value.ndim > 1}
+    open_ = {n: weights[n] for n, role in roles.items() if role in {"q", "gate"} and weights[n].any()}
+    return open_ | {n: weights[n] for n, role in roles.items() if role in {"k", "v", "up", "embedding"}}
+
+
+def _layer(name: str) -> str:
+    """Return the block that a parameter belongs to: only within one are copies a matter of symmetry."""
+    return name.partition(".attention.")[0].partition(".feed_forward.")[0] if name.startswith("blocks.") else ""
+
+
+def _formats(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Yield the supported input formats, each with the other one."""
+    pairs = (("float64", "float32"), ("float32", "float64"))
+    return (pair for pair in pairs if pair[0] == subject.bound.dtype or subject.offers(pair[0]))

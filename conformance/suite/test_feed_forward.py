@@ -1,0 +1,241 @@
+"""Clauses of spec/feed_forward.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_equal,
+    check_finite,
+    check_shape,
+    check_zero,
+    under,
+)
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.suite.stored import check_goldens
+from conformkit.conformance.suite.transparent import halving, zeros
+from conformkit.fixtures import Golden
+from conformkit.spec.layers import activate
+
+Array = npt.NDArray[Any]
+Goldens = Callable[[str], list[Golden]]
+
+
+def build(feed_forward: Subject, width: int, hidden: int, **options: Any) -> Instance:
+    instance = feed_forward.build(d_model=width, d_ff=hidden, **options)
+    under(f"d_model = {instance.sizes['d_model']}, d_ff = {instance.sizes['d_ff']}")
+    return instance
+
+
+def inputs(instance: Instance, draw: Draw, batch: int, tokens: int, scale: float = 1.0) -> Array:
+    return draw.values(batch, instance.subject.tokens(tokens), instance.sizes["d_model"], scale=scale)
+
+
+def matrix_numbers(instance: Instance) -> int:
+    return (3 if instance.subject.variant.gated else 2) * int(instance.sizes["d_model"] * instance.sizes["d_ff"])
+
+
+@clause("FFN-SHAPE")
+def test_any_batch_and_any_number_of_positions_keep_their_shape(feed_forward: Subject, draw: Draw) -> None:
+    for width, hidden in ((12, 20), (7, 5)):
+        instance = build(feed_forward, width, hidden)
+        for batch, tokens in ((2, 5), (1, 1), (3, 4)):
+            x = inputs(instance, draw, batch, tokens)
+            check_shape("output", y := instance(x), x.shape)
+            check_finite("output", y)
+
+
+@clause("FFN-PARAM-COUNT")
+def test_there_are_as_many_parameters_as_in_the_definition(feed_forward: Subject) -> None:
+    for width, hidden in ((12, 20), (8, 24), (7, 5)):
+        instance = build(feed_forward, width, hidden)
+        want = sum(math.prod(p.shape) for p in instance.canonical.values())
+        check(f"it has {instance.count()} trainable numbers, want {want}", instance.count() == want)
+    feed_forward.bound.require_weights()
+
+
+@clause("FFN-HIDDEN")
+def test_the_matrices_are_as_wide_as_asked(feed_forward: Subject) -> None:
+    for width, hidden in ((8, 24), (8, 5), (12, 20)):
+        instance = build(feed_forward, width, hidden)
+        d, f, got = instance.sizes["d_model"], instance.sizes["d_ff"], instance.count()
+        want = matrix_numbers(instance)
+        biases = {0, f, d, f + d, 2 * f, 2 * f + d}
+        check(f"it has {got} trainable numbers, matrices of hidden width {f} have {want}", got - want in biases)
+
+
+@clause("FFN-BIAS")
+def test_there_is_a_bias_for_each_map_or_none(feed_forward: Subject, draw: Draw) -> None:
+    variant = feed_forward.variant
+    instance = build(feed_forward, 12, 20).scatter(draw)
+    d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
+    want = (f * (2 if variant.gated else 1) + d) if variant.ffn_bias else 0
+    got = instance.count() - matrix_numbers(instance)
+    check(f"it has {got} numbers beside its matrices, want {want}", got == want)
+    nothing = np.zeros_like(inputs(instance, draw, 2, 3))
+    if variant.ffn_bias:
+        check_differs("the output for x = 0, beside 0,", instance(nothing), nothing)
+    else:
+        check_zero("the output for x = 0", instance(nothing))
+
+
+@clause("FFN-POSITIONWISE")
+def test_a_changed_position_changes_its_own_output_only(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20).scatter(draw)
+    x = inputs(instance, draw, 1, 5)
+    length = x.shape[1]
+    each = np.arange(length)
+    changed = np.repeat(x, length, axis=0)  # copy t is changed at position t
+    changed[each, each] = draw.values(length, x.shape[2], scale=3.0)
+    before, after = instance(x), instance(changed)
+    check_differs("the output at the changed positions", after[each, each], before[0])
+    kept = np.where(np.eye(length, dtype=np.bool_)[..., None], before, after)
+    check_close("the output elsewhere", kept, np.repeat(before, length, axis=0), feed_forward.tolerance())
+
+
+@clause("FFN-SHARED")
+def test_permuted_positions_give_permuted_outputs(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20).scatter(draw)
+    x = inputs(instance, draw, 3, 5)
+    y = instance(x)
+    check_differs("the output at another position", y[:, :1], y[:, -1:] if x.shape[1] > 1 else y[::-1, :1])
+    positions, sequences = draw.permutation(x.shape[1]), draw.permutation(3)
+    check_close("output, positions permuted", instance(x[:, positions]), y[:, positions], feed_forward.tolerance())
+    check_close("output, sequences permuted", instance(x[sequences]), y[sequences], feed_forward.tolerance())
+    same = np.broadcast_to(x[:1, :1], x.shape).copy()
+    check_close("output for equal inputs", instance(same), np.broadcast_to(y[:1, :1], x.shape), feed_forward.tolerance())
+
+
+@clause("FFN-NONLINEAR")
+def test_the_output_for_a_sum_is_not_the_sum_of_outputs(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20).scatter(draw)
+    a, b = inputs(instance, draw, 2, 5), inputs(instance, draw, 2, 5)
+    together, apart = instance(a + b) + instance(np.zeros_like(a)), instance(a) + instance(b)
+    check_differs("f(a + b) + f(0), beside f(a) + f(b),", together, apart, at_least=1e-3)
+
+
+@clause("FFN-ACT")
+def test_single_hidden_units_show_the_declared_activation(
+    feed_forward: Subject, draw: Draw, goldens: Goldens
+) -> None:
+    instance = build(feed_forward, 12, 20)
+    gated = feed_forward.variant.gated  # then the last feature is 1, read by every unit of the other branch
+    d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
+    units = np.arange(min(d - gated, f))
+    if not units.size:
+        raise NotApplicable("a gated network of width 1 has no feature to spare")
+    weights = zeros(instance, "")
+    weights["gate.weight" if gated else "up.weight"][units, units] = 1.0
+    weights["down.weight"][units, units] = 1.0
+    if gated:
+        weights["up.weight"][:, -1] = 1.0
+    instance.write(weights)
+    for reach in (3.0, 8.0, 100.0):
+        under(f"arguments from -{reach:g} to {reach:g}")
+        x = inputs(instance, draw, 12, 3)
+        x[..., units] = draw.uniform(*x[..., units].shape, low=-reach, high=reach)
+        x[..., units[0]] = np.resize([0.0, 1.0, -1.0, 2.703125, -2.703125, reach, -reach], x.shape[:2])
+        x[..., -1] = 1.0 if gated else x[..., -1]
+        want = activate(x[..., units], feed_forward.variant)
+        check_close(f"{feed_forward.variant.activation}(x)", instance(x)[..., units], want, feed_forward.tolerance())
+    if found := goldens("FFN-ACT"):
+        check_goldens(feed_forward, found)
+
+
+@clause("FFN-RELU-ZERO")
+def test_negative_hidden_units_contribute_nothing(feed_forward: Subject, draw: Draw, goldens: Goldens) -> None:
+    instance = build(feed_forward, 12, 20).randomize(draw)
+    reader = "gate" if feed_forward.variant.gated else "up"
+    negative = -np.abs(instance.weights[f"{reader}.weight"]) - 0.1
+    instance.write({**zeros(instance, f"{reader}.bias"), f"{reader}.weight": negative})
+    x = np.abs(inputs(instance, draw, 2, 5)) + 0.1
+    constant = instance.weights.get("down.bias", np.zeros(x.shape[-1]))
+    check_close("output, all units negative", instance(x), np.broadcast_to(constant, x.shape), feed_forward.tolerance(), scale=1.0)
+    check_differs("output, all units positive,", instance(-x), np.broadcast_to(constant, x.shape))
+    if found := goldens("FFN-RELU-ZERO"):
+        check_goldens(feed_forward, found)
+
+
+@clause("FFN-GATED")
+def test_the_activation_is_on_the_gate_alone(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20)
+    d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
+    units = np.arange(min(d, f))
+    weights = zeros(instance, "")
+    weights["gate.weight"][units, units] = 1.0
+    weights["up.weight"][units, (units + 1) % d] = 1.0  # the neighbour
+    weights["down.weight"][units, units] = 1.0
+    x = inputs(instance, draw, 3, 5, scale=2.0)
+    want = activate(x, feed_forward.variant) * np.roll(x, -1, axis=-1)
+    check_close("σ(x_i) · x_{i+1}", instance.write(weights)(x)[..., units], want[..., units], feed_forward.tolerance())
+
+
+@clause("FFN-NO-RESIDUAL")
+def test_with_a_silent_second_map_the_input_does_not_matter(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20).randomize(draw)
+    x = inputs(instance, draw, 2, 5, scale=3.0)
+    check_differs("the output for another input", instance(x), instance(-x))
+    instance.write(zeros(instance, "down.weight"))
+    check_close("output for x, W₂ = 0, beside that for 0", instance(x), instance(0 * x), feed_forward.tolerance(), scale=1.0)
+
+
+@clause("FFN-NO-OUTER-ACT")
+def test_negating_or_doubling_the_second_map_does_so_to_the_output(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20).randomize(draw)
+    second = {name: value for name, value in instance.weights.items() if name.startswith("down.")}
+    x = inputs(instance, draw, 2, 5)
+    y = instance(x)
+    for factor in (-1.0, 2.0):
+        instance.write({name: factor * value for name, value in second.items()})
+        check_close(f"output, W₂ and b₂ times {factor:g}", instance(x), factor * y, feed_forward.tolerance())
+
+
+@clause("FFN-PLUSMINUS")
+def test_pairs_of_opposite_units_halve_the_input(feed_forward: Subject, draw: Draw, goldens: Goldens) -> None:
+    for width, hidden in ((8, 16), (5, 13)):
+        instance = build(feed_forward, width, hidden)
+        instance.write(halving(instance))
+        x = inputs(instance, draw, 2, 5, scale=2.0)
+        want = np.where(np.arange(x.shape[-1]) < instance.sizes["d_ff"] // 2, x / 2, 0.0)
+        check_close("output", instance(x), want, feed_forward.tolerance())
+    if found := goldens("FFN-PLUSMINUS"):
+        check_goldens(feed_forward, found)
+
+
+@clause("FFN-DROPOUT-EVAL")
+def test_evaluation_drops_nothing(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20, dropout=0.5).scatter(draw)
+    plain = build(feed_forward, 12, 20, dropout=0.0)
+    plain.write_raw(instance.read_raw())
+    x = inputs(instance, draw, 2, 5)
+    y = instance(x, seed=1)
+    check_equal("output in a second call", instance(x, seed=2), y)
+    check_close("output, beside that of dropout 0,", y, plain(x), feed_forward.tolerance())
+
+
+@clause("FFN-GRAD-ALL")
+def test_every_parameter_has_a_gradient(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20).scatter(draw)
+    x = inputs(instance, draw, 3, 5)
+    for name, gradient in instance.vjp(x, cotangent=draw.values(*x.shape)).parameters.items():
+        check(f"{name} receives no gradient", gradient is not None and bool(np.any(gradient)))
+
+
+@clause("FFN-ORACLE")
+def test_the_output_is_that_of_the_definition(feed_forward: Subject, draw: Draw) -> None:
+    for width, hidden in ((12, 20), (7, 5), (4, 32)):
+        instance = build(feed_forward, width, hidden).randomize(draw)
+        for batch, tokens in ((3, 5), (1, 1)):
+            x = inputs(instance, draw, batch, tokens, scale=1.5)
+            check_close("output", instance(x), instance.expected(x), feed_forward.tolerance())

@@ -1,0 +1,85 @@
+"""Clauses of spec/rotary.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import NotApplicable, check, check_close, check_differs, under
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.suite.transparent import zeros
+
+Array = npt.NDArray[Any]
+
+
+def build(multi_head: Subject, width: int, heads: int) -> Instance:
+    instance = multi_head.build(d_model=width, num_heads=heads)
+    under(f"d_model = {instance.sizes['d_model']}, num_heads = {instance.sizes['num_heads']}")
+    return instance
+
+
+def relative_scores(multi_head: Subject, query: Array, key: Array) -> Array:
+    """Return log w[m, n] - log w[m, m], (T, T), w the weights of the first head where all tokens have this query and key.
+
+    Feature 0 is 1 in every token and makes query and key; feature 1 + t marks token t and is what its value shows.
+    """
+    instance = build(multi_head, 16, 2)
+    width, depth = instance.sizes["d_model"], instance.sizes["head_width"]
+    tokens = multi_head.tokens(6)
+    shown = min(tokens, width - 1, depth)
+    weights = zeros(instance, "")
+    weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query[:depth], key[:depth]
+    weights["v.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
+    if "out.weight" in weights:
+        weights["out.weight"][:shown, :shown] = np.eye(shown)
+    x = np.zeros((1, tokens, width))
+    x[..., 0] = 1.0
+    x[0, np.arange(shown), 1 + np.arange(shown)] = 1.0
+    if shown < 3:
+        raise NotApplicable("fewer than three positions can be told apart")
+    seen = instance.write(weights)(x)[0, :shown, :shown]
+    visible = np.tri(shown, dtype=np.bool_) if instance.sizes["causal"] else np.ones((shown, shown), np.bool_)
+    check("a visible key has no weight", bool((seen[visible] > 0).all()))
+    scores = np.log(np.where(visible, seen, 1.0))
+    return np.where(visible, scores - np.diagonal(scores)[:, None], np.nan)
+
+
+@clause("ROPE-NORM")
+def test_no_key_outweighs_the_one_in_place(multi_head: Subject, draw: Draw) -> None:
+    vector = draw.uniform(16, low=0.8, high=1.6)
+    scores = relative_scores(multi_head, vector, vector)
+    gain = float(np.nanmax(scores))
+    check(f"a key elsewhere scores {gain:.3g} more than the equal one in place", gain < multi_head.tolerance())
+    check("a key elsewhere scores as much as the one in place", bool(np.nanmin(scores) < -1e-3))
+
+
+@clause("ROPE-RELATIVE")
+def test_scores_are_constant_along_diagonals(multi_head: Subject, draw: Draw) -> None:
+    scores = relative_scores(multi_head, draw.values(16, scale=1.5), draw.values(16, scale=1.5))
+    for distance in range(1, len(scores)):
+        behind = np.diagonal(scores, -distance)  # keys that lie `distance` positions before their query
+        # a weight is at least 1e-4 here, so its logarithm is good to 1e4 roundings
+        check_close(f"scores at distance {distance}", behind, np.full_like(behind, behind[0]), 100 * multi_head.tolerance(), scale=1.0)
+    check_differs("the score at distance 1, beside that in place,", scores[1:2, 0], np.zeros(1), at_least=1e-3)
+
+
+@clause("ROPE-QK-ONLY")
+def test_permuted_tokens_leave_a_uniform_mixture_as_it_is(multi_head: Subject, draw: Draw) -> None:
+    instance = build(multi_head, 12, 3).randomize(draw)
+    instance.write(zeros(instance, "q."))
+    x = draw.values(2, multi_head.tokens(6), instance.sizes["d_model"])
+    last = instance(x)[:, -1]
+    check_differs("the last output for another input", instance(2 * x)[:, -1], last, at_least=1e-3)
+    check_close("the last output, tokens permuted,", instance(x[:, draw.permutation(x.shape[1])])[:, -1], last, multi_head.tolerance())
+
+
+@clause("ROPE-PAIRING")
+def test_the_output_is_that_of_the_declared_layout(multi_head: Subject, draw: Draw) -> None:
+    for width, heads in ((16, 2), (12, 3), (8, 1)):
+        instance = build(multi_head, width, heads).randomize(draw)
+        x = draw.values(2, multi_head.tokens(7), instance.sizes["d_model"])
+        check_close("output", instance(x), instance.expected(x), multi_head.tolerance())

@@ -1,0 +1,143 @@
+"""Weights with which one part of a block can be seen through the others, whatever their activation or heads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import NotApplicable
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.spec.layers import normalize
+
+__all__ = ["Norm", "NormWindow", "halving", "passing", "silent_attention", "silent_feed_forward", "zeros"]
+
+Array = npt.NDArray[Any]
+
+
+def zeros(instance: Instance, prefix: str) -> dict[str, Array]:
+    """Return zeros for every canonical parameter whose name begins with the prefix."""
+    return {n: np.zeros(p.shape) for n, p in instance.canonical.items() if n.startswith(prefix)}
+
+
+def silent_attention(instance: Instance) -> dict[str, Array]:
+    """Return weights of a block with which its attention gives 0."""
+    return zeros(instance, "attention.out." if instance.subject.variant.output_projection else "attention.v.")
+
+
+def silent_feed_forward(instance: Instance) -> dict[str, Array]:
+    """Return weights of a block with which its feed-forward network gives 0."""
+    return zeros(instance, "feed_forward.down.")
+
+
+def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
+    """Return weights with which a feed-forward network halves its first min(D, F // 2) features and gives 0 for others.
+
+    Each hidden pair reads x and -x: σ(x) - σ(-x) = x for every activation. Gated, feature i is also multiplied by
+    feature i + 1, cyclically.
+    """
+    found = zeros(instance, prefix)
+    width, hidden = found[f"{prefix}down.weight"].shape
+    pairs = min(width, hidden // 2)
+    if not pairs:
+        raise NotApplicable("the hidden width is 1, which leaves no pair of units")
+    first, eye = "up", np.eye(pairs, width)
+    if instance.subject.variant.gated:
+        first, other = "gate", np.roll(np.eye(width), 1, axis=1)[:pairs]
+        found[f"{prefix}up.weight"][: 2 * pairs] = np.concatenate([other, other])
+    found[f"{prefix}{first}.weight"][: 2 * pairs] = np.concatenate([eye, -eye])
+    found[f"{prefix}down.weight"][:, : 2 * pairs] = np.concatenate([eye, -eye]).T / 2
+    return found
+
+
+def passing(instance: Instance, start: int) -> tuple[dict[str, Array], Array]:
+    """Return weights with which attention passes on some features of tokens that are all alike, and their new places.
+
+    The features are start … start + n - 1, n what the value heads hold; query heads that share a value head give it once.
+    """
+    found = zeros(instance, "attention.")
+    heads, own, depth = (instance.sizes[name] for name in ("num_heads", "kv_heads", "head_width"))
+    width = instance.sizes["d_model"]
+    count = min(own * depth, width - start)
+    found["attention.v.weight"][:count] = np.eye(count, width, start)
+    read = np.arange(count)
+    places = read // depth * (heads // own) * depth + read % depth  # of the first query head that each value head serves
+    if not instance.subject.variant.output_projection:
+        return found, places
+    found["attention.out.weight"][read, places] = 1.0
+    return found, read
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """What a norm in the block read, (R, D), and what it gave."""
+
+    read: Array
+    given: Array
+    scale: float
+    """The largest number that rounding acted on."""
+
+
+class NormWindow:
+    """A block whose norm can be fed with chosen rows and read off.
+
+    Before attention (pre): attention passes everything on, the feed-forward network is silent, and the output minus the
+    input is what the first norm gave. After everything (post): both are silent, the output is what the second norm gave,
+    and the first one's γ and β choose what that reads.
+    """
+
+    def __init__(self, block: Subject, draw: Draw, *, width: int = 12, heads: int = 3, dtype: str | None = None) -> None:
+        self.instance = block.build(d_model=width, num_heads=heads, dtype=dtype)
+        self.variant = block.variant
+        self.post = self.variant.placement == "post"
+        self.name = "norm2" if self.post else "norm1"
+        self.width: int = self.instance.sizes["d_model"]
+        self.instance.randomize(draw).write(silent_feed_forward(self.instance))
+
+    def __call__(
+        self, rows: Array, *, spread: float = 1.0, offset: float = 0.0, gamma: Any = 1.0, beta: Any = 0.0
+    ) -> Norm:
+        """Feed spread · rows + offset to the norm with this γ and β; rows (R, D) should have mean 0 and variance 1."""
+        self._write(self.name, gamma, beta)
+        if self.post:
+            return self._after(rows, spread, offset)
+        x = spread * rows + offset
+        return Norm(x, self._before(x), max(1.0, float(np.abs(x).max())))
+
+    def expected(self, norm: Norm) -> Array:
+        """Return what the definition gives for what was read."""
+        return normalize(self.instance.weights, self.name, norm.read, self.variant)
+
+    def _before(self, x: Array) -> Array:
+        given = np.empty_like(x)
+        step = self.instance.sizes["kv_heads"] * self.instance.sizes["head_width"]
+        for start in range(0, self.width, step):
+            weights, places = passing(self.instance, start)
+            self.instance.write(weights)
+            given[:, start : start + len(places)] = (self._output(x) - x)[:, places]
+        return given
+
+    def _after(self, rows: Array, spread: float, offset: float) -> Norm:
+        centers = self.variant.norm == "layernorm"
+        if centers and offset and not self.variant.norm_bias:
+            raise NotApplicable("the first norm has no β with which to choose what the second one reads")
+        self.instance.write(silent_attention(self.instance))
+        self._write("norm1", spread, offset if centers else 0.0)
+        x = rows if centers else rows + offset
+        read = normalize(self.instance.weights, "norm1", x, self.variant)
+        return Norm(read, self._output(x), max(1.0, float(np.abs(read).max())))
+
+    def _write(self, name: str, gamma: Any, beta: Any) -> None:
+        values = {"weight": gamma, "bias": beta}
+        self.instance.write({
+            n: np.broadcast_to(np.asarray(values[n.rpartition(".")[2]], np.float64), (self.width,))
+            for n in self.instance.canonical if n.startswith(f"{name}.")
+        })  # fmt: skip
+
+    def _output(self, x: Array) -> Array:
+        """Call with one row a sequence, repeated where the implementation wants several positions."""
+        length = self.instance.subject.tokens(1)
+        return self.instance(np.repeat(x[:, None], length, axis=1))[:, 0]
