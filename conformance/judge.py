@@ -50,6 +50,9 @@ class Judge:
         if clause.id not in self._tests:
             return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it")
         if clause.component != "all" and not self.implementation.has(clause.component):
+            excuse = self.implementation.excused(clause.component)
+            if excuse:
+                return Result(clause, Verdict.NOT_APPLICABLE, reason=excuse)
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=self._why_absent(clause.component))
         reason = self._why_not_applicable(clause)
         if reason:

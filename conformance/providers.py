@@ -49,6 +49,22 @@ class Attend:
         """Differentiate the sum of cotangent · output with respect to q, k and v."""
         return self.instance.vjp(q, k, v, mask, cotangent=cotangent, wrt=("q", "k", "v"))
 
+    def leading(self, batch: int = 2) -> tuple[int, ...]:
+        """Leading dimensions that the implementation takes."""
+        return self.subject.bound.leading(batch)
+
+    def ranks(self, *leadings: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Return those leading dimensions that the implementation takes."""
+        rank = self.subject.bound.limits.rank
+        return [leading for leading in leadings if rank in {None, len(leading) + 2}]
+
+    def replay(self, golden: Golden) -> tuple[Array, Array]:
+        """Return the output for stored inputs, and the one that is wanted."""
+        leading = () if self.subject.offers("any-rank") else self.leading(1)
+        stored = (*(golden.inputs[name] for name in "qkv"), golden.expected)
+        q, k, v, want = (np.broadcast_to(array, (*leading, *array.shape)).copy() for array in stored)
+        return self(q, k, v, golden.inputs.get("mask")), want
+
     def tolerance(self, depth: int = 1) -> float:
         """The relative error allowed."""
         return self.subject.tolerance(depth)

@@ -39,8 +39,6 @@ class Outcome:
     """The arguments as they were after the call."""
     requires_grad: bool
     used_random_state: bool
-    random_state: str
-    """A digest of the global random state before the call."""
     modes: tuple[bool, ...]
     """The training flags of the module and its submodules after the call, without repetition."""
     structure: str = ""
@@ -229,7 +227,6 @@ class Instance:
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),
             used_random_state=before != after,
-            random_state=before,
             modes=tuple(reply.get("modes") or ()),
             structure=str(reply.get("structure", "")),
         )
@@ -254,7 +251,7 @@ class Instance:
 
     def generate(self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, **options: Any) -> Outcome:
         """Generate `count` ids after the prompts ids (B, T); options: temperature, top_k, top_p, greedy."""
-        keyed = options if seed is None else {"seed": seed, **options}
+        keyed = {**self.sizes, **({} if seed is None else {"seed": seed}), **options}
         header, tensors = self.subject.bound.generate_request(ids, count, keyed)
         header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True}
         reply, arrays = self._ask(header, tensors)
@@ -266,7 +263,6 @@ class Instance:
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),
             used_random_state=reply["rng"][0] != reply["rng"][1],
-            random_state=reply["rng"][0],
             modes=tuple(reply.get("modes") or ()),
         )
 
@@ -295,7 +291,7 @@ class Instance:
             if bound.causal == "mask" and self.sizes.get("causal", True):
                 named["mask"] = causal_mask(length)
             named["positions"] = np.arange(length)
-        values = {"causal": self.sizes.get("causal", True)}
+        values = {**self.sizes, "causal": self.sizes.get("causal", True)}
         half = self.dtype if self.dtype in {"float16", "bfloat16"} else None
         header, tensors = bound.call_request(named, values, strided=strided, cast=form or half)
         if cast:
@@ -320,7 +316,8 @@ def example(subject: Subject, draw: Draw, *, batch: int = 2, tokens: int = 5, **
 
 def example_inputs(instance: Instance, draw: Draw, *, batch: int = 2, tokens: int = 5) -> tuple[Array, ...]:
     """Return inputs for an instance: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T+2, 4), v (B, T+2, 7)."""
-    length = instance.subject.tokens(tokens)
+    longest = instance.sizes.get("block_size") or instance.sizes.get("max_len") or tokens
+    length = min(instance.subject.tokens(tokens), longest)
     names = instance.subject.bound.component.inputs
     if "ids" in names:
         return (draw.ids(instance.sizes["vocab_size"], batch, length),)

@@ -43,7 +43,7 @@ def tril(x):
 class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k=None, d_v=None, causal=True):
         super().__init__()
-        d_k, d_v = d_k or d_model, d_v or d_model
+        d_k, d_v = (d_model if d is None else d for d in (d_k, d_v))
         positive(d_model=d_model, d_k=d_k, d_v=d_v)
         self.causal = causal
         self.query, self.key = glorot(d_model, d_k), glorot(d_model, d_k)
@@ -140,7 +140,8 @@ class TinyTransformerLM(nn.Module):
         layers = [TransformerBlock(d_model, num_heads, d_ff, dropout) for _ in range(num_layers)]
         self.layers = nn.Sequential(*layers)
         self.final_norm = LayerNorm(d_model)
-        self.unembed, self.unembed_bias = glorot(d_model, vocab_size), nn.Parameter(torch.zeros(vocab_size))
+        self.unembed = nn.Parameter(torch.randn(d_model, vocab_size) * 0.02)
+        self.unembed_bias = nn.Parameter(torch.zeros(vocab_size))
 
     def forward(self, ids):
         if ids.is_floating_point() or ids.dim() != 2:

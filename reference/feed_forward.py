@@ -15,8 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from conformkit.reference.errors import ShapeError
-from conformkit.reference.sizes import check_at_least, check_rate
+from conformkit.reference.sizes import check_at_least, check_rate, check_width
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["ACTIVATIONS", "FeedForward"]
@@ -71,8 +70,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, D) to (…, D)."""
-        if x.ndim < 1 or x.shape[-1] != self.d_model:
-            raise ShapeError("the shape of x", tuple(x.shape), f"(…, {self.d_model})")
+        check_width(x, self.d_model)
         up = self.up(x)  # (…, F)
         hidden = self.activation(up) if self.gate is None else self.activation(self.gate(x)) * up  # (…, F)
         y: Tensor = self.down(self.dropout(hidden))  # (…, D)

@@ -12,11 +12,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from conformkit.reference.attention import scaled_dot_product_attention
-from conformkit.reference.errors import SizeError
+from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.rotary import rotate
-from conformkit.reference.self_attention import check_rows
-from conformkit.reference.sizes import check_at_least, check_rate, evaluate
+from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["MultiHeadAttention"]
@@ -27,7 +26,7 @@ class MultiHeadAttention(nn.Module):
 
     Shapes: x (B, T, D), mask broadcastable to (B, H, T, T) → (B, T, D)
     Raises: SizeError when d_model is no multiple of num_heads, a size is below 1, or dropout is no probability.
-            ShapeError when x is not (B, T, D).
+            ShapeError when x is not (B, T, D), or a mask has three axes, so that batch and heads could be mixed up.
     Source: handout §6.3. Differs: three projections in place of a fused one; an optional mask besides causality.
     """
 
@@ -57,6 +56,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map (B, T, D) to (B, T, D); `mask` hides more than causality does."""
         check_rows(x, self.d_model)
+        _check_mask(mask)
         q = self._split(self.q(x), self.num_heads)  # (B, H, T, dh)
         k = self._split(self.k(x), self.kv_heads)  # (B, Hkv, T, dh)
         v = self._split(self.v(x), self.kv_heads)  # (B, Hkv, T, dh)
@@ -87,3 +87,8 @@ class MultiHeadAttention(nn.Module):
         if not self.variant.output_projection and self.num_heads * self.head_width != self.d_model:
             width = self.num_heads * self.head_width
             raise SizeError("d_model", self.d_model, f"the heads' width {width}: there is no output projection")
+
+
+def _check_mask(mask: Tensor | None) -> None:
+    if mask is not None and mask.ndim == 3 and mask.shape[0] > 1:
+        raise ShapeError("the mask's shape", tuple(mask.shape), "(T, T) or (batch, 1, T, T)")

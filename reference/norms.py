@@ -12,8 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from conformkit.reference.errors import ShapeError, SizeError
-from conformkit.reference.sizes import check_at_least
+from conformkit.reference.errors import SizeError
+from conformkit.reference.sizes import check_at_least, check_width
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["LayerNorm", "RMSNorm", "norm_for"]
@@ -39,7 +39,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, D) to (…, D)."""
-        _check_width(x, self.d_model)
+        check_width(x, self.d_model)
         wide = _widen(x)
         centered = wide - wide.mean(dim=-1, keepdim=True)
         if self.sample:
@@ -66,7 +66,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, D) to (…, D)."""
-        _check_width(x, self.d_model)
+        check_width(x, self.d_model)
         wide = _widen(x)
         scale = torch.sqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)  # (…, 1)
         return (wide / scale).to(x.dtype) * self.weight
@@ -81,8 +81,3 @@ def norm_for(d_model: int, variant: Variant) -> nn.Module:
 def _widen(x: Tensor) -> Tensor:
     """Half precision as float32: its squares would overflow beyond 255. Other types stay."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
-def _check_width(x: Tensor, d_model: int) -> None:
-    if x.ndim < 1 or x.shape[-1] != d_model:
-        raise ShapeError("the shape of x", tuple(x.shape), f"(…, {d_model})")

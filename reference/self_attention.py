@@ -10,12 +10,11 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from conformkit.reference.attention import scaled_dot_product_attention
-from conformkit.reference.errors import ShapeError
 from conformkit.reference.masks import causal_mask
-from conformkit.reference.sizes import check_at_least
+from conformkit.reference.sizes import check_at_least, check_rows
 from conformkit.spec.variants import CANONICAL, Variant
 
-__all__ = ["SelfAttention", "check_rows"]
+__all__ = ["SelfAttention"]
 
 
 class SelfAttention(nn.Module):
@@ -50,12 +49,3 @@ class SelfAttention(nn.Module):
         length = x.shape[1]
         mask = causal_mask(length, device=x.device) if self.causal else None  # (T, T)
         return scaled_dot_product_attention(self.q(x), self.k(x), self.v(x), mask)  # (B, T, dv)
-
-
-def check_rows(x: Tensor, d_model: int) -> None:
-    """Refuse an input that is not (B, T, D).
-
-    Raises: ShapeError naming both shapes.
-    """
-    if x.ndim != 3 or x.shape[-1] != d_model:
-        raise ShapeError("the shape of x", tuple(x.shape), f"(batch, positions, {d_model})")

@@ -1,10 +1,12 @@
-"""Sizes and rates: which ones are refused, and what a variant's expressions over them mean."""
+"""Sizes: which ones are refused, of constructors and of inputs, and what a variant's expressions over them mean."""
 
 from __future__ import annotations
 
-from conformkit.reference.errors import SizeError
+from torch import Tensor
 
-__all__ = ["check_at_least", "check_rate", "evaluate"]
+from conformkit.reference.errors import ShapeError, SizeError
+
+__all__ = ["check_at_least", "check_rate", "check_rows", "check_width", "evaluate"]
 
 
 def check_at_least(least: int, **sizes: int) -> None:
@@ -18,6 +20,18 @@ def check_rate(dropout: float) -> None:
     """Refuse a dropout rate that is no probability; NaN is none."""
     if not 0.0 <= dropout <= 1.0:
         raise SizeError("dropout", dropout, "between 0 and 1")
+
+
+def check_rows(x: Tensor, d_model: int) -> None:
+    """Refuse an input that is not (B, T, D)."""
+    if x.ndim != 3 or x.shape[-1] != d_model:
+        raise ShapeError("the shape of x", tuple(x.shape), f"(batch, positions, {d_model})")
+
+
+def check_width(x: Tensor, d_model: int) -> None:
+    """Refuse an input that is not (…, D)."""
+    if x.ndim < 1 or x.shape[-1] != d_model:
+        raise ShapeError("the shape of x", tuple(x.shape), f"(…, {d_model})")
 
 
 def evaluate(expression: str, **sizes: int) -> int:

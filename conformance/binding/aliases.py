@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["MASK_NAMES", "meaning"]
+__all__ = ["meaning"]
 
 _ALIASES: dict[str, tuple[str, ...]] = {
     "d_model": ("embed_dim", "n_embd", "dim", "hidden_size", "emb_dim", "embedding_dim", "width", "model_dim", "dmodel",
@@ -34,8 +34,6 @@ _ALIASES: dict[str, tuple[str, ...]] = {
     "x": ("input", "inp", "hidden_states", "src", "h", "inputs", "X"),
     "mask": ("attn_mask", "attention_mask", "M"),
 }  # fmt: skip
-
-MASK_NAMES = ("mask", *_ALIASES["mask"])
 
 
 def meaning(theirs: str, contract: Iterable[str]) -> str | None:

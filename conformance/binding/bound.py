@@ -20,7 +20,7 @@ from conformkit.spec.components import Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
-__all__ = ["Bound", "Generation"]
+__all__ = ["Bound", "Generation", "set_only"]
 
 Array = npt.NDArray[Any]
 
@@ -116,7 +116,10 @@ class Bound:
     def generate_request(
         self, ids: Array, count: int, options: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the driver's request that generates; `greedy` asks for it in the implementation's own way."""
+        """Return the driver's request that generates; `greedy` asks for it in the implementation's own way.
+
+        `options` also hold the sizes and the seed, for calls that mention them.
+        """
         assert self.generation is not None
         values = {name: value for name, value in options.items() if name != "greedy"}
         call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
@@ -139,7 +142,8 @@ class Bound:
         output, weights = self.config.output, self.weights_output
         if weights is None:
             return output if not isinstance(output, tuple) else list(output)
-        return [output if isinstance(output, (int, str)) else 0, weights]
+        first = output[0] if isinstance(output, tuple) else output
+        return [0 if first is None else first, weights]
 
     # -- layouts -----------------------------------------------------------------------------------------------
 
@@ -156,7 +160,7 @@ class Bound:
         return self._lay("x", array)
 
     def _lay(self, name: str, array: Array) -> Array:
-        if self.config.layout == "sequence first" and name in {"x", "ids"} and array.ndim > 1:
+        if self.config.layout == "sequence first" and name in {"x", "ids", "q", "k", "v"} and array.ndim > 1:
             return np.ascontiguousarray(np.swapaxes(array, 0, 1))
         return array
 
@@ -171,7 +175,7 @@ class Bound:
             mask = np.where(mask, 0.0, -np.inf)
         elif mask.dtype == np.bool_ and self.mask.true == "hide":
             mask = ~mask
-        if mask.ndim == 2 and self.causal == "mask":
+        if mask.ndim == 2:
             for _ in range(self.mask.shape.split().index("T")):
                 mask = mask[None]
             if self.mask.shape.endswith(" 1"):

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformkit.conformance.binding.arguments import Arguments, Expression
-from conformkit.conformance.binding.bound import Bound, Generation
+from conformkit.conformance.binding.bound import Bound, Generation, set_only
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
-from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from, takes_mask
+from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from
 from conformkit.spec.components import COMPONENTS, GENERATE, Component
 
 __all__ = ["ExportMismatch", "bind_export", "targets"]
@@ -43,7 +43,7 @@ def bind_export(
     own = config.component(component.name)
     is_function = export["kind"] == "function" and not own.factory
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
-    causal = own.causal or _causal(component, construct, call, export)
+    _check_names(component, export, construct, call)
     bound = Bound(
         component=component,
         path=export["path"],
@@ -53,11 +53,16 @@ def bind_export(
         limits=config.limits_for(component.name),
         construct=construct,
         call=call,
-        causal=causal,
+        causal=own.causal or _causal(component, construct, call),
         mask=own.mask or MaskConfig(),
-        generation=_generation(own.generate, export, free) if component.name == "TinyTransformerLM" else None,
+        generation=None,
         weights_output=own.weights_output,
     )
+    if component.name == "TinyTransformerLM":
+        try:
+            bound.generation = _generation(own.generate or GenerateConfig(), export, free)
+        except SignatureMismatch as mismatch:
+            bound.notes.append(f"generation is not judged: it {mismatch}; say in conform.toml how it is called")
     bound.offers |= _abilities(bound)
     return bound
 
@@ -69,7 +74,7 @@ def _construct(
         return own.construct or Arguments()
     if export["construct"] is None:
         return Arguments((), {a.name: Expression(a.name) for a in component.arguments})
-    names = [a.name for a in component.arguments] + (["kv_heads"] if "num_heads" in str(component.arguments) else [])
+    names = [a.name for a in component.arguments] + (["kv_heads"] if _has_heads(component) else [])
     required = {a.name for a in component.arguments if a.required}
     try:
         return construct_from(export["construct"], names, required)
@@ -89,6 +94,22 @@ def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig)
         return call_from(export["call"], (*inputs, *further), required)
     except SignatureMismatch as mismatch:
         raise _refused(component, export, "call", mismatch, inputs) from None
+
+
+def _has_heads(component: Component) -> bool:
+    return any(a.name == "num_heads" for a in component.arguments)
+
+
+def _check_names(component: Component, export: Mapping[str, Any], construct: Arguments, call: Arguments) -> None:
+    """Raise ExportMismatch where a declared argument depends on what this component does not have."""
+    sizes = {a.name for a in component.arguments} | ({"kv_heads", "head_width"} if _has_heads(component) else set())
+    inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
+    for what, arguments, known in (("constructed", construct, sizes), ("called", call, sizes | inputs)):
+        passed = set_only(arguments, dict.fromkeys(known, 1))
+        if absent := sorted(passed.names() - known):
+            problem = f"is {what} with {', '.join(absent)}, which {component.name} does not have"
+            advice = (f"it has {', '.join(sorted(known))}; give a number instead, or correct the name in conform.toml",)
+            raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, advice)
 
 
 def _refused(
@@ -121,19 +142,17 @@ def _open(names: Sequence[str]) -> list[str]:
     return [f'{name} = "…"' for name in names]
 
 
-def _causal(component: Component, construct: Arguments, call: Arguments, export: Mapping[str, Any]) -> str:
+def _causal(component: Component, construct: Arguments, call: Arguments) -> str:
     """Where the switch is: in the constructor, a mask or a flag at the call, or nowhere (then it is always on)."""
     if not any(a.name == "causal" for a in component.arguments) or "causal" in construct.names():
         return "construct"
-    if "mask" in call.names() or takes_mask(export["call"] or ()):
+    if "mask" in call.names():
         return "mask"
     return "flag" if "causal" in call.names() else "always"
 
 
-def _generation(
-    own: GenerateConfig | None, export: Mapping[str, Any], free: Mapping[str, Any] | None
-) -> Generation | None:
-    config = own or GenerateConfig()
+def _generation(config: GenerateConfig, export: Mapping[str, Any], free: Mapping[str, Any] | None) -> Generation | None:
+    """Find the method or function and its arguments; None where there is neither, SignatureMismatch as for calls."""
     method = config.path if ":" not in config.path and config.path in (export["methods"] or {}) else None
     described = export["methods"][method] if method else (free or {}).get("call")
     if method is None and free is None:
@@ -141,10 +160,7 @@ def _generation(
     names = [a.name for a in GENERATE]
     required = {"ids", "max_new_tokens"} | (set() if method else {"model"})
     contract = names if method else ["model", *names]
-    try:
-        call = config.call or call_from(described or (), [*contract, "seed"], required)
-    except SignatureMismatch:
-        return None
+    call = config.call or call_from(described or (), [*contract, "seed"], required)
     greedy = config.greedy
     if greedy is None:
         greedy = _greedy(call, {p["name"] for p in described or ()})
@@ -152,7 +168,9 @@ def _generation(
 
 
 def _greedy(call: Arguments, names: set[str]) -> Arguments:
-    by_meaning = {a.text: name for name, a in call.named.items() if isinstance(a, Expression)}
+    """Return what asks for greedy decoding: a positional argument is replaced by the contract's name for it."""
+    by_meaning = {a.text: a.text for a in call.positional if isinstance(a, Expression)}
+    by_meaning |= {a.text: name for name, a in call.named.items() if isinstance(a, Expression)}
     if "temperature" in by_meaning:
         return Arguments((), {by_meaning["temperature"]: 0.0})
     for name, value in (("do_sample", False), ("greedy", True), ("sample", False)):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule, parse_rule
+from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.solve import Unassignable, assignments, families
 from conformkit.conformance.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.draws import Draw
@@ -42,7 +43,7 @@ def probe(subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: 
         return _bind_weights(instance, known)
     except DriverError as failure:
         bound.failure = failure
-    except (ClauseFailure, NotApplicable, PatternError) as problem:
+    except (ClauseFailure, NotApplicable, NoSizeError, PatternError) as problem:
         bound.rules, bound.unbound = None, (str(problem), *getattr(problem, "details", ()))
     return {}
 
@@ -82,7 +83,7 @@ def _abilities(instance: Instance, *, gradients: bool) -> None:
 
 def _bind_weights(instance: Instance, known: Mapping[str, str]) -> dict[str, str]:
     bound = instance.subject.bound
-    inputs = example_inputs(instance, Draw(0, "weights"), tokens=4)
+    inputs = example_inputs(instance, Draw(0, "weights"))  # no other length: DET-HISTORY-LENGTH
     instance.scatter(Draw(0, "scatter"))
     output = instance(*inputs)
     if bound.config.weights:

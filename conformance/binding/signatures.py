@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.binding.aliases import MASK_NAMES, meaning
+from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 
-__all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from", "takes_mask"]
+__all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from"]
 
 Signature = Sequence[Mapping[str, Any]]
 """Parameters as the driver describes them: name, kind, required, default."""
@@ -71,11 +71,6 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
     if unknown:
         raise SignatureMismatch([], unknown, known)
     return _arguments(first, known)
-
-
-def takes_mask(signature: Signature) -> bool:
-    """Whether a call has an argument that is called like a mask."""
-    return any(p["name"] in MASK_NAMES for p in signature)
 
 
 def _usable(signature: Signature) -> list[Mapping[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformkit.conformance.binding.expressions import evaluate
@@ -33,10 +33,9 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
             sizes[argument.name] = argument.default
     for name in names:
         if name not in {"d_model", "num_heads", "causal", "dropout"} and sizes[name] is not None:
-            sizes[name] = next(_allowed(name, sizes[name], limits))
-    for heads, width in _heads_and_widths(sizes, limits):
-        chosen = sizes | {"num_heads": heads, "d_model": width}
-        found = _worked_out(_with_dependent(chosen, limits), component, variant)
+            sizes[name] = nearest_allowed(name, sizes[name], limits)
+    for heads_and_width in _heads_and_widths(sizes, limits):
+        found = _worked_out(_with_dependent(sizes | heads_and_width, limits), variant, limits)
         if found is not None:
             return found
     raise NoSizeError(f"no sizes near {dict(wanted)} are within the declared limits of {component.name}")
@@ -44,41 +43,49 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
 
 def nearest_allowed(name: str, wanted: int, limits: Limits) -> int:
     """Return the allowed value of one size that is nearest to the wanted one, larger ones first."""
-    return next(_allowed(name, wanted, limits))
+    upwards, downwards = _allowed(name, wanted, limits)
+    return next(itertools.chain(upwards, downwards))
 
 
 def _with_dependent(sizes: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """Work out the sizes that are declared to follow from others."""
     for name, limit in limits.sizes.items():
         if limit.equals is not None and name in sizes:
-            sizes[name] = int(evaluate(limit.equals, sizes))
+            try:
+                sizes[name] = int(evaluate(limit.equals, sizes))
+            except ExpressionError as error:
+                raise NoSizeError(f"{name} follows from the limits as {limit.equals}: {error.problem}") from None
     return sizes
 
 
-def _heads_and_widths(sizes: Mapping[str, Any], limits: Limits) -> Iterator[tuple[Any, Any]]:
-    """Yield pairs near the wanted one, heads first: 24 widths for each of 12 numbers of heads."""
-    counts: list[int | None] = [None]
-    widths: list[int | None] = [None]
-    if "num_heads" in sizes:
-        counts = list(itertools.islice(_allowed("num_heads", sizes["num_heads"], limits), 12))
-    if "d_model" in sizes:
-        widths = list(itertools.islice(_allowed("d_model", sizes["d_model"], limits), 24))
-    yield from itertools.product(counts, widths)
+def _heads_and_widths(sizes: Mapping[str, Any], limits: Limits) -> Iterator[dict[str, int]]:
+    """Yield numbers of heads and widths, of those that the component has, the nearest to the wanted ones first."""
+    near = {name: _near(name, sizes[name], limits) for name in ("num_heads", "d_model") if name in sizes}
+    for chosen in itertools.product(*near.values()):
+        yield dict(zip(near, chosen, strict=True))
 
 
-def _worked_out(sizes: dict[str, Any], component: Component, variant: Variant) -> dict[str, Any] | None:
-    if "d_k" in sizes:
-        sizes["d_k"] = sizes["d_k"] or sizes["d_model"]
-        sizes["d_v"] = sizes["d_v"] or sizes["d_model"]
+def _near(name: str, wanted: int, limits: Limits) -> list[int]:
+    """Return 24 allowed values from the wanted one upwards, then 24 downwards."""
+    upwards, downwards = _allowed(name, wanted, limits)
+    return [*upwards[:24], *downwards[:24]]
+
+
+def _worked_out(sizes: dict[str, Any], variant: Variant, limits: Limits) -> dict[str, Any] | None:
+    """Add kv_heads and head_width; None where the variant or the limits do not allow these sizes."""
+    for name in {"d_k", "d_v"} & sizes.keys():
+        sizes[name] = sizes[name] or nearest_allowed(name, sizes["d_model"], limits)
     if sizes.get("num_heads") is None:
-        return {name: value for name, value in sizes.items() if name in {a.name for a in component.arguments}}
+        return sizes
     try:
         kv_heads, width = (_whole(e, sizes) for e in (variant.kv_heads, variant.head_width))
-    except (ExpressionError, ZeroDivisionError):
+    except ExpressionError:
         return None
     if kv_heads < 1 or width < 1 or sizes["num_heads"] % kv_heads:
         return None
     if variant.positions == "rotary" and width % 2:
+        return None
+    if not (limits.of("kv_heads").allows(kv_heads) and limits.of("head_width").allows(width)):
         return None
     return {**sizes, "kv_heads": kv_heads, "head_width": width}
 
@@ -89,16 +96,15 @@ def _whole(expression: str, sizes: Mapping[str, Any]) -> int:
     return int(exact) if float(exact).is_integer() else 0
 
 
-def _allowed(name: str, wanted: int, limits: Limits) -> Iterator[int]:
-    """Yield values that the limit allows: from the wanted one upwards, then downwards."""
+def _allowed(name: str, wanted: int, limits: Limits) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the values that the limit allows: from the wanted one upwards, and those below it downwards."""
     limit = limits.of(name)
     if limit.equals is not None:
-        yield wanted
-        return
-    low, high = max(limit.min or 1, 1), limit.max if limit.max is not None else max(wanted, limit.min or 1) + 64
-    step = limit.multiple_of or 1
-    fits = [n for n in range(low, high + 1) if n % step == 0]
-    if not fits:
+        return [wanted], []
+    step, lowest = limit.multiple_of or 1, limit.min or 1
+    highest = limit.max if limit.max is not None else max(wanted, lowest) + 64 * step
+    first, last = -(-lowest // step) * step, highest // step * step
+    if first > last:
         raise NoSizeError(f"the limits of {name} allow no value: min {limit.min}, max {limit.max}, multiple of {step}")
-    yield from [n for n in fits if n >= wanted]
-    yield from [n for n in reversed(fits) if n < wanted]
+    middle = max(first, -(-wanted // step) * step)
+    return range(middle, last + 1, step), range(min(middle - step, last), first - 1, -step)

@@ -211,7 +211,7 @@ def test_the_last_block_size_ids_are_the_context(model: Subject, draw: Draw) -> 
 
 @clause("GEN-BATCH")
 def test_a_prompt_is_continued_as_it_is_alone(model: Subject, draw: Draw) -> None:
-    told = story(author(model), draw, tokens=3, steps=4, keep=4)
+    told = story(author(model), draw, tokens=3, steps=3, keep=4)
     together = continued(told)
     if len(together) < 2:
         raise NotApplicable("its limits allow one prompt at a time")
@@ -310,7 +310,7 @@ def _names(ids: Sequence[int] | Array) -> str:
 
 @clause("GEN-SAMPLES")
 def test_sampling_draws(model: Subject, draw: Draw) -> None:
-    instance = model.build(vocab_size=5, num_layers=1, block_size=3).scatter(draw, gain=0.05)
+    instance = model.build(vocab_size=5, num_layers=1, block_size=24).scatter(draw, gain=0.05)
     prompts = prompt_ids(instance, draw, 8, 2)
     texts = [instance.generate(prompts, 20, seed=seed, temperature=1.0).out[:, prompts.shape[1] :] for seed in (1, 2)]
     probabilities = next_token_probabilities(instance(prompts)[:, -1].astype(np.float64)).mean(axis=0)
@@ -423,7 +423,7 @@ def test_the_k_ids_keep_their_ratios(model: Subject, draw: Draw) -> None:
 
 @clause("GEN-TOPK-ONE")
 def test_top_k_of_one_is_greedy(model: Subject, draw: Draw) -> None:
-    told = story(author(model), draw, tokens=3, steps=4)
+    told = story(author(model), draw, tokens=3, steps=3)
     for seed in each_of([1, 2]):
         check_equal("the text with top-k of 1", continued(told, greedy=False, temperature=1.0, top_k=1, seed=seed), continued(told))
 
@@ -574,7 +574,7 @@ def test_top_k_comes_before_top_p(model: Subject, draw: Draw) -> None:
 
 @clause("GEN-EVAL-MODE")
 def test_generation_runs_without_dropout(model: Subject, draw: Draw) -> None:
-    told = story(author(model, dropout=0.5), draw, tokens=3, steps=4)
+    told = story(author(model, dropout=0.5), draw, tokens=3, steps=3)
     want = continued(told, mode="eval")
     for seed in each_of([1, 2]):
         check_equal("greedy text from training mode, dropout 0.5", continued(told, mode="train", seed=seed), want)
@@ -615,10 +615,10 @@ def check_modes(outcome: Outcome, mode: str, *, training: bool) -> None:
 
 @clause("GEN-PURE")
 def test_parameters_and_prompt_are_left_as_they_were(model: Subject, draw: Draw) -> None:
-    instance = model.build(block_size=5).scatter(draw, gain=2.0)
+    instance = model.build(block_size=11).scatter(draw, gain=2.0)
     names = [p["name"] for p in instance.trainable]
     before = instance.read_raw()
-    for tokens, options in each_of([(3, {"greedy": True}), (7, {"temperature": 1.0})]):
+    for tokens, options in each_of([(3, {"greedy": True}), (5, {"temperature": 1.0})]):
         prompts = prompt_ids(instance, draw, 3, tokens)
         outcome = instance.generate(prompts.copy(), 4, mode="train", seed=1, **options)
         check_equal("the prompt after the call", outcome.arguments["ids"], model.bound.to_theirs(prompts))

@@ -163,7 +163,7 @@ def _check_independent(point: Point, name: str, silent: Array, before: Array, dr
     change = float(np.abs(after - before).max()) / size
     share = "no gradient" if silent.all() else f"no gradient in {int(silent.sum())} of its {silent.size} entries"
     check(
-        f"{point.instance.subject.name}: {name} receives {share}, but the output depends on them",
+        f"{point.instance.subject.name}: {name} receives {share}, but the output depends on it",
         change < 1e-3 * STEP[precision],
     )
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.checks import (
-    NotApplicable,
-    check,
     check_close,
     check_differs,
     check_finite,
@@ -19,11 +17,15 @@ from conformkit.conformance.checks import (
     each_of,
     under,
 )
+from conformkit.conformance.counting import check_count
 from conformkit.conformance.draws import Draw
+from conformkit.conformance.influence import check_all_reached, check_sees, influence
 from conformkit.conformance.registry import clause
+from conformkit.conformance.scores import Heads, divisor, telling_positions
 from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
-from conformkit.spec.layers import linear
+from conformkit.spec.layers import Weights, linear
 from conformkit.spec.masks import causal_mask
 
 Array = npt.NDArray[Any]
@@ -45,14 +47,7 @@ def test_the_output_is_as_wide_as_a_value(self_attention: Subject, draw: Draw) -
 @clause("SA-PARAM-COUNT")
 def test_the_parameters_are_exactly_the_three_projections(self_attention: Subject) -> None:
     for widths in each_of([{"d_k": 3, "d_v": 5}, {}]):
-        instance = self_attention.build(**widths)
-        want = sum(int(np.prod(parameter.shape)) for parameter in instance.canonical.values())
-        theirs = [f"{p['name']} {tuple(p['shape'])}" for p in instance.trainable]
-        ours = [f"{name} {parameter.shape}" for name, parameter in instance.canonical.items()]
-        check(
-            f"{instance.count()} trainable numbers are the definition's {want}", instance.count() == want,
-            f"yours: {', '.join(theirs) or 'none'}", f"the definition's: {', '.join(ours)}",
-        )  # fmt: skip
+        check_count(self_attention.build(**widths))
     self_attention.bound.require_weights()
 
 
@@ -67,22 +62,25 @@ def test_an_input_of_zeros_gives_zeros(self_attention: Subject, draw: Draw) -> N
 
 @clause("SA-CAUSAL-DEFAULT")
 def test_by_default_no_position_sees_a_later_one(self_attention: Subject, draw: Draw) -> None:
-    for how, instance in {"causal=True": self_attention.build(causal=True), "causal left out": _built(self_attention)}.items():
+    for how, instance in {
+        "causal=True": self_attention.build(causal=True),
+        "causal left out": _built(self_attention),
+    }.items():
         under(how)
-        influence = _influence(instance.scatter(draw), draw)
-        check_zero("gradient of output t in input j > t", np.triu(influence, 1))
+        dependence = influence(instance.scatter(draw), draw)
+        check_zero("gradient of output t in input j > t", np.triu(dependence, 1))
 
 
 @clause("SA-CAUSAL-REACH")
 def test_a_causal_position_sees_itself_and_everything_before(self_attention: Subject, draw: Draw) -> None:
-    influence = _influence(self_attention.build(causal=True).scatter(draw), draw)
-    _check_sees(influence, causal_mask(len(influence)))
+    dependence = influence(self_attention.build(causal=True).scatter(draw), draw)
+    check_sees(dependence, causal_mask(len(dependence)))
 
 
 @clause("SA-CAUSAL-OFF")
 def test_with_causal_off_every_position_sees_every_other(self_attention: Subject, draw: Draw) -> None:
-    influence = _influence(self_attention.build(causal=False).scatter(draw), draw)
-    _check_sees(influence, np.ones_like(influence, np.bool_))
+    dependence = influence(self_attention.build(causal=False).scatter(draw), draw)
+    check_sees(dependence, np.ones_like(dependence, np.bool_))
 
 
 @clause("SA-PREFIX")
@@ -120,13 +118,14 @@ def test_batch_elements_do_not_influence_one_another(self_attention: Subject, dr
 
 @clause("SA-SCALE-DK")
 def test_scores_are_divided_by_the_root_of_the_key_width(self_attention: Subject, draw: Draw) -> None:
-    for widths in ({"d_model": 16, "d_k": 4, "d_v": 6}, {"d_model": 12, "d_k": 20, "d_v": 5}):
-        instance = self_attention.build(**widths).randomize(draw)
+    for width, d_k, d_v in ((16, 4, 6), (12, 20, 5)):
+        instance = self_attention.build(d_model=width, d_k=d_k, d_v=d_v).randomize(draw)
         under(f"d_model = {instance.sizes['d_model']}, d_k = {instance.sizes['d_k']}")
-        x = _two_rows(instance, draw)
-        q, k, v = (linear(instance.weights, name, x) for name in "qkv")
-        got = _divisor(instance(x)[0, 1], v[0], float(q[0, 1] @ (k[0, 1] - k[0, 0])))
-        check_close("the number that scores are divided by", got, np.sqrt(q.shape[-1]), self_attention.tolerance(20))
+        x, apart, values = telling_positions(draw, instance.sizes["d_model"], _projected(instance.weights))
+        got = divisor(instance(x)[0, 1], values, apart)
+        check_close(
+            "the number that scores are divided by", got, np.sqrt(instance.sizes["d_k"]), self_attention.tolerance(20)
+        )
 
 
 @clause("SA-FIRST-POS")
@@ -155,27 +154,12 @@ def test_with_no_queries_outputs_are_means_of_values(self_attention: Subject, dr
 def test_identity_projections_give_the_worked_example(
     self_attention: Subject, goldens: Callable[[str], list[Golden]]
 ) -> None:
-    fitting = [g for g in goldens("SA-IDENT-PROJ") if self_attention.sizes(**g.sizes) == dict(g.sizes)]
-    if not fitting:
-        raise NotApplicable("its declared limits exclude the example's sizes")
-    for golden in fitting:
-        under(golden.title)
-        instance = self_attention.construct(golden.sizes)
-        biases = {name: np.zeros(p.shape) for name, p in instance.canonical.items() if name.endswith("bias")}
-        instance.write(biases | dict(golden.weights))
-        check_close("output", instance(golden.inputs["x"]), golden.expected, self_attention.tolerance())
+    check_goldens(self_attention, goldens("SA-IDENT-PROJ"))
 
 
 @clause("SA-GRAD-ALL")
 def test_all_three_projections_receive_gradient(self_attention: Subject, draw: Draw) -> None:
-    instance = self_attention.build().scatter(draw)
-    x = draw.values(2, self_attention.tokens(5), instance.sizes["d_model"])
-    gradients = instance.vjp(x, cotangent=draw.values(*instance(x).shape)).parameters
-    reached = {name: gradient for name, gradient in gradients.items() if gradient is not None}
-    check("every parameter is reached by a gradient", len(reached) == len(gradients), _without(gradients))
-    for name, gradient in self_attention.bound.to_canonical(reached, instance.sizes).items():
-        if name.endswith("weight"):
-            check(f"the gradient of {name} is not 0", bool(np.abs(gradient).max() > 1e-9))
+    check_all_reached(self_attention.build().scatter(draw), draw)
 
 
 @clause("SA-ORACLE")
@@ -204,45 +188,11 @@ def _built(subject: Subject, **widths: int) -> Instance:
     return subject.construct(sizes)
 
 
-def _influence(instance: Instance, draw: Draw) -> Array:
-    """Return by how much output t (row) depends on input j (column): the largest gradient, (T, T).
+def _projected(weights: Weights) -> Heads:
+    """Return how x becomes the queries, keys and values."""
 
-    Element t of a batch of equal sequences is asked for output t.
-    """
-    length = instance.subject.tokens(5)
-    x = np.repeat(draw.values(1, length, instance.sizes["d_model"]), length, axis=0)
-    cotangent = draw.values(*instance(x).shape) * np.eye(length)[..., None]
-    gradient = instance.vjp(x, cotangent=cotangent, parameters=False).inputs["x"]
-    check("the output hangs on x by a gradient", gradient is not None)
-    assert gradient is not None
-    check_finite("gradient of x", gradient)
-    return np.asarray(np.abs(gradient).max(axis=-1))
+    def projected(x: Array) -> tuple[Array, Array, Array]:
+        q, k, v = (linear(weights, name, x)[0] for name in "qkv")
+        return q, k, v
 
-
-def _check_sees(influence: Array, allowed: Array) -> None:
-    blind = np.argwhere(allowed & (influence == 0.0))
-    told = ", ".join(f"{t} of {j}" for t, j in blind[:4])
-    check("every output depends on every input that it may see", not len(blind), f"no gradient: output {told}")
-
-
-def _two_rows(instance: Instance, draw: Draw) -> Array:
-    """Return two positions whose scores, seen from the second, differ neither too little nor too much to be measured."""
-    for _ in range(200):
-        x = draw.values(1, 2, instance.sizes["d_model"])
-        q, k = (linear(instance.weights, name, x) for name in "qk")
-        apart = float(q[0, 1] @ (k[0, 1] - k[0, 0])) / np.sqrt(q.shape[-1])
-        if 0.7 < abs(apart) < 1.5:
-            return x
-    raise NotApplicable("no two positions with telling scores were found")
-
-
-def _divisor(out: Array, values: Array, apart: float) -> Array:
-    """Return what a difference of two scores was divided by, given the mean of two values that came of it."""
-    direction = values[1] - values[0]
-    share = float((out - values[0]) @ direction / (direction @ direction))
-    check("the output is a mean of the two values", 0.0 < share < 1.0, f"it gives the second one a weight of {share:.3g}")
-    return np.asarray(apart / np.log(share / (1.0 - share)))
-
-
-def _without(gradients: Mapping[str, Array | None]) -> str:
-    return "no gradient reaches " + ", ".join(name for name, gradient in gradients.items() if gradient is None)
+    return projected

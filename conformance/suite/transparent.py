@@ -95,47 +95,45 @@ class NormWindow:
         self.post = self.variant.placement == "post"
         self.name = "norm2" if self.post else "norm1"
         self.width: int = self.instance.sizes["d_model"]
-        self.instance.randomize(draw).write(silent_feed_forward(self.instance))
+        self._start = {**draw.weights(self.instance.canonical), **silent_feed_forward(self.instance)}
 
     def __call__(
         self, rows: Array, *, spread: float = 1.0, offset: float = 0.0, gamma: Any = 1.0, beta: Any = 0.0
     ) -> Norm:
         """Feed spread · rows + offset to the norm with this γ and β; rows (R, D) should have mean 0 and variance 1."""
-        self._write(self.name, gamma, beta)
+        own = {**self._start, **self._parameters(self.name, gamma, beta)}
         if self.post:
-            return self._after(rows, spread, offset)
+            return self._after(own, rows, spread, offset)
         x = spread * rows + offset
-        return Norm(x, self._before(x), max(1.0, float(np.abs(x).max())))
+        return Norm(x, self._before(own, x), max(1.0, float(np.abs(x).max())))
 
     def expected(self, norm: Norm) -> Array:
         """Return what the definition gives for what was read."""
         return normalize(self.instance.weights, self.name, norm.read, self.variant)
 
-    def _before(self, x: Array) -> Array:
+    def _before(self, own: dict[str, Array], x: Array) -> Array:
         given = np.empty_like(x)
         step = self.instance.sizes["kv_heads"] * self.instance.sizes["head_width"]
         for start in range(0, self.width, step):
             weights, places = passing(self.instance, start)
-            self.instance.write(weights)
+            self.instance.write({**own, **weights})
             given[:, start : start + len(places)] = (self._output(x) - x)[:, places]
         return given
 
-    def _after(self, rows: Array, spread: float, offset: float) -> Norm:
+    def _after(self, own: dict[str, Array], rows: Array, spread: float, offset: float) -> Norm:
         centers = self.variant.norm == "layernorm"
         if centers and offset and not self.variant.norm_bias:
             raise NotApplicable("the first norm has no β with which to choose what the second one reads")
-        self.instance.write(silent_attention(self.instance))
-        self._write("norm1", spread, offset if centers else 0.0)
+        first = self._parameters("norm1", spread, offset if centers else 0.0)
+        self.instance.write({**own, **silent_attention(self.instance), **first})
         x = rows if centers else rows + offset
         read = normalize(self.instance.weights, "norm1", x, self.variant)
         return Norm(read, self._output(x), max(1.0, float(np.abs(read).max())))
 
-    def _write(self, name: str, gamma: Any, beta: Any) -> None:
-        values = {"weight": gamma, "bias": beta}
-        self.instance.write({
-            n: np.broadcast_to(np.asarray(values[n.rpartition(".")[2]], np.float64), (self.width,))
-            for n in self.instance.canonical if n.startswith(f"{name}.")
-        })  # fmt: skip
+    def _parameters(self, name: str, gamma: Any, beta: Any) -> dict[str, Array]:
+        values = {f"{name}.weight": gamma, f"{name}.bias": beta}
+        shape = (self.width,)
+        return {n: np.broadcast_to(np.asarray(v, np.float64), shape) for n, v in values.items() if n in self.instance.canonical}
 
     def _output(self, x: Array) -> Array:
         """Call with one row a sequence, repeated where the implementation wants several positions."""

@@ -33,8 +33,8 @@ def scaled_dot_product_attention(Q, K, V, mask=None, scale=None):
 class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k=None, d_v=None, causal=True):
         super().__init__()
-        d_k = d_k or d_model
-        d_v = d_v or d_model
+        d_k = d_model if d_k is None else d_k
+        d_v = d_model if d_v is None else d_v
         assert min(d_model, d_k, d_v) > 0, f"sizes must be positive, not {d_model}, {d_k}, {d_v}"
         self.W_Q = nn.Linear(d_model, d_k, bias=False)
         self.W_K = nn.Linear(d_model, d_k, bias=False)

@@ -2,55 +2,199 @@
 
 from __future__ import annotations
 
-import pytest
+import itertools
 
-from conformkit.conformance.binding.config import Limits, Range
-from conformkit.conformance.binding.sizes import NoSizeError, complete, nearest_allowed
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformkit.conformance.binding.limits import Limits, Range
+from conformkit.conformance.binding.sizes import STANDARD, NoSizeError, complete, nearest_allowed
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import CANONICAL
 
 MHA = COMPONENTS["MultiHeadAttention"]
+SELF = COMPONENTS["SelfAttention"]
+FEED_FORWARD = COMPONENTS["FeedForward"]
+MODEL = COMPONENTS["TinyTransformerLM"]
 
 
-def test_without_limits_the_wanted_sizes_are_kept() -> None:
-    sizes = complete({"d_model": 15, "num_heads": 5}, MHA, CANONICAL, Limits())
-    assert sizes == {
+def heads(wanted=None, limits=None, **variant):
+    return complete(wanted or {}, MHA, CANONICAL.but(**variant), Limits(limits or {}))
+
+
+# --- what is completed ------------------------------------------------------------------------------------------------
+
+
+def test_without_limits_the_wanted_sizes_are_kept():
+    assert heads({"d_model": 15, "num_heads": 5}) == {
         "d_model": 15, "num_heads": 5, "dropout": 0.0, "causal": True, "kv_heads": 5, "head_width": 3,
     }  # fmt: skip
 
 
-def test_the_width_grows_until_the_heads_divide_it_and_the_limit_is_kept() -> None:
-    sizes = complete({"d_model": 12, "num_heads": 3}, MHA, CANONICAL, Limits({"d_model": Range(multiple_of=8)}))
+def test_what_a_clause_does_not_care_about_is_standard_and_all_different():
+    # equal sizes would hide a transpose
+    sizes = complete({}, MODEL, CANONICAL, Limits())
+    assert {name: sizes[name] for name in STANDARD if name != "max_len"} == {
+        name: size for name, size in STANDARD.items() if name != "max_len"
+    }
+    numbers = [STANDARD[name] for name in ("d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_size")]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_a_wanted_false_is_no_missing_value():
+    assert heads({"causal": False, "dropout": 0.5}) | {"causal": False, "dropout": 0.5} == heads(
+        {"causal": False, "dropout": 0.5}
+    )
+
+
+def test_a_component_without_heads_has_neither_their_number_nor_their_width():
+    assert complete({}, FEED_FORWARD, CANONICAL, Limits()) == {"d_model": 12, "d_ff": 20, "dropout": 0.0}
+
+
+def test_a_component_without_sizes_gets_none():
+    assert complete({}, COMPONENTS["ScaledDotProductAttention"], CANONICAL, Limits({"d_model": Range(8, 8)})) == {}
+
+
+def test_self_attentions_widths_default_to_the_models():
+    sizes = complete({"d_model": 6, "d_v": 5}, SELF, CANONICAL, Limits())
+    assert (sizes["d_k"], sizes["d_v"]) == (6, 5)
+
+
+def test_self_attentions_default_widths_keep_to_their_limits():
+    # a width that follows from d_model could be one that the implementation declares it cannot do
+    sizes = complete({"d_model": 12}, SELF, CANONICAL, Limits({"d_k": Range(max=8), "d_v": Range(multiple_of=5)}))
+    assert (sizes["d_k"], sizes["d_v"]) == (8, 15)
+
+
+# --- heads ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_width_grows_until_the_heads_divide_it_and_the_limit_is_kept():
+    sizes = heads({"d_model": 12, "num_heads": 3}, {"d_model": Range(multiple_of=8)})
     assert (sizes["d_model"], sizes["num_heads"]) == (24, 3)
 
 
-def test_grouped_heads_move_the_number_of_heads() -> None:
-    sizes = complete({"d_model": 12, "num_heads": 3}, MHA, CANONICAL.but(kv_heads="num_heads // 2"), Limits())
-    assert sizes["num_heads"] == 4
-    assert sizes["kv_heads"] == 2
+def test_the_number_of_heads_gives_way_when_no_width_fits():
+    sizes = heads({"d_model": 12, "num_heads": 5}, {"d_model": Range(12, 12)})
+    assert (sizes["d_model"], sizes["num_heads"]) == (12, 6)
 
 
-def test_rotary_heads_have_an_even_width() -> None:
-    sizes = complete({"d_model": 15, "num_heads": 5}, MHA, CANONICAL.but(positions="rotary"), Limits())
+def test_grouped_heads_move_the_number_of_heads():
+    sizes = heads({"d_model": 12, "num_heads": 3}, kv_heads="num_heads // 2")
+    assert (sizes["num_heads"], sizes["kv_heads"]) == (4, 2)
+
+
+def test_key_value_heads_divide_the_heads():
+    # 3 heads for 2 key/value heads cannot be grouped
+    assert heads({"num_heads": 3}, kv_heads="2")["num_heads"] == 4
+
+
+def test_more_key_value_heads_than_heads_are_not_drawn():
+    assert heads({"num_heads": 2}, kv_heads="4")["num_heads"] == 4
+
+
+def test_rotary_heads_have_an_even_width():
+    sizes = heads({"d_model": 15, "num_heads": 5}, positions="rotary")
     assert sizes["head_width"] % 2 == 0
+    assert sizes["d_model"] == 20
 
 
-def test_a_size_that_follows_from_another_is_worked_out() -> None:
-    sizes = complete(
-        {"d_model": 6, "d_ff": 7}, COMPONENTS["FeedForward"], CANONICAL, Limits({"d_ff": Range(equals="4 * d_model")})
-    )
+def test_a_head_width_of_its_own_leaves_the_models_width_alone():
+    sizes = heads({"d_model": 7, "num_heads": 3}, head_width="8")
+    assert (sizes["d_model"], sizes["head_width"]) == (7, 8)
+
+
+def test_limits_of_the_worked_out_sizes_hold_too():
+    # a kernel for heads of 8 was tried with heads of 4
+    assert heads({"d_model": 12, "num_heads": 3}, {"head_width": Range(8, 8)})["d_model"] == 24
+    assert heads({"num_heads": 3}, {"kv_heads": Range(max=2)})["kv_heads"] == 2
+
+
+def test_an_expression_that_divides_by_zero_rules_the_sizes_out():
+    with pytest.raises(NoSizeError):
+        heads(head_width="d_model // (num_heads - num_heads)")
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_size_that_follows_from_another_is_worked_out():
+    sizes = complete({"d_model": 6, "d_ff": 7}, FEED_FORWARD, CANONICAL, Limits({"d_ff": Range(equals="4 * d_model")}))
     assert sizes["d_ff"] == 24
 
 
-def test_a_limit_below_the_wanted_size_gives_the_largest_allowed() -> None:
-    assert nearest_allowed("tokens", 9, Limits({"tokens": Range(max=4)})) == 4
+def test_a_size_follows_from_the_width_that_was_chosen_not_from_the_one_wanted():
+    limits = Limits({"d_ff": Range(equals="4 * d_model"), "d_model": Range(multiple_of=10)})
+    assert complete({"d_model": 6}, FEED_FORWARD, CANONICAL, limits)["d_ff"] == 40
 
 
-def test_impossible_limits_are_refused_by_name() -> None:
-    with pytest.raises(NoSizeError, match="MultiHeadAttention"):
-        complete({}, MHA, CANONICAL, Limits({"d_model": Range(7, 7), "num_heads": Range(2, 3)}))
+def test_the_width_may_follow_from_the_heads():
+    assert heads({"d_model": 6, "num_heads": 3}, {"d_model": Range(equals="num_heads * 5")})["d_model"] == 15
 
 
-def test_self_attentions_widths_default_to_the_models() -> None:
-    sizes = complete({"d_model": 6, "d_v": 5}, COMPONENTS["SelfAttention"], CANONICAL, Limits())
-    assert (sizes["d_k"], sizes["d_v"]) == (6, 5)
+def test_an_expression_over_sizes_that_the_component_lacks_is_named():
+    # general limits hold for every component: this was a traceback
+    limits = Limits({"d_ff": Range(equals="4 * num_heads")})
+    with pytest.raises(NoSizeError, match=r"d_ff follows from the limits as 4 \* num_heads: unknown name num_heads"):
+        complete({}, FEED_FORWARD, CANONICAL, limits)
+
+
+def test_impossible_limits_are_refused_by_name():
+    limits = {"d_model": Range(7, 7), "num_heads": Range(2, 3)}
+    with pytest.raises(NoSizeError, match=r"no sizes near \{'d_model': 8\} .* limits of MultiHeadAttention"):
+        heads({"d_model": 8}, limits)
+
+
+def test_a_range_without_a_multiple_is_refused_with_its_numbers():
+    with pytest.raises(NoSizeError, match="limits of tokens allow no value: min 5, max 7, multiple of 4"):
+        nearest_allowed("tokens", 5, Limits({"tokens": Range(5, 7, 4)}))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "limit", "found"),
+    [
+        pytest.param(9, Range(), 9, id="free"),
+        pytest.param(9, Range(max=4), 4, id="above"),
+        pytest.param(3, Range(min=6), 6, id="below"),
+        pytest.param(9, Range(multiple_of=4), 12, id="upwards-first"),
+        pytest.param(11, Range(max=11, multiple_of=4), 8, id="downwards-then"),
+        pytest.param(12, Range(multiple_of=128), 128, id="a-large-step"),
+        pytest.param(12, Range(multiple_of=1_000_000), 1_000_000, id="the-largest-step"),
+        pytest.param(5, Range(5, 5), 5, id="fixed"),
+        pytest.param(0, Range(), 1, id="none"),
+        pytest.param(7, Range(equals="2 * d_model"), 7, id="follows"),
+    ],
+)
+def test_the_nearest_allowed_size_is_the_next_larger_one_if_there_is_any(wanted, limit, found):
+    assert nearest_allowed("tokens", wanted, Limits({"tokens": limit})) == found
+
+
+BOUNDS = st.one_of(st.none(), st.integers(1, 40))
+
+
+@given(st.integers(1, 50), BOUNDS, BOUNDS, st.integers(1, 9))
+def test_a_drawn_size_is_allowed_and_none_lies_between(wanted, low, high, step):
+    limit = Range(low, high, step)
+    allowed = [n for n in range(1, 200) if limit.allows(n)]
+    limits = Limits({"tokens": limit})
+    if not allowed:
+        with pytest.raises(NoSizeError):
+            nearest_allowed("tokens", wanted, limits)
+        return
+    larger = [n for n in allowed if n >= wanted]
+    assert nearest_allowed("tokens", wanted, limits) == (larger[0] if larger else allowed[-1])
+
+
+@given(st.integers(1, 30), st.integers(1, 6), st.integers(1, 6), st.sampled_from(["num_heads", "1", "num_heads // 2"]))
+def test_heads_always_fit(width, count, step, kv_heads):
+    sizes = heads({"d_model": width, "num_heads": count}, {"d_model": Range(multiple_of=step)}, kv_heads=kv_heads)
+    assert sizes["num_heads"] * sizes["head_width"] == sizes["d_model"]
+    assert sizes["num_heads"] % sizes["kv_heads"] == 0
+    assert sizes["d_model"] % step == 0
+
+
+def test_every_component_has_sizes_under_every_single_limit():
+    for component, name in itertools.product(COMPONENTS.values(), ("d_model", "num_heads", "d_ff", "block_size")):
+        sizes = complete({}, component, CANONICAL, Limits({name: Range(min=16, multiple_of=16)}))
+        assert sizes.get(name, 16) % 16 == 0

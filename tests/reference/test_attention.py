@@ -104,3 +104,8 @@ def test_padding_is_invisible_to_every_head() -> None:
     padded = attention(x, padding_mask(ids))
     torch.testing.assert_close(padded[0, :2], attention(x[:1, :2])[0])
     torch.testing.assert_close(padded[1, :3], attention(x[1:, :3])[0])
+
+
+def test_a_mask_that_could_be_a_batch_or_heads_is_refused() -> None:
+    with pytest.raises(ShapeError, match=r"\(3, 4, 4\)"):
+        MultiHeadAttention(6, 3)(torch.zeros(3, 4, 6), torch.ones(3, 4, 4, dtype=torch.bool))

@@ -1,0 +1,54 @@
+"""Which output depends on which input, and which parameter on anything at all: questions that gradients answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import check, check_finite
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.subject import Instance
+
+__all__ = ["check_all_reached", "check_sees", "influence"]
+
+Array = npt.NDArray[Any]
+
+
+def influence(instance: Instance, draw: Draw) -> Array:
+    """Return how much output t (row) depends on input j (column): the largest gradient, (T, T).
+
+    For components from (B, T, D) to (B, T, …). Element t of a batch of equal sequences is asked for output t: one call
+    is enough.
+    """
+    length = instance.subject.tokens(5)
+    x = np.repeat(draw.values(1, length, instance.sizes["d_model"]), length, axis=0)
+    cotangent = draw.values(*instance(x).shape) * np.eye(length)[..., None]
+    gradient = instance.vjp(x, cotangent=cotangent, parameters=False).inputs["x"]
+    check("no gradient leads from the output to x", gradient is not None)
+    assert gradient is not None
+    check_finite("gradient of x", gradient)
+    return np.asarray(np.abs(gradient).max(axis=-1))
+
+
+def check_sees(dependence: Array, allowed: Array) -> None:
+    """Check that every output depends on every input that is allowed (T, T)."""
+    blind = np.argwhere(allowed & (dependence == 0.0))
+    told = ", ".join(f"output {t} of input {j}" for t, j in blind[:4])
+    check(f"{len(blind)} outputs do not depend on what they may see", not len(blind), f"for one, {told}")
+
+
+def check_all_reached(instance: Instance, draw: Draw) -> None:
+    """Check that every parameter gets a gradient, and every canonical matrix one that is not 0.
+
+    A bias of keys is no matrix: the softmax cancels it, and its gradient is 0 by right.
+    """
+    x = draw.values(2, instance.subject.tokens(5), instance.sizes["d_model"])
+    gradients = instance.vjp(x, cotangent=draw.values(*instance(x).shape)).parameters
+    reached = {name: gradient for name, gradient in gradients.items() if gradient is not None}
+    left = ", ".join(name for name in gradients if name not in reached)
+    check(f"no gradient reaches {left}", not left)
+    for name, gradient in instance.subject.bound.to_canonical(reached, instance.sizes).items():
+        if name.endswith("weight"):
+            check(f"the gradient of {name} is 0", bool(np.abs(gradient).max() > 1e-9))

@@ -1,0 +1,40 @@
+"""What scores were divided by, worked out from the output of two positions, whatever the layer around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import NotApplicable, check
+from conformkit.conformance.draws import Draw
+
+__all__ = ["Heads", "divisor", "telling_positions"]
+
+Array = npt.NDArray[Any]
+Heads = Callable[[Array], tuple[Array, Array, Array]]
+"""From x (1, 2, D) to one head's queries, keys and values, each (2, width)."""
+
+
+def telling_positions(draw: Draw, width: int, heads: Heads) -> tuple[Array, float, Array]:
+    """Return two positions x (1, 2, width), how far their dot products with the second query differ, and their values.
+
+    They are drawn until that difference is neither too small nor too large to be measured.
+    """
+    for _ in range(200):
+        x = draw.values(1, 2, width)
+        q, k, v = heads(x)
+        apart = float(q[1] @ (k[1] - k[0]))
+        if 0.7 < abs(apart) / np.sqrt(q.shape[-1]) < 1.5:
+            return x, apart, v
+    raise NotApplicable("no two positions with telling scores were found")
+
+
+def divisor(out: Array, values: Array, apart: float) -> Array:
+    """Return apart / log(w₁ / w₀), where out = w₀ values₀ + w₁ values₁ with weights that add up to 1."""
+    direction = values[1] - values[0]
+    share = float((out - values[0]) @ direction / (direction @ direction))
+    check(f"the second of two values has weight {share:.3g}, want one between 0 and 1", 0.0 < share < 1.0)
+    return np.asarray(apart / np.log(share / (1.0 - share)))

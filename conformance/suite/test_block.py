@@ -1,0 +1,319 @@
+"""Clauses of spec/block.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_equal,
+    check_finite,
+    check_shape,
+    check_zero,
+    under,
+)
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.suite.stored import check_goldens
+from conformkit.conformance.suite.transparent import NormWindow, halving, silent_attention, silent_feed_forward
+from conformkit.fixtures import Golden
+
+Array = npt.NDArray[Any]
+Goldens = Callable[[str], list[Golden]]
+
+
+def build(block: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
+    instance = block.build(d_model=width, num_heads=heads, d_ff=hidden, **options)
+    under(", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff", "causal")))
+    return instance
+
+
+def inputs(instance: Instance, draw: Draw, batch: int, tokens: int, scale: float = 1.0) -> Array:
+    return draw.values(batch, instance.subject.tokens(tokens), instance.sizes["d_model"], scale=scale)
+
+
+def wired(block: Subject, draw: Draw) -> tuple[Instance, Array]:
+    """Return a block that halves what its feed-forward network reads, its norms alike, and sequences of one position.
+
+    There attention is linear and the activation cancels, so that what shows is how the parts are put together.
+    """
+    instance = build(block, 8, 2, 20).randomize(draw)
+    instance.write(halving(instance, "feed_forward."))
+    instance.write({name: instance.weights[name.replace("norm2", "norm1")] for name in instance.canonical if "norm2" in name})
+    return instance, inputs(instance, draw, 6, 1, scale=2.0)
+
+
+def several(instance: Instance, draw: Draw, batch: int, tokens: int) -> Array:
+    """Return an input of at least two positions."""
+    x = inputs(instance, draw, batch, tokens)
+    if x.shape[1] < 2:
+        raise NotApplicable("the declared limits leave sequences of one position")
+    return x
+
+
+@clause("BLOCK-SHAPE")
+def test_any_batch_and_any_number_of_positions_keep_their_shape(block: Subject, draw: Draw) -> None:
+    for width, heads, hidden in ((12, 3, 20), (8, 2, 9)):
+        instance = build(block, width, heads, hidden)
+        for batch, tokens in ((2, 5), (1, 1), (3, 4)):
+            x = inputs(instance, draw, batch, tokens)
+            check_shape("output", y := instance(x), x.shape)
+            check_finite("output", y)
+
+
+@clause("BLOCK-PARAM-COUNT")
+def test_there_are_as_many_parameters_as_in_the_definition(block: Subject) -> None:
+    for width, heads, hidden in ((12, 3, 20), (8, 2, 9)):
+        instance = build(block, width, heads, hidden)
+        want = sum(math.prod(p.shape) for p in instance.canonical.values())
+        check(f"it has {instance.count()} trainable numbers, want {want}", instance.count() == want)
+    block.bound.require_weights()
+
+
+@clause("BLOCK-RESIDUAL-FFN")
+def test_behind_a_silent_network_attention_still_shows(block: Subject, draw: Draw) -> None:
+    instance, x = wired(block, draw)
+    instance.write(silent_feed_forward(instance))
+    got, want = instance(x), instance.expected(x)
+    instance.write(silent_attention(instance))
+    check_close("what attention adds", got - instance(x), want - instance.expected(x), block.tolerance(2), scale=float(np.abs(want).max()))
+
+
+@clause("BLOCK-RESIDUAL-ATTN")
+def test_before_a_silent_network_attention_adds_to_the_input(block: Subject, draw: Draw) -> None:
+    instance, x = wired(block, draw)
+    instance.write(silent_feed_forward(instance))
+    check_close("output", instance(x), instance.expected(x), block.tolerance(2))
+
+
+@clause("BLOCK-ZERO-IDENTITY")
+def test_silent_sublayers_leave_the_input(block: Subject, draw: Draw) -> None:
+    instance = build(block).randomize(draw)
+    instance.write({**silent_attention(instance), **silent_feed_forward(instance)})
+    x = inputs(instance, draw, 2, 5, scale=3.0)
+    check_close("output", instance(x), x, block.tolerance())
+
+
+@clause("BLOCK-GRAD-HIGHWAY")
+def test_past_silent_sublayers_the_cotangent_comes_back(block: Subject, draw: Draw) -> None:
+    instance = build(block).randomize(draw)
+    instance.write({**silent_attention(instance), **silent_feed_forward(instance)})
+    x = inputs(instance, draw, 2, 5)
+    cotangent = draw.values(*x.shape)
+    gradient = instance.vjp(x, cotangent=cotangent, parameters=False).inputs["x"]
+    check("x receives no gradient", gradient is not None)
+    check_close("the gradient of x", np.asarray(gradient), cotangent, block.tolerance())
+
+
+@clause("BLOCK-PRELN-SHIFT")
+def test_a_constant_added_to_all_features_comes_out_added(block: Subject, draw: Draw) -> None:
+    instance = build(block).scatter(draw)
+    x = inputs(instance, draw, 2, 5)
+    shift = draw.uniform(2, x.shape[1], 1, low=1.0, high=4.0)  # another constant at each position
+    check_close("f(x + c) - c", instance(x + shift) - shift, instance(x), block.tolerance(4), scale=10.0)
+
+
+@clause("BLOCK-PRELN-ORDER")
+def test_norms_come_before_the_sublayers(block: Subject, draw: Draw) -> None:
+    instance, x = wired(block, draw)
+    check_close("output", instance(x), instance.expected(x), block.tolerance(2))
+
+
+@clause("BLOCK-POSTLN-ORDER")
+def test_norms_come_after_the_sums(block: Subject, draw: Draw) -> None:
+    instance, x = wired(block, draw)
+    check_close("output", instance(x), instance.expected(x), block.tolerance(2))
+
+
+@clause("BLOCK-POSTLN-NORMED")
+def test_output_rows_have_mean_0_and_variance_1(block: Subject, draw: Draw) -> None:
+    instance = build(block).randomize(draw)
+    width = instance.sizes["d_model"]
+    own = {"norm2.weight": np.ones(width), "norm2.bias": np.zeros(width)}
+    instance.write({name: value for name, value in own.items() if name in instance.canonical})
+    y = instance(inputs(instance, draw, 2, 5, scale=3.0))
+    divisor = width - (block.variant.norm_deviation == "sample")
+    check_zero("the mean of each row", y.mean(axis=-1), at_most=1e-5)
+    variance = (y**2).sum(axis=-1) / divisor
+    check_close("the variance of each row", variance, np.ones_like(variance), 1e-3)  # eps takes 1e-5 of a variance of 1
+
+
+@clause("BLOCK-SEQUENTIAL")
+def test_the_network_reads_the_stream_after_attention(block: Subject, draw: Draw) -> None:
+    instance, x = wired(block, draw)
+    got, want = instance(x), instance.expected(x)
+    instance.write(silent_feed_forward(instance))
+    check_close("what the network adds", got - instance(x), want - instance.expected(x), block.tolerance(2), scale=float(np.abs(want).max()))
+
+
+@clause("BLOCK-NORM-KIND")
+def test_a_mean_is_removed_by_layernorm_alone(block: Subject, draw: Draw) -> None:
+    window = NormWindow(block, draw)
+    seen = window(draw.values(4, window.width), offset=5.0)
+    check_close(f"what the {block.variant.norm} gives", seen.given, window.expected(seen), 0.2)  # the kinds differ by 1 or more
+
+
+@clause("BLOCK-NORMS-DISTINCT")
+def test_each_sublayer_has_its_own_norm(block: Subject, draw: Draw) -> None:
+    instance = build(block, 8, 2, 20)
+    sizes = {name: math.prod(p.shape) for name, p in instance.canonical.items()}
+    lacking = sum(sizes.values()) - instance.count()
+    one = sum(size for name, size in sizes.items() if name.startswith("norm1."))
+    check(f"{lacking} trainable numbers are missing, as many as one norm has", lacking != one)
+    if block.bound.rules is None:
+        raise NotApplicable("its weights could not be bound; BLOCK-PARAM-COUNT says why")
+    instance.randomize(draw)
+    instance.write(halving(instance, "feed_forward."))
+    x = inputs(instance, draw, 6, 1, scale=2.0)
+    other = {name: instance.weights[name.translate({49: 50, 50: 49})] for name in instance.canonical if name.startswith("norm")}
+    got, want = instance(x), instance.expected(x)
+    instance.write(other)
+    check_close(
+        "what the two norms exchanged change", instance(x) - got, instance.expected(x) - want, block.tolerance(4),
+        scale=float(np.abs(want).max()),
+    )  # fmt: skip
+
+
+@clause("BLOCK-CAUSAL")
+def test_a_later_position_leaves_earlier_outputs_unchanged(block: Subject, draw: Draw) -> None:
+    for width, heads in ((12, 3), (8, 1)):
+        instance = build(block, width, heads, causal=True).scatter(draw)
+        x = several(instance, draw, 1, 6)
+        moved = influence(instance, draw, x)
+        check_zero("the change of output t when x changes at j > t", np.triu(moved.T, 1), at_most=10 * block.tolerance())
+        check("the last output does not depend on every x before it", bool((moved[:, -1] > 1e-6).all()))
+    if block.offers("gradients"):
+        each = np.arange(x.shape[1])
+        cotangent = np.zeros((len(each), *x.shape[1:]))
+        cotangent[each, each] = draw.values(*x[0].shape)  # copy t asks for output t
+        gradient = instance.vjp(np.repeat(x, len(each), axis=0), cotangent=cotangent, parameters=False).inputs["x"]
+        check("x receives no gradient", gradient is not None)
+        later = each[None, :] > each[:, None]
+        check_zero("the derivative of output t with respect to x at j > t", np.asarray(gradient) * later[..., None])
+
+
+def influence(instance: Instance, draw: Draw, x: Array) -> Array:
+    """Return by how much each output t moves when x (1, T, D) changes at j, as (j, t)."""
+    each = np.arange(x.shape[1])
+    changed = np.repeat(x, len(each), axis=0)
+    changed[each, each] += 3.0 * draw.values(*x[0].shape)
+    return np.asarray(np.abs(instance(changed) - instance(x)).max(axis=-1))
+
+
+@clause("BLOCK-PREFIX")
+def test_a_prefix_gives_the_same_outputs(block: Subject, draw: Draw) -> None:
+    instance = build(block, causal=True).scatter(draw)
+    x = several(instance, draw, 2, 7)
+    whole = instance(x)
+    for tokens in (1, 4, x.shape[1] - 1):
+        part = instance(x[:, : block.tokens(tokens)])
+        check_close(f"output for the first {part.shape[1]} positions", part, whole[:, : part.shape[1]], block.tolerance(2))
+
+
+@clause("BLOCK-CAUSAL-OFF")
+def test_every_position_moves_every_output(block: Subject, draw: Draw) -> None:
+    instance = build(block, causal=False).scatter(draw)
+    x = several(instance, draw, 1, 5)
+    moved = influence(instance, draw, x)
+    position, output = np.unravel_index(int(moved.argmin()), moved.shape)
+    check(f"output {output} does not depend on x at {position}", bool((moved > 1e-6).all()))
+
+
+@clause("BLOCK-PERM-EQUIV")
+def test_permuted_positions_give_permuted_outputs(block: Subject, draw: Draw) -> None:
+    instance = build(block, causal=False).scatter(draw)
+    x = several(instance, draw, 2, 6)
+    order = draw.permutation(x.shape[1])
+    y = instance(x)
+    check_differs("the output at another position", y[:, 0], y[:, 1])
+    check_close("output, positions permuted", instance(x[:, order]), y[:, order], block.tolerance(2))
+
+
+@clause("BLOCK-BATCH-INDEP")
+def test_a_sequence_gives_the_same_output_in_any_batch(block: Subject, draw: Draw) -> None:
+    instance = build(block).scatter(draw)
+    x = inputs(instance, draw, 3, 3)
+    together = instance(x)
+    check_differs("the output for another sequence", together[0], together[1])
+    for sequence in range(3):
+        check_close(f"output of sequence {sequence} alone", instance(x[sequence][None]), together[sequence][None], block.tolerance(2))
+    x[1] *= 5.0
+    check_close("output of sequence 0 beside another", instance(x)[0], together[0], block.tolerance(2))
+
+
+@clause("BLOCK-DROPOUT-EVAL")
+def test_evaluation_drops_nothing(block: Subject, draw: Draw) -> None:
+    instance = build(block, dropout=0.5).scatter(draw)
+    plain = build(block, dropout=0.0)
+    plain.write_raw(instance.read_raw())
+    x = inputs(instance, draw, 2, 5)
+    y = instance(x, seed=1)
+    check_equal("output in a second call", instance(x, seed=2), y)
+    check_close("output, beside that of dropout 0,", y, plain(x), block.tolerance(2))
+
+
+@clause("BLOCK-DROPOUT-TRAIN")
+def test_training_varies_with_dropout_and_not_without(block: Subject, draw: Draw) -> None:
+    instance = build(block, dropout=0.5).scatter(draw)
+    x = inputs(instance, draw, 2, 5)
+    check_differs("output in training mode, dropout 0.5, another seed,", instance(x, mode="train", seed=1), instance(x, mode="train", seed=2))
+    plain = build(block, dropout=0.0).scatter(draw)
+    check_close("output in training mode, dropout 0", plain(x, mode="train", seed=1), plain(x), block.tolerance(2))
+
+
+@clause("BLOCK-DROPOUT-RESIDUAL")
+def test_training_leaves_the_residual_path_alone(block: Subject, draw: Draw) -> None:
+    instance = build(block, dropout=0.5).randomize(draw)
+    instance.write({**silent_attention(instance), **silent_feed_forward(instance)})
+    x = inputs(instance, draw, 2, 5)
+    check_close("output in training mode", instance(x, mode="train", seed=1), x, block.tolerance())
+
+
+@clause("BLOCK-GRAD-ALL")
+def test_every_parameter_has_a_gradient(block: Subject, draw: Draw) -> None:
+    instance = build(block).scatter(draw)
+    reached: dict[str, bool] = {}
+    for _ in range(2):
+        x = several(instance, draw, 2, 5)
+        gradients = instance.vjp(x, cotangent=draw.values(*x.shape))
+        found: Mapping[str, Array | None] = {"x": gradients.inputs["x"], **gradients.parameters}
+        for name, gradient in found.items():
+            reached[name] = reached.get(name, False) or (gradient is not None and bool(np.any(gradient)))
+    vectors = {p["name"] for p in instance.listing if len(p["shape"]) < 2} if block.variant.qkv_bias else set()
+    for name, has in reached.items():
+        check(f"{name} receives no gradient", has or name in vectors)  # a key's bias moves all scores alike: none is right
+
+
+@clause("BLOCK-GOLDEN")
+def test_the_stored_outputs_come_out(block: Subject, goldens: Goldens) -> None:
+    check_goldens(block, goldens("BLOCK-GOLDEN"), tolerance=block.tolerance(2))
+
+
+@clause("BLOCK-ORACLE")
+def test_the_output_is_that_of_the_definition(block: Subject, draw: Draw) -> None:
+    for width, heads, hidden, causal in ((12, 3, 20, True), (8, 1, 9, True), (8, 4, 20, False)):
+        instance = build(block, width, heads, hidden, causal=causal).randomize(draw)
+        for tokens, scale in ((6, 1.0), (3, 0.003)):
+            x = inputs(instance, draw, 2, tokens, scale=scale)
+            check_close("output", instance(x), instance.expected(x), block.tolerance(2))
+
+
+@clause("BLOCK-STACK-DISTINCT")
+def test_each_layer_adds_the_parameters_of_a_block(model: Subject) -> None:
+    instances = [model.build(num_layers=layers) for layers in (1, 2, 3)]
+    layers = [instance.sizes["num_layers"] for instance in instances]
+    if layers != [1, 2, 3]:
+        raise NotApplicable("the declared limits fix the number of layers")
+    sizes = [math.prod(p.shape) for name, p in instances[0].canonical.items() if name.startswith("blocks.0.")]
+    for fewer, more in zip(instances, instances[1:], strict=False):
+        added = more.count() - fewer.count()
+        check(f"one more layer adds {added} trainable numbers, a block has {sum(sizes)}", added == sum(sizes))
