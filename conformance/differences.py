@@ -2,9 +2,9 @@
 
     f'(0) ≈ (f(h) - f(-h)) / 2h        f(t) = Σ cotangent ⊙ output(inputs + t · direction, parameters + t · direction)
 
-The direction is random and goes through all inputs and parameters at once: a wrong gradient shows, whichever it is, and
-costs two calls. Only when one shows is each looked at alone, to name it. The two one-sided slopes enclose the derivative
-wherever the function bends one way, at a kink of ReLU too, so half their distance is added to what is allowed.
+The direction is random and goes through all inputs and parameters at once: a wrong gradient shows, whichever it is,
+and costs two calls. Only when one shows is each looked at alone, to name it. The two one-sided slopes enclose the
+derivative wherever the function bends one way, at a kink of ReLU too: half their distance is added to what is allowed.
 """
 
 from __future__ import annotations

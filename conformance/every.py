@@ -15,8 +15,9 @@ def each(
 ) -> Iterator[Subject]:
     """Yield the components that have these abilities, noting each for the reader of a failure.
 
-    One that can't be built or called at all is left to the clause that says so. Beside abilities there are `weights-bound`
-    and `parameters`: the definition has some. `named` keeps to some components, `without` leaves some out. Raises NotApplicable when none is left.
+    One that can't be built or called at all is left to the clause that says so. Beside abilities there are
+    `weights-bound`, and `parameters` where the definition has some. `named` keeps to some components, `without` leaves
+    some out. Raises NotApplicable when none is left.
     """
     meant = [s for s in every if (not named or s.name in named) and s.name not in without]
     found = [s for s in meant if s.bound.failure is None and _has(s, abilities)]

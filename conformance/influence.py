@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check, check_finite
+from conformkit.conformance.checks import check, check_finite, check_shape
 from conformkit.conformance.draws import Draw
 from conformkit.conformance.subject import Instance
 
@@ -24,7 +24,9 @@ def influence(instance: Instance, draw: Draw) -> Array:
     """
     length = instance.subject.tokens(5)
     x = np.repeat(draw.values(1, length, instance.sizes["d_model"]), length, axis=0)
-    cotangent = draw.values(*instance(x).shape) * np.eye(length)[..., None]
+    out = instance(x)
+    check_shape("output", out[..., :1], (length, length, 1))
+    cotangent = draw.values(*out.shape) * np.eye(length)[..., None]
     gradient = instance.vjp(x, cotangent=cotangent, parameters=False).inputs["x"]
     check("no gradient leads from the output to x", gradient is not None)
     assert gradient is not None

@@ -31,6 +31,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse wrong usage before anything is collected."""
+    asked = any(argument.split("::")[0].startswith("conformkit.conformance") for argument in config.args)
+    if asked and not config.getoption("--impl"):
+        message = "say which implementation to judge: --impl NAME|PATH"
+        raise pytest.UsageError(message)
+    if config.getoption("--conform-only"):
+        from conformkit.spec.clauses import UnknownClauseError, select
+
+        try:
+            select(_only(config))
+        except UnknownClauseError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect this package from the law, not from its files: pytest would import them a second time."""
     if path.resolve() == _HERE:
@@ -107,22 +122,19 @@ def _bench(config: pytest.Config) -> Bench:
     if _BENCH not in config.stash:
         from conformkit.conformance.embed import Bench
         from conformkit.conformance.runner import RunRequest
-        from conformkit.spec.clauses import Level, UnknownClauseError, select
+        from conformkit.spec.clauses import Level
 
-        impl = config.getoption("--impl")
-        if not impl:
-            message = "say which implementation to judge: --impl NAME|PATH"
-            raise pytest.UsageError(message)
-        only = tuple(p for item in config.getoption("--conform-only") for p in item.split(",") if p)
-        try:
-            select(only)
-        except UnknownClauseError as error:
-            raise pytest.UsageError(str(error)) from None
-        config.stash[_BENCH] = Bench(
-            RunRequest(
-                impl=impl, profile=config.getoption("--conform-profile"), level=Level(config.getoption("--conform-level")),
-                only=only, seed=config.getoption("--conform-seed"), isolation=config.getoption("--conform-isolation"),
-                config=config.getoption("--conform-config"), folder=config.invocation_params.dir,
-            )
+        option = config.getoption
+        if not option("--impl"):
+            pytest.exit("say which implementation to judge: --impl NAME|PATH", returncode=4)
+        request = RunRequest(
+            impl=option("--impl"), profile=option("--conform-profile"), level=Level(option("--conform-level")),
+            only=_only(config), seed=option("--conform-seed"), isolation=option("--conform-isolation"),
+            config=option("--conform-config"), folder=config.invocation_params.dir,
         )  # fmt: skip
+        config.stash[_BENCH] = Bench(request)
     return config.stash[_BENCH]
+
+
+def _only(config: pytest.Config) -> tuple[str, ...]:
+    return tuple(prefix for item in config.getoption("--conform-only") for prefix in item.split(",") if prefix)

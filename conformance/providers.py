@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from conformkit.conformance.checks import check_shape
 from conformkit.conformance.draws import Draw
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.subject import Gradients, Instance, Outcome, Subject
@@ -33,8 +34,10 @@ class Attend:
         return self._instance
 
     def __call__(self, q: Array, k: Array, v: Array, mask: Array | None = None, **options: Any) -> Array:
-        """Return the output (…, Tq, dv)."""
-        return self.call(q, k, v, mask, **options).out
+        """Return the output (…, Tq, dv), its shape checked."""
+        out = self.call(q, k, v, mask, **options).out
+        check_shape("output", out, (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], v.shape[-1]))
+        return out
 
     def call(self, q: Array, k: Array, v: Array, mask: Array | None = None, **options: Any) -> Outcome:
         """Call and return everything observed; options as for `Instance.call`."""

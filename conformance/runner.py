@@ -72,7 +72,7 @@ def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = No
     chosen = _chosen(request)
     with opened(request) as (implementation, location):
         report = _empty_report(request, implementation, location)
-        report.missing = [name for name in implementation.missing() if any(c.component == name for c in chosen)]
+        report.missing = _missing(request, implementation)
         tell = _Teller(report, chosen, on_progress)
         try:
             _judge_all(request, implementation, chosen, tell)
@@ -186,6 +186,12 @@ def _variants(implementation: Implementation) -> dict[str, object]:
         for name, value in bound.config.variant.items():
             found[f"{bound.component.name}.{name}"] = value
     return found
+
+
+def _missing(request: RunRequest, implementation: Implementation) -> list[str]:
+    """Return the required components that are lacking; with `only`, of those whose own clauses are asked for."""
+    asked = {prefix.partition("-")[0] for prefix in request.only}
+    return [name for name in implementation.missing() if not asked or COMPONENTS[name].prefix in asked]
 
 
 class _Teller:

@@ -63,6 +63,8 @@ class Subject:
         self.link = link
         self.declared: tuple[Rule, ...] = ()
         """Where its weights are, as conform.toml says."""
+        self.around_one: dict[str, bool] = {}
+        """Which of its vectors are scales; see `Instance.scatter`."""
 
     @property
     def name(self) -> str:
@@ -180,17 +182,25 @@ class Instance:
 
     def scatter(self, draw: Draw, *, gain: float = 1.0) -> Instance:
         """Write random numbers to whatever is trainable, for clauses that ask nothing of the weights."""
-        now = self._ask({"op": "read", "names": [p["name"] for p in self.trainable]})[1] if self.trainable else {}
+        around_one = self._around_one()
         drawn: dict[str, Array] = {}
-        for name in (p["name"] for p in self.trainable):  # in their order: arrays come off the wire in any
-            value = now[name]
-            if value.ndim < 2:
-                drawn[name] = draw.values(*value.shape, scale=0.3) + float(bool(value.mean() > 0.5))
+        for name, shape in ((p["name"], p["shape"]) for p in self.trainable):
+            if len(shape) < 2:
+                drawn[name] = draw.values(*shape, scale=0.3) + float(around_one[name])
             else:
-                width = value.shape[-1] if value.ndim == 2 else value.shape[-2]
-                drawn[name] = draw.values(*value.shape, scale=gain * 1.2 / np.sqrt(width))
+                width = shape[-1] if len(shape) == 2 else shape[-2]
+                drawn[name] = draw.values(*shape, scale=gain * 1.2 / np.sqrt(width))
         self.write_raw(drawn)
         return self
+
+    def _around_one(self) -> dict[str, bool]:
+        """Return which vectors are scales, not shifts: as first constructed they are around 1. Read once for all."""
+        known = self.subject.around_one
+        names = [p["name"] for p in self.trainable if len(p["shape"]) < 2]
+        if not all(name in known for name in names):
+            now = self._ask({"op": "read", "names": names})[1]
+            known |= {name: bool(now[name].mean() > 0.5) for name in names if name not in known}
+        return known
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -314,16 +324,19 @@ def example(subject: Subject, draw: Draw, *, batch: int = 2, tokens: int = 5, **
     return instance, example_inputs(instance, draw, batch=batch, tokens=tokens)
 
 
-def example_inputs(instance: Instance, draw: Draw, *, batch: int = 2, tokens: int = 5) -> tuple[Array, ...]:
-    """Return inputs for an instance: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T+2, 4), v (B, T+2, 7)."""
+def example_inputs(
+    instance: Instance, draw: Draw, *, batch: int = 2, tokens: int = 5, further: int = 2
+) -> tuple[Array, ...]:
+    """Return inputs for an instance: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T + further, 4), v (…, 7)."""
     longest = instance.sizes.get("block_size") or instance.sizes.get("max_len") or tokens
     length = min(instance.subject.tokens(tokens), longest)
     names = instance.subject.bound.component.inputs
     if "ids" in names:
-        return (draw.ids(instance.sizes["vocab_size"], batch, length),)
+        return (draw.ids(max(instance.sizes["vocab_size"], 1), batch, length),)
     if "x" in names:
-        return (draw.values(batch, length, instance.sizes["d_model"]),)
+        return (draw.values(batch, length, max(instance.sizes["d_model"], 0)),)
     leading = instance.subject.bound.leading(batch)
     return (
-        draw.values(*leading, length, 4), draw.values(*leading, length + 2, 4), draw.values(*leading, length + 2, 7)
+        draw.values(*leading, length, 4), draw.values(*leading, length + further, 4),
+        draw.values(*leading, length + further, 7),
     )  # fmt: skip

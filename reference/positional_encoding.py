@@ -16,7 +16,7 @@ from conformkit.reference.errors import ShapeError
 from conformkit.reference.sizes import check_at_least
 from conformkit.spec.variants import CANONICAL, Variant
 
-__all__ = ["LearnedPositions", "PositionalEncoding", "SinusoidalPositions", "positions_for", "sinusoids"]
+__all__ = ["LearnedPositions", "NoPositions", "PositionalEncoding", "SinusoidalPositions", "positions_for", "sinusoids"]
 
 
 def sinusoids(length: int, width: int, layout: str = "interleaved") -> Tensor:
@@ -53,7 +53,7 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, T, D) to (…, T, D)."""
-        _check_fits(x, self.table)
+        _check_fits(x, *self.table.shape)
         return x + self.table[: x.shape[-2]].to(x.dtype).to(x.device)
 
 
@@ -65,16 +65,33 @@ class LearnedPositions(nn.Module):
     Source: handout §7.2 (the optional exercise).
     """
 
-    def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:
+    def __init__(self, d_model: int, max_len: int) -> None:
         super().__init__()
-        del variant  # nothing to choose
         check_at_least(1, d_model=d_model, max_len=max_len)
         self.weight = nn.Parameter(torch.randn(max_len, d_model))  # (max_len, D)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, T, D) to (…, T, D)."""
-        _check_fits(x, self.weight)
+        _check_fits(x, *self.weight.shape)
         return x + self.weight[: x.shape[-2]]
+
+
+class NoPositions(nn.Module):
+    """Add nothing, because attention turns queries and keys instead, or positions are left out.
+
+    Shapes: x (…, T, D) → (…, T, D), T at most max_len
+    Raises: ShapeError when x is too long, or not D wide.
+    """
+
+    def __init__(self, d_model: int, max_len: int) -> None:
+        super().__init__()
+        check_at_least(1, d_model=d_model, max_len=max_len)
+        self.max_len, self.d_model = max_len, d_model
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x."""
+        _check_fits(x, self.max_len, self.d_model)
+        return x
 
 
 class PositionalEncoding(nn.Module):
@@ -100,12 +117,11 @@ def positions_for(d_model: int, max_len: int, variant: Variant) -> nn.Module:
     if variant.positions == "sinusoidal":
         return SinusoidalPositions(d_model, max_len, variant=variant)
     if variant.positions == "learned":
-        return LearnedPositions(d_model, max_len, variant=variant)
-    return nn.Identity()
+        return LearnedPositions(d_model, max_len)
+    return NoPositions(d_model, max_len)
 
 
-def _check_fits(x: Tensor, table: Tensor) -> None:
-    max_len, d_model = table.shape
+def _check_fits(x: Tensor, max_len: int, d_model: int) -> None:
     if x.ndim < 2 or x.shape[-1] != d_model:
         raise ShapeError("the shape of x", tuple(x.shape), f"(…, positions, {d_model})")
     if x.shape[-2] > max_len:

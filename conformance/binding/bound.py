@@ -135,7 +135,7 @@ class Bound:
         out = self._unlay(out)
         assert self.generation is not None
         if self.generation.new_only and out.ndim == prompt.ndim:
-            return np.concatenate([prompt, out.astype(prompt.dtype)], axis=1)
+            return np.concatenate([prompt, out.astype(prompt.dtype)], axis=-1)
         return out
 
     def _selector(self) -> Any:

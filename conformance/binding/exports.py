@@ -59,10 +59,7 @@ def bind_export(
         weights_output=own.weights_output,
     )
     if component.name == "TinyTransformerLM":
-        try:
-            bound.generation = _generation(own.generate or GenerateConfig(), export, free)
-        except SignatureMismatch as mismatch:
-            bound.notes.append(f"generation is not judged: it {mismatch}; say in conform.toml how it is called")
+        _bind_generation(bound, export, free)
     bound.offers |= _abilities(bound)
     return bound
 
@@ -151,11 +148,23 @@ def _causal(component: Component, construct: Arguments, call: Arguments) -> str:
     return "flag" if "causal" in call.names() else "always"
 
 
+def _bind_generation(bound: Bound, export: Mapping[str, Any], free: Mapping[str, Any] | None) -> None:
+    """Find out how the model generates; say so where that cannot be done, since nothing will be judged then."""
+    config = bound.config.generate or GenerateConfig()
+    problem = f"{config.path} is not there" if bound.config.generate else ""
+    try:
+        bound.generation = _generation(config, export, free)
+    except SignatureMismatch as mismatch:
+        problem = f"it {mismatch}; say in conform.toml how it is called"
+    if bound.generation is None and problem:
+        bound.notes.append(f"generation is not judged: {problem}")
+
+
 def _generation(config: GenerateConfig, export: Mapping[str, Any], free: Mapping[str, Any] | None) -> Generation | None:
     """Find the method or function and its arguments; None where there is neither, SignatureMismatch as for calls."""
     method = config.path if ":" not in config.path and config.path in (export["methods"] or {}) else None
     described = export["methods"][method] if method else (free or {}).get("call")
-    if method is None and free is None:
+    if method is None and (free is None or config.path not in {"generate", free["path"]}):
         return None
     names = [a.name for a in GENERATE]
     required = {"ids", "max_new_tokens"} | (set() if method else {"model"})

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from conformkit.conformance.binding.layouts import Layout
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule, parse_rule
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.binding.solve import Unassignable, assignments, families
+from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, families
 from conformkit.conformance.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
@@ -28,6 +29,10 @@ _FITS = 1e-6
 """Relative error below which no better layout is looked for: far above float64 rounding, far below any mistake."""
 _FITS_FLOAT32 = 2e-5
 """Relative error up to which the best layout counts as found."""
+_TRIES = 1000
+"""Enough for four square matrices in any order and any consistent layout, whatever their names say."""
+_TRIES_OF_A_WHOLE = 400
+"""What is built of other components, whose layouts are known by then."""
 
 
 def probe(subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: Mapping[str, str]) -> dict[str, str]:
@@ -56,7 +61,7 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
         subject.bound.precision = "float64" if dtype == "float64" else "float32"
         try:
             instance = subject.build(dtype=dtype)
-            instance(*example_inputs(instance, Draw(0, "first call")))
+            instance(*example_inputs(instance, Draw(0, "first call"), further=0))
         except ImplementationFailure as refused:
             failure = failure or refused
             continue
@@ -70,7 +75,7 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
 
 def _abilities(instance: Instance, *, gradients: bool) -> None:
     bound = instance.subject.bound
-    inputs = example_inputs(instance, Draw(0, "abilities"))
+    inputs = example_inputs(instance, Draw(0, "abilities"), further=0)
     outcome = instance.call(*inputs)
     bound.offers |= {"gradients": gradients, "modes": bool(outcome.modes), "float64": bound.dtype == "float64"}
     bound.offers["float64"] = bound.offers["float64"] and outcome.dtype == "float64"
@@ -78,12 +83,12 @@ def _abilities(instance: Instance, *, gradients: bool) -> None:
         silent = bound.weights_output is None and bound.config.output is None
         if silent and outcome.structure.startswith(("tuple", "list")):
             bound.weights_output = 1
-        bound.offers["weights"] = bound.weights_output is not None
+    bound.offers["weights"] = bound.weights_output is not None
 
 
 def _bind_weights(instance: Instance, known: Mapping[str, str]) -> dict[str, str]:
     bound = instance.subject.bound
-    inputs = example_inputs(instance, Draw(0, "weights"))  # no other length: DET-HISTORY-LENGTH
+    inputs = example_inputs(instance, Draw(0, "weights"), further=0)  # no other length: DET-HISTORY-LENGTH
     instance.scatter(Draw(0, "scatter"))
     output = instance(*inputs)
     if bound.config.weights:
@@ -124,13 +129,10 @@ def _search(
 ) -> tuple[Rule, ...]:  # fmt: skip
     """Try assignments in the order of their plausibility until one reproduces the output."""
     bound, ours = instance.subject.bound, instance.canonical
-    heads = {n for n in (instance.sizes.get("num_heads"), instance.sizes.get("kv_heads")) if n}
-    layers = instance.sizes.get("num_layers", 0)
-    folded = families(theirs, layers=layers, heads=heads, bare=not instance.subject.link.is_torch)
     first: tuple[Rule, ...] | None = None
     best: tuple[float, tuple[Rule, ...]] = (np.inf, ())
     try:
-        for assignment in assignments(folded, _folded(ours), known):
+        for assignment in _assignments(instance, theirs, known):
             rules = tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
             first = first or rules
             error = _error(instance, to_canonical(rules, raw, ours, instance.sizes), inputs, output)
@@ -139,13 +141,9 @@ def _search(
             if error < _FITS:
                 break
     except Unassignable as nothing:
-        bound.rules = None
-        bound.same_count = instance.count() == sum(math.prod(p.shape) for p in ours.values())
-        bound.unbound = (
-            f"yours, without a place: {', '.join(nothing.theirs) or 'none'}",
-            f"the definition's: {', '.join(nothing.ours) or 'none'}",
-        )
-        return ()
+        if first is None:
+            _give_up(instance, nothing)
+            return ()
     matched = best[0] < _FITS_FLOAT32
     bound.rules = best[1] if matched else first or ()
     if matched:
@@ -153,6 +151,40 @@ def _search(
         if first is not None and bound.rules != first:
             bound.notes += _relabelled(bound.rules, first)
     return bound.rules
+
+
+def _give_up(instance: Instance, nothing: Unassignable) -> None:
+    """Name what has no place on both sides."""
+    bound = instance.subject.bound
+    bound.rules = None
+    bound.same_count = instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
+    bound.unbound = (
+        f"yours, without a place: {', '.join(nothing.theirs) or 'none'}",
+        f"the definition's: {', '.join(nothing.ours) or 'none'}",
+    )
+
+
+def _assignments(
+    instance: Instance, theirs: Mapping[str, tuple[int, ...]], known: Mapping[str, str]
+) -> Iterator[list[tuple[Theirs, Layout]]]:
+    """Yield assignments: first those in which numbers in names count heads, then those in which they do not.
+
+    Raises Unassignable at the end when there are none in one of these ways.
+    """
+    ours, sizes = _folded(instance.canonical), instance.sizes
+    heads = {n for n in (sizes.get("num_heads"), sizes.get("kv_heads")) if n}
+    limit = _TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES
+    layers, bare = sizes.get("num_layers", 0), not instance.subject.link.is_torch
+    plain = families(theirs, layers=layers, heads=set(), bare=bare)
+    by_head = families(theirs, layers=layers, heads=heads, bare=bare)
+    problem: Unassignable | None = None
+    for counted in [by_head] if by_head == plain else [by_head, plain]:
+        try:
+            yield from assignments(counted, ours, known, limit)
+        except Unassignable as nothing:
+            problem = problem or nothing
+    if problem is not None:
+        raise problem
 
 
 def _folded(ours: Mapping[str, Parameter]) -> dict[str, Parameter]:
@@ -184,5 +216,5 @@ def _relabelled(found: tuple[Rule, ...], first: tuple[Rule, ...]) -> list[str]:
     return [
         f"your {rule.target} is used as {', '.join(p.name for p in rule.parts)}"
         for rule in found
-        if expected.get(rule.target) != [part.name for part in rule.parts]
+        if expected.get(rule.target, names := [part.name for part in rule.parts]) != names
     ]

@@ -58,9 +58,9 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
     first = [name for name in contract if name in required]
     if len(first) == 1 and [meaning(p["name"], "qkv") for p in positional[:3]] == ["q", "k", "v"]:
         first = first * 3
+    taken = {p["name"]: ours for p, ours in zip(positional, first, strict=False)}
     if len(positional) < len(first) and not any(p["kind"] == "var_positional" for p in signature):
-        raise SignatureMismatch(first[len(positional) :], [], {})
-    taken = {p["name"] for p in positional[: len(first)]}
+        raise SignatureMismatch(first[len(positional) :], [], taken)
     optional = [name for name in contract if name not in required]
     known: dict[str, str] = {}
     for parameter in usable:
@@ -69,7 +69,7 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
             known[parameter["name"]] = ours
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in taken and p["name"] not in known]
     if unknown:
-        raise SignatureMismatch([], unknown, known)
+        raise SignatureMismatch([], unknown, taken | known)
     return _arguments(first, known)
 
 

@@ -53,8 +53,8 @@ def _with_dependent(sizes: dict[str, Any], limits: Limits) -> dict[str, Any]:
         if limit.equals is not None and name in sizes:
             try:
                 sizes[name] = int(evaluate(limit.equals, sizes))
-            except ExpressionError as error:
-                raise NoSizeError(f"{name} follows from the limits as {limit.equals}: {error.problem}") from None
+            except (ExpressionError, TypeError, ValueError) as error:
+                raise NoSizeError(f"the limits give {name} no value: {error}") from None
     return sizes
 
 
@@ -79,7 +79,7 @@ def _worked_out(sizes: dict[str, Any], variant: Variant, limits: Limits) -> dict
         return sizes
     try:
         kv_heads, width = (_whole(e, sizes) for e in (variant.kv_heads, variant.head_width))
-    except ExpressionError:
+    except (ExpressionError, TypeError, ValueError):
         return None
     if kv_heads < 1 or width < 1 or sizes["num_heads"] % kv_heads:
         return None

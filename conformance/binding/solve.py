@@ -76,6 +76,12 @@ def _fold(
 class _Option:
     layout: Layout
     score: float
+    turned: bool | None
+    """Whether the width of a head is slower than the heads, (d h); None where there is nothing to turn round."""
+
+
+_TURNED = 20.0
+"""What it costs that one array has its heads the other way round than the others: nobody mixes the two on purpose."""
 
 
 def assignments(
@@ -91,23 +97,24 @@ def assignments(
     order = sorted(theirs, key=lambda t: len(options[t]))
     best_after = list(itertools.accumulate((_best(options[t]) for t in reversed(order)), initial=0.0))[::-1]
     ticket = itertools.count()
-    heap: list[tuple[float, int, int, frozenset[str], tuple[_Option, ...]]] = [
-        (-best_after[0], next(ticket), 0, frozenset(), ())
+    heap: list[tuple[float, int, float, frozenset[str], tuple[_Option, ...]]] = [
+        (-best_after[0], next(ticket), 0.0, frozenset(), ())
     ]
     yielded, pops = 0, 0
     while heap and yielded < limit and pops < 40 * limit:
         pops += 1
-        bound, _, depth, used, chosen = heapq.heappop(heap)
+        _, _, score, used, chosen = heapq.heappop(heap)
+        depth = len(chosen)
         if depth == len(order):
             if len(used) == len(ours):
                 yielded += 1
                 yield [(t, o.layout) for t, o in zip(order, chosen, strict=True)]
             continue
-        score = -bound - best_after[depth]
         for option in options[order[depth]]:
             if used.isdisjoint(option.layout.parts):
-                total = score + option.score + best_after[depth + 1]
-                entry = (-total, next(ticket), depth + 1, used.union(option.layout.parts), (*chosen, option))
+                extended, total = (*chosen, option), score + option.score
+                reachable = total - _inconsistency(extended) + best_after[depth + 1]
+                entry = (-reachable, next(ticket), total, used.union(option.layout.parts), extended)
                 heapq.heappush(heap, entry)
     if not yielded:
         raise _left_over(order, options, ours)
@@ -117,13 +124,19 @@ def _best(options: list[_Option]) -> float:
     return max((o.score for o in options), default=-100.0)
 
 
+def _inconsistency(chosen: Sequence[_Option]) -> float:
+    turned = [option.turned for option in chosen]
+    return _TURNED * min(turned.count(True), turned.count(False))
+
+
 def _options(theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, str]) -> list[_Option]:
     eligible = {name: p for name, p in ours.items() if ("{i}" in name) == theirs.layered}
     found = []
     for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=not theirs.bare):
         score = fit(theirs.name, layout.parts) - layout.penalty
         score += 10.0 * _is_known(theirs.name, layout, known)
-        found.append(_Option(layout, score))
+        turned = True if "d h" in layout.axes else False if "h d)" in layout.axes else None
+        found.append(_Option(layout, score, turned))
     return sorted(found, key=lambda o: -o.score)
 
 

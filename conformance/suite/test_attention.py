@@ -19,7 +19,6 @@ from conformkit.conformance.checks import (
     under,
 )
 from conformkit.conformance.draws import Draw
-from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.fixtures import Golden
@@ -41,7 +40,6 @@ def test_the_output_has_a_row_per_query_as_wide_as_a_value(attend: Attend, draw:
             {"queries": 4, "keys": 4, "dk": 7, "dv": 3},
             {"queries": 3, "keys": 3, "dk": 4, "dv": 1},
             {"queries": 3, "keys": 3, "dk": 1, "dv": 5},
-            {"queries": 1, "keys": 1, "dk": 4, "dv": 6},
         ]
     ):
         out = attend(*draw.qkv(leading, **lengths))
@@ -74,18 +72,6 @@ def test_leading_dimensions_give_what_one_flat_batch_gives(attend: Attend, draw:
         out = attend(q, k, v)
         check_shape("output", out, (*leading, 5, 6))
         check_close("output", out, flat.reshape(out.shape), attend.tolerance())
-
-
-@clause("SDPA-LEADING-BCAST")
-def test_a_leading_dimension_of_one_is_stretched_or_refused(attend: Attend, draw: Draw) -> None:
-    q, (_, k, v) = draw.values(2, 3, 4, 5), draw.qkv((2, 1), keys=6, dk=5, dv=7)
-    try:
-        out = attend(q, k, v)
-    except ImplementationFailure as refusal:
-        check("it stopped in another way than by an exception", refusal.kind == "exception", refusal.message)
-        return
-    repeated = (np.repeat(part, 3, axis=1) for part in (k, v))
-    check_close("output for shared keys and values", out, attend(q, *repeated), attend.tolerance())
 
 
 @clause("SDPA-EMPTY")
@@ -158,11 +144,14 @@ def test_the_weights_of_a_query_add_up_to_1(attend: Attend, draw: Draw) -> None:
 
 @clause("SDPA-WEIGHTS-CONSISTENT")
 def test_returned_weights_are_the_ones_that_made_the_output(attend: Attend, draw: Draw) -> None:
-    leading = attend.leading()
-    q, k, v = draw.qkv(leading, queries=3, keys=5)
-    for mask in each_of([None, draw.mask(*leading, 3, 5)][: 1 + attend.subject.offers("masks")]):
-        returned = attend.call(q, k, v, mask)
-        check_close("returned weights times values", _weights(returned.extra) @ v, returned.out, attend.tolerance(2))
+    q, k, v = draw.qkv(attend.leading(), queries=3, keys=5)
+    for how, mask in {"no mask": None, "a mask": draw.mask(*q.shape[:-1], 5)}.items():
+        if mask is None or attend.subject.offers("masks"):
+            under(how)
+            returned = attend.call(q, k, v, mask)
+            weights = _weights(returned.extra)
+            check_shape("returned weights", weights, (*q.shape[:-1], 5))
+            check_close("returned weights times values", weights @ v, returned.out, attend.tolerance(2))
 
 
 # --- scale ------------------------------------------------------------------------------------------------------------
@@ -170,14 +159,11 @@ def test_returned_weights_are_the_ones_that_made_the_output(attend: Attend, draw
 
 @clause("SDPA-SCALE-DIM")
 def test_the_divisor_does_not_change_with_lengths_value_width_or_batch(attend: Attend, draw: Draw) -> None:
-    pair = _telling_pair(draw, 4)
-    base = _divisor(attend, draw, pair, attend.leading(1), queries=1, keys=2)
-    settings = [
-        (attend.leading(1), 1, 7, 2), (attend.leading(1), 6, 2, 2), (attend.leading(1), 5, 5, 2),
-        (attend.leading(1), 1, 2, 9), (attend.leading(5), 1, 2, 2), *((lead, 3, 4, 2) for lead in attend.ranks((1, 6))),
-    ]  # fmt: skip
-    for leading, queries, keys, dv in settings:
-        under(f"leading dimensions {leading}, Tq {queries}, Tk {keys}, dv {dv}; before {attend.leading(1)}, 1, 2, 2")
+    pair, one = _telling_pair(draw, 4), attend.leading(1)
+    base = _divisor(attend, draw, pair, one, queries=2, keys=2)
+    lengths = [(one, 2, 7, 2), (one, 6, 2, 2), (one, 5, 5, 2), (one, 2, 2, 9), (attend.leading(5), 2, 2, 2)]
+    for leading, queries, keys, dv in [*lengths, *((ranked, 3, 4, 2) for ranked in attend.ranks((1, 6)))]:
+        under(f"leading dimensions {leading}, Tq {queries}, Tk {keys}, dv {dv}; before {one}, 2, 2, 2")
         got = _divisor(attend, draw, pair, leading, queries=queries, keys=keys, dv=dv)
         check_close("the number that scores are divided by", got, base, attend.tolerance(10))
 
@@ -186,7 +172,7 @@ def test_the_divisor_does_not_change_with_lengths_value_width_or_batch(attend: A
 def test_scores_are_divided_by_the_square_root_of_the_key_width(attend: Attend, draw: Draw) -> None:
     for width in (1, 4, 16, 64, 3, 11):
         under(f"dk = {width}")
-        got = _divisor(attend, draw, _telling_pair(draw, width), attend.leading(1), queries=2, keys=3)
+        got = _divisor(attend, draw, _telling_pair(draw, width), attend.leading(1), queries=3, keys=3)
         check_close("the number that scores are divided by", got, np.sqrt(width), attend.tolerance(10))
 
 
@@ -224,9 +210,11 @@ def test_the_output_is_linear_in_the_values(attend: Attend, draw: Draw) -> None:
 @clause("SDPA-V-SHIFT")
 def test_a_constant_added_to_all_values_is_added_to_the_output(attend: Attend, draw: Draw) -> None:
     q, k, v = draw.qkv(attend.leading(), queries=5, keys=5)
-    shift = draw.values(6, scale=5.0)
-    for mask in each_of([None, causal_mask(5)][: 1 + attend.subject.offers("masks")]):
-        check_close("output", attend(q, k, v + shift, mask), attend(q, k, v, mask) + shift, attend.tolerance(2))
+    shift, causal = draw.values(6, scale=5.0), np.broadcast_to(causal_mask(5), (*q.shape[:-1], 5))
+    for how, mask in {"no mask": None, "a causal mask": causal}.items():
+        if mask is None or attend.subject.offers("masks"):
+            under(how)
+            check_close("output", attend(q, k, v + shift, mask), attend(q, k, v, mask) + shift, attend.tolerance(2))
 
 
 @clause("SDPA-K-SHIFT")
@@ -243,15 +231,15 @@ def test_a_vector_added_to_all_keys_changes_nothing(attend: Attend, draw: Draw) 
 
 @clause("SDPA-CONVEX")
 def test_the_output_stays_within_the_range_of_the_values(attend: Attend, draw: Draw) -> None:
-    leading = attend.leading()
-    q, k, v = draw.qkv(leading, scale=2.0)
-    for mask in each_of([None, draw.mask(*leading, 3, 5)][: 1 + attend.subject.offers("masks")]):
-        out = attend(q, k, v, mask)
-        check_finite("output", out)
-        low, high = v.min(axis=-2, keepdims=True), v.max(axis=-2, keepdims=True)
-        room = attend.tolerance() * float(np.abs(v).max())
-        check_zero("what is below the least value", np.minimum(out - low, 0.0), at_most=room)
-        check_zero("what is above the greatest value", np.maximum(out - high, 0.0), at_most=room)
+    q, k, v = draw.qkv(attend.leading(), scale=2.0)
+    low, high = v.min(axis=-2, keepdims=True), v.max(axis=-2, keepdims=True)
+    room = attend.tolerance() * float(np.abs(v).max())
+    for how, mask in {"no mask": None, "a mask": draw.mask(*q.shape[:-1], 5)}.items():
+        if mask is None or attend.subject.offers("masks"):
+            under(how)
+            out = attend(q, k, v, mask)
+            check_zero("what is below the least value", np.minimum(out - low, 0.0), at_most=room)
+            check_zero("what is above the greatest value", np.maximum(out - high, 0.0), at_most=room)
 
 
 @clause("SDPA-MEAN-EXACT")
@@ -310,7 +298,7 @@ def test_equal_keys_get_equal_weights(attend: Attend, draw: Draw) -> None:
 def test_a_query_affects_its_own_output_row_only(attend: Attend, draw: Draw) -> None:
     q, k, v = draw.qkv(attend.leading(), queries=5, keys=5, scale=1.5)
     before = attend(q, k, v)
-    for row in each_of([0, 2, 4]):
+    for row in each_of([1, 2, 4]):
         changed = q.copy()
         changed[..., row, :] = draw.values(*q.shape[:-2], 4, scale=2.0)
         after = attend(changed, k, v)
@@ -323,10 +311,10 @@ def test_a_query_affects_its_own_output_row_only(attend: Attend, draw: Draw) -> 
 def test_batch_elements_do_not_influence_one_another(attend: Attend, draw: Draw) -> None:
     for leading in each_of([attend.leading(4), *attend.ranks((3, 3))]):
         inputs = draw.qkv(leading, queries=3, keys=4, scale=1.5)
-        others = draw.qkv(leading, queries=3, keys=4, scale=3.0)
+        others = draw.qkv(leading, queries=3, keys=4, scale=2.0)
         before = attend(*inputs)
         for part, other in zip(inputs, others, strict=True):
-            part[1] = 5.0 * other[1]
+            part[1] = other[1]
         after, rest = attend(*inputs), [b for b in range(leading[0]) if b != 1]
         check_close("outputs of the other elements", after[rest], before[rest], attend.tolerance())
         check_differs("output of the changed element", after[1], before[1], at_least=1e-4)
@@ -368,8 +356,8 @@ def test_gradients_of_q_k_and_v_are_those_of_the_formula(attend: Attend, draw: D
 
 
 def _shown(attend: Attend, draw: Draw, leading: tuple[int, ...], scale: float = 1.5) -> Array:
-    """Return the weights of 3 queries over 5 drawn keys."""
-    q, k, _ = draw.qkv(leading, scale=scale)
+    """Return the weights of 5 queries over 5 drawn keys."""
+    q, k, _ = draw.qkv(leading, queries=5, keys=5, scale=scale)
     return attend.weights(q, k)
 
 
@@ -396,15 +384,15 @@ def _divisor(
     keys: int,
     dv: int = 2,
 ) -> Array:
-    """Return what the first query's scores are divided by: their difference over that of the weights' logarithms."""
+    """Return what the last query's scores are divided by: their difference over that of the weights' logarithms."""
     query, two = pair
     q, k, v = draw.qkv(leading, queries=queries, keys=keys, dk=len(query), dv=dv, scale=0.5)
-    q[..., 0, :], k[..., :2, :], v[..., :2] = query, two, np.eye(keys, 2)
-    weights = attend(q, k, v)[..., 0, :2]
+    q[..., -1, :], k[..., :2, :], v[..., :2] = query, two, np.eye(keys, 2)
+    weights = attend(q, k, v)[..., -1, :2].reshape(-1, 2)[0]
     check("one of two similar keys has no weight", bool((weights > 0.0).all()))
-    apart = np.log(weights[..., 1] / weights[..., 0]).reshape(-1)
-    check("the key with the higher score has no more weight", bool((apart > 0.0).all()))
-    return np.asarray(query @ (two[1] - two[0]) / apart[0])
+    apart = np.log(weights[1] / weights[0])
+    check("the key with the higher score has no more weight", bool(apart > 0.0))
+    return np.asarray(query @ (two[1] - two[0]) / apart)
 
 
 def _lead(q: Array, k: Array) -> float:

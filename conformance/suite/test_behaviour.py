@@ -54,21 +54,24 @@ def test_a_call_leaves_no_trace_in_the_next_one(every: list[Subject], draw: Draw
 @clause("DET-HISTORY-LENGTH")
 def test_sequences_of_another_length_are_treated_afresh(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        used, short = example(subject, draw, tokens=3, num_layers=1)
-        long = example_inputs(used, draw, tokens=7)
-        new = _twin(used)
-        used(*short)
-        _check_same(f"{subject.name}: the output for more positions", used(*long), new(*long), used)
-        _check_same(f"{subject.name}: the output for fewer positions", new(*short), used(*short), used)
+        growing, short = example(subject, draw, tokens=3, num_layers=1)
+        long = example_inputs(growing, draw, tokens=7)
+        shrinking = _fresh(growing)
+        results = [(growing(*x), shrinking(*y)) for x, y in ((short, long), (long, short))]
+        (first_short, first_long), (then_long, then_short) = results
+        _check_same(f"{subject.name}: the output for more positions than before", then_long, first_long, growing)
+        _check_same(f"{subject.name}: the output for fewer positions than before", then_short, first_short, growing)
 
 
 @clause("DET-SEED-LOCAL")
 def test_the_global_random_state_is_the_callers(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        instance, inputs = example(subject, draw, dropout=0.5, num_layers=1)
-        check(f"{subject.name} draws random numbers in evaluation mode", not instance.call(*inputs).used_random_state)
+        instance, inputs = example(subject, draw, dropout=0.5)
+        outcome = instance.call(*inputs)
+        check(f"{subject.name} draws random numbers in evaluation mode", not outcome.used_random_state)
         if subject.offers("dropout") and subject.offers("modes"):
-            one, other = (_twin(instance, seed=seed).call(*inputs, mode="train").out for seed in (1, 2))
+            one = instance.call(*inputs, mode="train").out
+            other = _twin(instance, seed=1).call(*inputs, mode="train").out
             after = f"{subject.name}: what is dropped right after construction, whatever the random state was before,"
             check_differs(after, one, other)
 
@@ -127,8 +130,7 @@ def test_a_deep_copy_computes_the_same_and_shares_nothing(every: list[Subject], 
         copy = instance.copy()
         before = instance(*inputs)
         _check_same(f"{subject.name}: the output of a deep copy", copy(*inputs), before, instance)
-        changed = instance.scatter(draw)(*inputs)
-        check_differs(f"{subject.name}: the output after writing other parameters", changed, before)
+        instance.scatter(draw)
         _check_same(f"{subject.name}: the copy's output after the original changed", copy(*inputs), before, instance)
 
 
@@ -136,13 +138,10 @@ def test_a_deep_copy_computes_the_same_and_shares_nothing(every: list[Subject], 
 def test_two_objects_share_no_parameters(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters"):
         one, other = subject.build(seed=1, num_layers=1), subject.build(seed=1, num_layers=1)
-        inputs = example_inputs(other, draw)
-        parameters, before = other.read_raw(), other(*inputs)
+        inputs = example_inputs(other, draw, batch=6)
+        before = other(*inputs)
         one.scatter(draw)
         _check_same(f"{subject.name}: the output after another object changed", other(*inputs), before, other)
-        after = other.read_raw()
-        for name in parameters:
-            check_equal(f"{subject.name}: {name} after another object changed", after[name], parameters[name])
 
 
 @clause("INIT-DISTINCT")
@@ -153,20 +152,15 @@ def test_initial_weights_break_symmetry(every: list[Subject], draw: Draw) -> Non
         for name, matrix in matrices.items():
             equal = len(matrix) - len(np.unique(matrix, axis=0))
             check(f"{subject.name}: {equal} rows of {name} are copies of others, want none", not equal)
+
+
+@clause("INIT-OWN-DRAWS")
+def test_each_matrix_begins_with_numbers_of_its_own(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
+        matrices = _matrices(subject.build(seed=draw.integer(0, 999)).read())
+        check(f"{subject.name} has no weights to look at", bool(matrices))
         for (name, one), (second, two) in itertools.combinations(matrices.items(), 2):
-            check(f"{subject.name}: {second} is a copy of {name}", not np.array_equal(one, two) or _layer(name) != _layer(second))
-
-
-@clause("INIT-BLOCKS-DISTINCT")
-def test_blocks_begin_with_weights_of_their_own(model: Subject, draw: Draw) -> None:
-    instance = model.build(seed=draw.integer(0, 999), num_layers=2)
-    if instance.sizes["num_layers"] < 2:
-        raise NotApplicable("the model has one block")
-    weights = instance.read()
-    for name, matrix in weights.items():
-        other = weights.get(name.replace("blocks.0.", "blocks.1.")) if name.startswith("blocks.0.") else None
-        if other is not None and matrix.ndim > 1:
-            check(f"{name} is the same in block 1", not np.array_equal(matrix, other) or not matrix.any())
+            check(f"{subject.name}: {second} is a copy of {name}", not np.array_equal(one, two))
 
 
 @clause("DT-FLOAT32")
@@ -221,7 +215,8 @@ def test_a_mask_means_the_same_in_every_number_format(attend: Attend, draw: Draw
         if attend.subject.offers("float-masks"):
             check_close(f"{label} and a {own} mask", attend(*arrays, bias.astype(own), cast=False), wanted, 1e-5)
             with contextlib.suppress(ImplementationFailure):
-                check_close(f"{label} and a {other} mask", attend(*arrays, bias.astype(other), cast=False), wanted, 1e-5)
+                got = attend(*arrays, bias.astype(other), cast=False)
+                check_close(f"{label} and a {other} mask", got, wanted, 1e-5)
 
 
 @clause("DT-INT-IDS")
@@ -245,14 +240,21 @@ def _check_same(label: str, got: Array, want: Array, instance: Instance) -> None
 
 
 def _use(instance: Instance, draw: Draw) -> None:
-    """Call with other values and another batch size, train a little, generate."""
+    """Call with other values and another batch size, in training mode where there is one, and generate."""
     subject = instance.subject
-    instance(*example_inputs(instance, draw, batch=3))
-    if subject.offers("modes"):
-        instance.call(*example_inputs(instance, draw, batch=1), mode="train", seed=1)
+    mode = "train" if subject.offers("modes") else None
+    instance.call(*example_inputs(instance, draw, batch=3), mode=mode, seed=1)
     if subject.offers("generate"):
         with contextlib.suppress(ImplementationFailure):  # the clauses on generation say so
             instance.generate(draw.ids(instance.sizes["vocab_size"], 1, subject.tokens(3)), 2, greedy=True)
+
+
+def _fresh(instance: Instance) -> Instance:
+    """Return another object with the same parameters that was never called, which a copy of a new one is."""
+    try:
+        return instance.copy()
+    except ImplementationFailure:
+        return _twin(instance)
 
 
 def _twin(instance: Instance, *, seed: int = 0) -> Instance:
@@ -264,14 +266,12 @@ def _twin(instance: Instance, *, seed: int = 0) -> Instance:
 
 def _matrices(weights: Mapping[str, Array]) -> dict[str, Array]:
     """Return the matrices whose rows are units that must not be twins."""
-    roles = {name: name.split(".")[-2] for name, value in weights.items() if name.endswith(".weight") and value.ndim > 1}
-    open_ = {n: weights[n] for n, role in roles.items() if role in {"q", "gate"} and weights[n].any()}
-    return open_ | {n: weights[n] for n, role in roles.items() if role in {"k", "v", "up", "embedding"}}
-
-
-def _layer(name: str) -> str:
-    """Return the block that a parameter belongs to: only within one are copies a matter of symmetry."""
-    return name.partition(".attention.")[0].partition(".feed_forward.")[0] if name.startswith("blocks.") else ""
+    found = {}
+    for name, value in weights.items():
+        role = name.split(".")[-2]
+        if value.ndim > 1 and (role in {"k", "v", "up", "embedding"} or (role in {"q", "gate"} and value.any())):
+            found[name] = value
+    return found
 
 
 def _formats(subject: Subject) -> Iterator[tuple[str, str]]:

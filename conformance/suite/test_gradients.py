@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check, check_close, check_finite
+from conformkit.conformance.checks import check, check_close, check_finite, check_zero
 from conformkit.conformance.differences import (
     Point,
+    Slope,
     check_gradients,
     compare,
     cotangent_for,
@@ -46,10 +47,11 @@ def test_gradient_reaches_every_parameter_on_which_the_output_depends(every: lis
     for subject in each(every, "gradients", "parameters"):
         instance, inputs = example(subject, draw, batch=6)
         found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
-        point = Point.of(instance, inputs)
         check(f"{subject.name} has no parameters", bool(found.parameters))
-        for name, gradient in found.parameters.items():
-            _check_independent(point, name, _zeros(point.arrays[name], gradient), found.out, draw)
+        for listed in instance.trainable:
+            silent = _zeros(listed["shape"], found.parameters[listed["name"]])
+            if silent.any():
+                _check_independent(Point.of(instance, inputs), listed["name"], silent, found.out, draw)
 
 
 @clause("GRAD-NO-EXTRA")
@@ -81,17 +83,17 @@ def test_float32_gradients_equal_differences_of_the_definition(every: list[Subje
         cotangent = cotangent_for(instance, inputs, draw)
         found = differentiate(instance, inputs, cotangent)
         ways = directions(draw, instance.weights | differentiable(instance, inputs))
-        middle = float((instance.expected(*inputs) * cotangent).sum())
-        wanted = slope(lambda h, i=instance, x=inputs, c=cotangent, w=ways: float((_defined(i, x, w, h) * c).sum()), 1e-6, middle)
+        wanted = _slope_of_definition(instance, inputs, ways, cotangent)
         given = compare({**found.inputs, **found.parameters}, ways | _raw(instance, ways), wanted)
-        given.check(f"{subject.name}: the derivative along all inputs and parameters", 10 * _float32(instance))
+        allowed = 10 * tolerance("float32", depth(instance))  # rounding adds up on the way there and on the way back
+        given.check(f"{subject.name}: the derivative along all inputs and parameters", allowed)
 
 
 @clause("GRAD-REPEAT")
 def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients"):
         instance, inputs = example(subject, draw, num_layers=1)
-        other = example_inputs(instance, draw, batch=3, tokens=4)
+        other = example_inputs(instance, draw, batch=3)
         cotangent = cotangent_for(instance, inputs, draw)
         first = differentiate(instance, inputs, cotangent)
         differentiate(instance, other, cotangent_for(instance, other, draw))
@@ -100,15 +102,17 @@ def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subje
 
 
 @clause("GRAD-BATCH-MEAN")
-def test_the_gradient_of_a_batch_is_the_sum_of_its_elements_gradients(every: list[Subject], draw: Draw) -> None:
+def test_the_gradient_of_one_element_is_the_same_in_a_batch_and_alone(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients"):
         instance, inputs = example(subject, draw, num_layers=1)
         cotangent = cotangent_for(instance, inputs, draw)
-        whole = differentiate(instance, inputs, cotangent)
-        one, two = (differentiate(instance, tuple(a[n : n + 1] for a in inputs), cotangent[n : n + 1]) for n in (0, 1))
-        summed = {n: _sum(one.parameters[n], two.parameters[n]) for n in whole.parameters}
-        joined = {n: _joined(one.inputs[n], two.inputs[n]) for n in whole.inputs}
-        _check_same(subject.name, _flat(whole), {**summed, **joined}, subject.tolerance(depth(instance)))
+        cotangent[1:] = 0.0
+        batch, alone = (differentiate(instance, tuple(a[:n] for a in inputs), cotangent[:n]) for n in (2, 1))
+        for name, gradient in batch.inputs.items():
+            if gradient is not None:
+                check_zero(f"{subject.name}: the gradient that reaches the other element's {name}", gradient[1:])
+        first = {n: g if g is None else g[:1] for n, g in batch.inputs.items()}
+        _check_same(subject.name, {**batch.parameters, **first}, _flat(alone), subject.tolerance(depth(instance)))
 
 
 @clause("GRAD-FINITE")
@@ -128,11 +132,12 @@ def test_gradients_of_long_and_large_inputs_are_finite(every: list[Subject], dra
 def test_attention_weights_have_the_jacobian_of_a_softmax(attend: Attend, draw: Draw) -> None:
     golden = np.array([[0.16, -0.06, -0.10], [-0.06, 0.21, -0.15], [-0.10, -0.15, 0.25]])
     rows = np.broadcast_to(np.log([0.2, 0.3, 0.5]), (3, 3))
-    check_close("diag(p) - p pᵀ for p = (0.2, 0.3, 0.5)", _jacobian(attend, rows, np.eye(3)), golden, attend.tolerance() * 10)
+    found, allowed = _jacobian(attend, rows, np.eye(3)), 10 * attend.tolerance()
+    check_close("diag(p) - p pᵀ for p = (0.2, 0.3, 0.5)", found, golden, allowed)
     scores, cotangent = draw.values(4, 6, scale=2.0), draw.values(4, 6)
     weights = softmax(scores)
     wanted = weights * (cotangent - (weights * cotangent).sum(axis=-1, keepdims=True))
-    check_close("the gradient of the scores", _jacobian(attend, scores, cotangent), wanted, attend.tolerance() * 10)
+    check_close("the gradient of the scores", _jacobian(attend, scores, cotangent), wanted, allowed)
 
 
 def _check_reached(label: str, gradient: Array | None) -> None:
@@ -144,9 +149,9 @@ def _check_reached(label: str, gradient: Array | None) -> None:
     check(f"{label} is 0 everywhere in row [{at}], want some other number", not missed.any())
 
 
-def _zeros(values: Array, gradient: Array | None) -> Array:
+def _zeros(shape: Sequence[int], gradient: Array | None) -> Array:
     """Return where there is no gradient."""
-    return np.ones(values.shape, np.bool_) if gradient is None else np.asarray(gradient == 0.0)
+    return np.ones(shape, np.bool_) if gradient is None else np.asarray(gradient == 0.0)
 
 
 def _check_independent(point: Point, name: str, silent: Array, before: Array, draw: Draw) -> None:
@@ -154,8 +159,6 @@ def _check_independent(point: Point, name: str, silent: Array, before: Array, dr
 
     They move by so little that no unit of ReLU wakes up, and by far more than rounding.
     """
-    if not silent.any():
-        return
     precision = point.instance.subject.precision
     after = point.output({name: draw.values(*silent.shape) * silent}, STEP[precision])
     point.output({}, 0.0)
@@ -168,11 +171,18 @@ def _check_independent(point: Point, name: str, silent: Array, before: Array, dr
     )
 
 
-def _defined(instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], amount: float) -> Array:
-    """Return what the definition gives `amount` along a direction."""
-    there = replace(instance, weights=moved(instance.weights, ways, amount))
+def _slope_of_definition(
+    instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], cotangent: Array
+) -> Slope:
+    """Return how fast the definition changes along a direction, in float64."""
     names = instance.subject.bound.component.inputs
-    return there.expected(*(moved({n: a}, ways, amount)[n] for n, a in zip(names, inputs, strict=False)))
+
+    def value(amount: float) -> float:
+        there = replace(instance, weights=moved(instance.weights, ways, amount))
+        arrays = (moved({n: a}, ways, amount)[n] for n, a in zip(names, inputs, strict=False))
+        return float((there.expected(*arrays) * cotangent).sum())
+
+    return slope(value, 1e-6, value(0.0))
 
 
 def _raw(instance: Instance, ways: Mapping[str, Array]) -> dict[str, Array]:
@@ -183,20 +193,8 @@ def _raw(instance: Instance, ways: Mapping[str, Array]) -> dict[str, Array]:
     return {name: there[name] - here[name] for name in here}
 
 
-def _float32(instance: Instance) -> float:
-    return tolerance("float32", depth(instance))
-
-
 def _flat(found: Gradients) -> dict[str, Array | None]:
     return {**found.parameters, **found.inputs}
-
-
-def _sum(one: Array | None, two: Array | None) -> Array | None:
-    return two if one is None else one if two is None else one + two
-
-
-def _joined(one: Array | None, two: Array | None) -> Array | None:
-    return None if one is None or two is None else np.concatenate([one, two])
 
 
 def _check_same(label: str, got: Mapping[str, Array | None], want: Mapping[str, Array | None], allowed: float) -> None:
@@ -204,7 +202,9 @@ def _check_same(label: str, got: Mapping[str, Array | None], want: Mapping[str, 
     scale = max((float(np.abs(g).max(initial=0.0)) for g in want.values() if g is not None), default=0.0)
     for name, gradient in got.items():
         wanted = want[name]
-        check(f"{label}: the gradient of {name} exists in one of two passes", (gradient is None) == (wanted is None))
+        check(
+            f"{label}: the gradient of {name} exists in one of two passes only", (gradient is None) == (wanted is None)
+        )
         if gradient is not None and wanted is not None:
             check_close(f"{label}: the gradient of {name}", gradient, wanted, allowed, scale=max(scale, 1e-30))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.binding.expressions import ExpressionError
+from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.checks import (
     NotApplicable,
     check,
@@ -30,10 +30,7 @@ from conformkit.conformance.subject import Instance, Subject, example, example_i
 
 Array = npt.NDArray[Any]
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "PositionalEncoding", "TransformerBlock")
-SMALLEST = {
-    "d_model": 1, "num_heads": 1, "d_ff": 1, "d_k": 1, "d_v": 1, "vocab_size": 1, "block_size": 1, "max_len": 1,
-    "num_layers": 0,
-}  # fmt: skip
+SIZES = ("d_model", "d_ff", "d_k", "d_v", "vocab_size", "block_size", "max_len")
 
 
 @clause("ERRH-DIVISIBLE")
@@ -49,9 +46,19 @@ def test_a_width_that_the_heads_do_not_divide_is_refused(every: list[Subject], d
 
 
 @clause("ERRH-HEADS-ZERO")
-def test_sizes_of_zero_and_below_are_refused(every: list[Subject], draw: Draw) -> None:
+def test_no_heads_and_negative_sizes_are_refused(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, without=("ScaledDotProductAttention",)):
-        for name, value in _too_small(subject):
+        sizes = subject.sizes()
+        bad = dict.fromkeys(SIZES, (-3,)) | {"num_heads": (0, -sizes.get("num_heads", 1))}
+        for name, value in _bad_sizes(subject, bad):
+            check_refuses(f"{subject.name} with {name} = {value}", _use(subject, sizes | {name: value}, draw))
+
+
+@clause("ERRH-SIZE-ZERO")
+def test_sizes_of_zero_are_refused_by_an_error_about_them(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, without=("ScaledDotProductAttention",)):
+        bad = dict.fromkeys(SIZES, (0,)) | {"num_heads": (0,), "num_layers": (-1,)}
+        for name, value in _bad_sizes(subject, bad):
             label = f"{subject.name} with {name} = {value}"
             refusal = _refusal(_use(subject, subject.sizes() | {name: value}, draw))
             check(f"{label} was accepted, want an exception", refusal is not None)
@@ -121,8 +128,9 @@ def test_a_refusal_names_the_numbers_that_do_not_fit(every: list[Subject], draw:
             if refusal is not None:
                 seen += 1
                 missing = [n for n in numbers if not re.search(rf"(?<!\d){n}(?!\d)", refusal.message)]
-                says = refusal.message.splitlines()[0] if refusal.message else "nothing"
-                check(f"{subject.name} with {what} says {says!r}, want {' and '.join(map(str, missing))} in it", not missing)
+                says = repr(refusal.message.splitlines()[0]) if refusal.message else "nothing"
+                wanted = " and ".join(map(str, missing))
+                check(f"{subject.name} with {what} says {says}, want {wanted} in it", not missing)
     if not seen:
         raise NotApplicable("nothing was refused")
 
@@ -184,15 +192,11 @@ def test_inputs_far_longer_than_the_block_size_are_refused(model: Subject, draw:
 
 
 @clause("ERRH-TOP-RANGE")
-def test_sampling_options_out_of_range_are_refused(model: Subject, draw: Draw) -> None:
+def test_a_top_p_that_is_no_probability_is_refused(model: Subject, draw: Draw) -> None:
     instance = model.build(num_layers=1)
     ids = draw.ids(instance.sizes["vocab_size"], 2, model.tokens(3))
-    bad = {"top_k": (-1,), "top_p": (-0.1, 1.5)}
-    tried = [(name, value) for name, values in bad.items() if model.offers(name.replace("_", "-")) for value in values]
-    if not tried:
-        raise NotApplicable("generation offers neither top_k nor top_p")
-    for name, value in each_of(tried):
-        check_refuses(f"{name} = {value}", lambda o=((name, value),): instance.generate(ids, 2, seed=1, **dict(o)))
+    for value in (-0.1, 1.5):
+        check_refuses(f"top_p = {value}", lambda p=value: instance.generate(ids, 2, seed=1, top_p=p))
 
 
 def _refusal(action: Callable[[], Any]) -> ImplementationFailure | None:
@@ -245,13 +249,11 @@ def _indivisible(subject: Subject) -> Iterator[dict[str, Any]]:
             yield sizes | {"d_model": width, "head_width": width // heads}
 
 
-def _too_small(subject: Subject) -> Iterator[tuple[str, int]]:
-    """Yield arguments that the constructor takes, with values just out of range; for heads one that divides the width."""
+def _bad_sizes(subject: Subject, bad: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, int]]:
+    """Yield the arguments among these that the constructor takes, each with its bad values."""
     sizes = subject.sizes()
-    for name in (n for n in SMALLEST if n in sizes and takes(subject, n)):
-        for value in (SMALLEST[name] - 1, *((-sizes[name],) if name == "num_heads" else ())):
-            if _constructible(subject, sizes | {name: value}):
-                yield name, value
+    for name in (n for n in bad if n in sizes and takes(subject, n)):
+        yield from ((name, value) for value in bad[name] if _constructible(subject, sizes | {name: value}))
 
 
 def _bad(instance: Instance, inputs: tuple[Array, ...], draw: Draw) -> Iterator[tuple[Array, ...]]:

@@ -187,8 +187,10 @@ def test_a_single_layer_can_be_named():
 
 
 def test_a_subtree_with_rules_makes_their_arrays_in_every_layer():
-    nested = {"MultiHeadAttention": [parse_rule("c_attn", "q.weight, k.weight, v.weight -> m (s h d)")],
-              "TransformerBlock": [parse_rule("attn.*", "attention.*"), parse_rule("ln", "norm1.weight - 1")]}  # fmt: skip
+    nested = {
+        "MultiHeadAttention": [parse_rule("c_attn", "q.weight, k.weight, v.weight -> m (s h d)")],
+        "TransformerBlock": [parse_rule("attn.*", "attention.*"), parse_rule("ln", "norm1.weight - 1")],
+    }
     found = to_implementation(expand([parse_rule("h.{i}.*", "blocks.{i}.*")], nested), values(model()), model(), {})
     assert found["h.1.attn.c_attn"].shape == (6, 18)
     assert len(found) == 2 * 3

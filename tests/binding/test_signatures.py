@@ -21,8 +21,8 @@ def signature(*names: str) -> list[dict[str, Any]]:
         star = "**" if name.startswith("**") else "*" if name.startswith("*") else ""
         found.append(
             {
-                "name": name.strip("*="), "kind": kinds.get(star, "positional"), "required": not star and not name.endswith("="),
-                "default": None, "positional_only": False,
+                "name": name.strip("*="), "kind": kinds.get(star, "positional"),
+                "required": not star and not name.endswith("="), "default": None, "positional_only": False,
             }
         )  # fmt: skip
     return found

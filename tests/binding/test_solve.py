@@ -48,7 +48,8 @@ def test_a_bare_matrix_is_read_as_input_by_output_and_a_linear_as_output_by_inpu
         "wqkv": "q.weight, k.weight, v.weight -> m (s h d)",
         "wo": "out.weight -> (h d) m",
     }
-    assert best("SelfAttention", {n + ".weight": s for n, s in zip("qkv", ((5, 12), (5, 12), (7, 12)), strict=True)}) == {
+    linears = {f"{n}.weight": (width, 12) for n, width in zip("qkv", (5, 5, 7), strict=True)}
+    assert best("SelfAttention", linears) == {
         "q.weight": "q.weight -> d m", "k.weight": "k.weight -> d m", "v.weight": "v.weight -> d m",
     }  # fmt: skip
 

@@ -55,6 +55,8 @@ CALLS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "long-encoding": (lambda: PositionalEncoding(6, 4)(X), ("5", "max_len = 4")),
     "long-encoding-of-one": (lambda: PositionalEncoding(6, 1)(X), ("5", "max_len = 1")),
     "long-learned": (lambda: PositionalEncoding(6, 1, variant=Variant(positions="learned"))(X), ("max_len = 1",)),
+    "long-rotary": (lambda: PositionalEncoding(6, 4, variant=Variant(positions="rotary"))(X), ("max_len = 4",)),
+    "wide-rotary": (lambda: PositionalEncoding(8, 9, variant=Variant(positions="none"))(X), ("(2, 5, 6)", "8")),
     "long-row": (lambda: model()(torch.zeros(1, 5, dtype=torch.int64)), ("5", "block_size = 4")),
     "long-rotary-row": (
         lambda: model(Variant(positions="rotary"))(torch.zeros(1, 5, dtype=torch.int64)),

@@ -32,14 +32,14 @@ class Numpy:
         return value is np or getattr(value, "__module__", "") == "numpy"
 
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> Array:
-        """Return `array`, cast, and with gaps between its elements if asked for."""
+        """Return `array`, cast; strided: its axes in the opposite order in memory, with gaps."""
         if cast is not None:
             array = array.astype(self.dtype(cast))
         if not strided or not array.ndim:
             return array
-        wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), dtype=array.dtype)
-        wide[..., ::2] = array
-        return wide[..., ::2]
+        wide = np.zeros((*reversed(array.shape), 2), dtype=array.dtype)
+        wide[..., 0] = array.T
+        return wide[..., 0].T
 
     def dtype(self, name: str) -> Any:
         """Return the scalar type of that name, such as `np.float32`."""

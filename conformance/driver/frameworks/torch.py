@@ -63,14 +63,14 @@ class Torch:
         return isinstance(name, str) and name.split(".", 1)[0] == "torch"
 
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> torch.Tensor:
-        """Wrap `array`, cast, and with gaps between its elements if asked for."""
+        """Wrap `array`, cast; strided: its axes in the opposite order in memory, with gaps, so that no `view` fits."""
         value = torch.from_numpy(array)
         if cast is not None:
             value = value.to(self.dtype(cast))
         if strided and value.ndim:
-            wide = torch.zeros((*value.shape[:-1], 2 * value.shape[-1]), dtype=value.dtype)
-            wide[..., ::2] = value
-            value = wide[..., ::2]
+            wide = torch.zeros((*reversed(value.shape), 2), dtype=value.dtype)
+            wide[..., 0] = value.permute(*reversed(range(value.ndim)))
+            value = wide[..., 0].permute(*reversed(range(value.ndim)))
         return value
 
     def dtype(self, name: str) -> torch.dtype:

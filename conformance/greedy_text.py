@@ -1,0 +1,148 @@
+"""Greedy text that varies: weights and prompts on which mistakes of generation show.
+
+Randomly drawn models soon repeat one id, and then any way of choosing the next one looks right. Here weights are drawn
+until the text of many prompts varies; prompts whose choices are narrow enough for rounding to flip an arg max are left
+out. What is expected comes from the model's own logits, called without `generate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.binding.sizes import nearest_allowed
+from conformkit.conformance.checks import NotApplicable, check, check_equal, check_finite, check_shape
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.spec.generation import continue_greedily
+
+__all__ = [
+    "Story",
+    "author",
+    "check_text",
+    "continued",
+    "newest",
+    "parts",
+    "prompt_ids",
+    "read_logits",
+    "rows",
+    "story",
+    "written",
+]
+
+Array = npt.NDArray[Any]
+
+MARGIN = 3e-3
+"""How far the best logit is ahead, relative to all logits' spread: hundreds of times float32's rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Prompts (B, T) whose greedy continuation varies, and both together (B, T + n) by the model's own logits."""
+
+    instance: Instance
+    prompts: Array
+    text: Array
+
+    @property
+    def count(self) -> int:
+        """The number of new ids."""
+        return int(self.text.shape[1] - self.prompts.shape[1])
+
+
+def author(model: Subject, **wanted: Any) -> Instance:
+    """Build a model to tell stories with."""
+    return model.build(**{"vocab_size": 23, "num_layers": 2, "block_size": 6, **wanted})
+
+
+def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int = 8) -> Story:
+    """Draw weights and prompts until greedy text varies; keep the rows that vary most and have no narrow choice."""
+    length, keep = instance.subject.tokens(tokens), rows(instance.subject, keep)
+    chosen: Array = np.empty(0, np.int64)
+    for gain in (2.5, 1.5, 4.0, 2.0):
+        instance.scatter(draw, gain=gain)
+        prompts = draw.ids(instance.sizes["vocab_size"], 32, length)
+        text, narrowest = _tell(instance, prompts, steps)
+        new = text[:, length:]
+        variety = np.array([len(set(row)) for row in new.tolist()])
+        chosen = np.lexsort((-variety, narrowest <= MARGIN))[:keep]
+        chosen = chosen[narrowest[chosen] > MARGIN]
+        if len(chosen) == keep and (keep < 4 or len(np.unique(new[chosen])) >= 4):
+            break
+    if not len(chosen):
+        raise NotApplicable("its logits are too even for any greedy text to be certain")
+    return Story(instance, prompts[chosen], text[chosen])
+
+
+def _tell(instance: Instance, prompts: Array, steps: int) -> tuple[Array, Array]:
+    """Continue greedily by the model's own logits; return ids (B, T + n) and each row's narrowest choice (B,)."""
+    narrowest = np.full(len(prompts), np.inf)
+
+    def logits(context: Array) -> Array:
+        out = read_logits(instance, context)  # (B, V)
+        ranked = np.sort(out, axis=-1)
+        margin = (ranked[:, -1] - ranked[:, -2]) / np.maximum(ranked[:, -1] - ranked[:, 0], 1e-30)
+        np.minimum(narrowest, margin, out=narrowest)
+        return out[:, None]
+
+    return continue_greedily(logits, prompts, steps, instance.sizes["block_size"]), narrowest
+
+
+def continued(told: Story, **options: Any) -> Array:
+    """Let the implementation continue the prompts of a story, greedily unless told otherwise; return the new ids."""
+    return newest(told.instance, told.prompts, told.count, **{"greedy": True, **options})
+
+
+def check_text(label: str, told: Story, got: Array) -> None:
+    """Check the new ids of a story."""
+    check_equal(label, got, told.text[:, told.prompts.shape[1] :])
+
+
+def newest(instance: Instance, prompts: Array, count: int, **options: Any) -> Array:
+    """Let the implementation write, and return the last `count` ids of each row, whatever is in front of them."""
+    outcome = instance.generate(prompts, count, **{"seed": 1, **options})
+    fits = outcome.out.ndim == 2 and len(outcome.out) == len(prompts) and outcome.out.shape[1] >= count
+    check(f"{count} ids after prompts {prompts.shape} come in an array {outcome.out.shape}", fits)
+    return np.asarray(outcome.out[:, -count:])
+
+
+def written(instance: Instance, prompts: Array, count: int, **options: Any) -> Array:
+    """Let the implementation write, and return prompt and new ids (B, T + count), which are ids of the vocabulary."""
+    outcome = instance.generate(prompts, count, **{"seed": 1, **options})
+    check_shape(f"{count} ids after {prompts.shape[1]}", outcome.out, (len(prompts), prompts.shape[1] + count))
+    check(f"the ids are {outcome.dtype}, want integers", "int" in outcome.dtype)
+    size, ids = instance.sizes["vocab_size"], outcome.out.astype(np.int64)
+    outside = ids[(ids < 0) | (ids >= size)]
+    check(f"id {outside[:1]} is none of 0 … {size - 1}", not outside.size)
+    return ids
+
+
+def read_logits(instance: Instance, ids: Array) -> Array:
+    """Return the logits (B, V) after each row of ids, from the model itself, in as many calls as its limits want."""
+    found = []
+    for piece in np.array_split(ids[:, -instance.sizes["block_size"] :], parts(instance.subject, len(ids))):
+        out = instance(piece)
+        check_shape("the model's logits", out, (*piece.shape, instance.sizes["vocab_size"]))
+        found.append(np.asarray(out[:, -1], np.float64))
+    logits = np.concatenate(found)
+    check_finite("the model's logits", logits)
+    return logits
+
+
+def prompt_ids(instance: Instance, draw: Draw, batch: int = 2, tokens: int = 3) -> Array:
+    """Draw prompts (B, T)."""
+    subject = instance.subject
+    return draw.ids(instance.sizes["vocab_size"], rows(subject, batch), subject.tokens(tokens))
+
+
+def rows(subject: Subject, wanted: int) -> int:
+    """Return how many prompts may be passed at once, near the wanted number."""
+    return nearest_allowed("batch", wanted, subject.bound.limits)
+
+
+def parts(subject: Subject, batch: int) -> int:
+    """Return in how many calls this many rows are passed."""
+    return -(-batch // rows(subject, batch))

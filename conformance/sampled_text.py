@@ -1,0 +1,171 @@
+"""Thousands of draws of the next id, and prompts after which they tell right from wrong.
+
+The prompt is repeated along the batch, so that one call draws as often as there are rows. The expected probabilities
+come from the implementation's own logits in eval mode, so that a wrong model is not found a second time here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.checks import check, under
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.greedy_text import parts, read_logits, written
+from conformkit.conformance.statistics import hits_needed
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.spec.generation import next_token_probabilities
+
+__all__ = [
+    "DRAWS",
+    "FEW",
+    "Chances",
+    "chances",
+    "check_set",
+    "even",
+    "halfway",
+    "p_between",
+    "sample",
+    "unlike",
+    "with_p",
+]
+
+Array = npt.NDArray[Any]
+
+DRAWS = 2000
+"""Ids drawn to judge a distribution: a share of 0.3 is then known to 0.07."""
+FEW = 1000
+"""Ids drawn to see which ones come at all: one of probability RARE misses all of them less than once in 1e8."""
+RARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """One prompt (T,) and the logits (V,) of the id after it."""
+
+    instance: Instance
+    prompt: Array
+    logits: Array
+
+    def expected(self, **options: Any) -> Array:
+        """Return the probabilities (V,) of the definition."""
+        return next_token_probabilities(self.logits, **options)
+
+    def ranked(self) -> list[int]:
+        """Return the ids from the most to the least probable."""
+        return [int(i) for i in np.argsort(-self.logits, kind="stable")]
+
+    def drawn(self, draw: Draw, draws: int = DRAWS, **options: Any) -> Array:
+        """Let the implementation draw the next id many times."""
+        return sample(self.instance, self.prompt[None], draws, draw, **options)[0, :, 0]
+
+
+def sample(instance: Instance, prompts: Array, draws: int, draw: Draw, *, count: int = 1, **options: Any) -> Array:
+    """Return (R, draws, count) new ids after each of the prompts (R, T), in one call where limits allow it.
+
+    The prompts take turns in the batch, so that neighbors differ.
+    """
+    batch, seed = np.tile(prompts, (draws, 1)), draw.integer(0, 1 << 30)
+    pieces = np.array_split(batch, parts(instance.subject, len(batch)))
+    asked = {"temperature": 1.0, **options}
+    outs = [written(instance, piece, count, seed=seed + i, **asked)[:, -count:] for i, piece in enumerate(pieces)]
+    return np.concatenate(outs).reshape(draws, len(prompts), count).swapaxes(0, 1)
+
+
+def chances(model: Subject, draw: Draw, score: Callable[[Array], Array] | None = None, gain: float = 1.4) -> Chances:
+    """Choose, of many prompts, the one whose next id suits the clause best; separated probabilities if none is said."""
+    found: list[tuple[float, Chances]] = []
+    for factor in (1.0, 0.75, 1.4):
+        instance, prompts, logits = _candidates(model, draw, gain * factor)
+        scores = (score or _separated)(logits)
+        best = int(np.argmax(scores))
+        found.append((float(scores[best]), Chances(instance, prompts[best], logits[best])))
+        if score is not None or scores[best] > 2.0:
+            break
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+def _candidates(model: Subject, draw: Draw, gain: float) -> tuple[Instance, Array, Array]:
+    """Return a model, prompts as short as may be, and the logits after each of them."""
+    instance = model.build(vocab_size=19, num_layers=1, block_size=6).scatter(draw, gain=gain)
+    size, length = instance.sizes["vocab_size"], model.tokens(1)
+    prompts = draw.ids(size, 60, length) if length > 1 else np.arange(size)[:, None]
+    return instance, prompts, read_logits(instance, prompts)
+
+
+def _separated(logits: Array, ranks: int = 5) -> Array:
+    """Score logits (B, V): above 2 where the first probabilities are apart, none overwhelming and none rare.
+
+    The most probable ids are wanted late in the vocabulary, where ranks and ids are different things.
+    """
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    ranked = -np.sort(-next_token_probabilities(logits), axis=-1)[:, : ranks + 1]
+    gaps = np.log(np.maximum(ranked[:, :-1], 1e-30) / np.maximum(ranked[:, 1:], 1e-30)).min(axis=-1)
+    common = (ranked[:, 0] < 0.6) & (ranked[:, min(ranks, ranked.shape[1]) - 1] > 1.5 * RARE)
+    late = (order[:, :2] >= min(3, logits.shape[1] - 2)).all(axis=-1)
+    return np.asarray(np.minimum(gaps, 1.0) + 1.0 * common + 1.0 * late)
+
+
+def even(logits: Array) -> Array:
+    """Score logits (B, V) by how even they are."""
+    return -np.asarray(next_token_probabilities(logits).max(axis=-1))
+
+
+def unlike(model: Subject, draw: Draw) -> tuple[Instance, Array, Array]:
+    """Return a model, two prompts and their logits: the next id is nearly sure after one, and open after the other."""
+    instance, prompts, logits = _candidates(model, draw, gain=2.0)
+    top = next_token_probabilities(logits).max(axis=-1)
+    surest = int(np.argmin(np.abs(top - 0.75)))
+    order = np.argsort(-logits, axis=-1)[:, :4]
+    shared = np.isin(order, order[surest]).sum(axis=-1)
+    chosen = [surest, int(np.argmin(top + 0.1 * shared))]
+    return instance, prompts[chosen], logits[chosen]
+
+
+def check_set(label: str, drawn: Array, wanted: Sequence[int], probabilities: Array) -> None:
+    """Check that exactly the wanted ids were drawn; one that is too rare to be sure of may be missing."""
+    counts = np.bincount(drawn, minlength=len(probabilities))
+    came = [int(i) for i in np.flatnonzero(counts)]
+    details = (f"drawn: {_listed(came)}; wanted: {_listed(wanted)}, the most probable first",)
+    outside = [i for i in came if i not in wanted]
+    times = int(counts[outside].sum())
+    check(f"{label}: id {_listed(outside)} came {times} times, want never", not outside, *details)
+    sure = [i for i in wanted if probabilities[i] > 0.0 and drawn.size >= hits_needed(float(probabilities[i]))]
+    missing = [i for i in sure if i not in came]
+    check(f"{label}: id {_listed(missing)} never came in {drawn.size} draws", not missing, *details)
+
+
+def _listed(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids)) or "none"
+
+
+def halfway(probabilities: Array, count: int) -> float:
+    """Return a p between what the count - 1 and the count most probable ids have: rounding can't change the set."""
+    together = np.concatenate([[0.0], np.cumsum(-np.sort(-probabilities))])
+    return float((together[count - 1] + together[count]) / 2.0)
+
+
+def with_p(law: Chances, counts: Sequence[int], **options: Any) -> Iterator[tuple[int, float]]:
+    """Yield numbers of ids and the p that keeps as many, noting both for the reader of a failure."""
+    probabilities = law.expected(**options)
+    first = " ".join(f"{x:.3f}" for x in -np.sort(-probabilities)[:6])
+    for count in counts:
+        p = halfway(probabilities, count)
+        under(f"p = {p:.4g}, which the {count} most probable ids reach: {first} …")
+        yield count, p
+
+
+def p_between(logits: Array) -> float:
+    """Return a p that no row of logits (R, V) hits within rounding, and whose sets are as different as may be."""
+    together = np.cumsum(-np.sort(-next_token_probabilities(logits), axis=-1), axis=-1)
+    best, found = -1.0, 0.5
+    for p in np.linspace(0.3, 0.95, 131):
+        clear = float(np.abs(together - p).min())
+        score = float(np.ptp((together < p).sum(axis=-1))) + 50.0 * min(clear, 0.01)
+        if clear > 1e-3 and score > best:
+            best, found = score, float(p)
+    return found

@@ -1,0 +1,390 @@
+"""From what is exported to what is called: signatures and declarations become bound components."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformkit.conformance.binding.arguments import Arguments
+from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export, targets
+from conformkit.spec.components import COMPONENTS
+
+MHA_CONSTRUCT = ("d_model", "num_heads", "dropout=", "causal=")
+LM_CONSTRUCT = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "dropout=")
+
+
+def parameters(names):
+    """`x` is required, `x=` has a default, `*x` and `**x` take what is left."""
+    kinds = {"*": "var_positional", "**": "var_keyword"}
+    found = []
+    for name in names:
+        stars = name[: len(name) - len(name.lstrip("*"))]
+        required = not stars and not name.endswith("=")
+        plain = name.strip("*=")
+        found.append({"name": plain, "kind": kinds.get(stars, "positional"), "required": required, "default": None})
+    return found
+
+
+def export(construct=(), call=("x",), *, kind="class", path="mypkg.attn:Attn", **methods):
+    """Return a description as the driver gives it."""
+    return {
+        "found": True, "path": path, "kind": kind, "construct": parameters(construct) if kind == "class" else None,
+        "call": parameters(call), "methods": {n: parameters(p) for n, p in methods.items()},
+        "source": "mypkg/attn.py:12", "error": None,
+    }  # fmt: skip
+
+
+def bind(description, text="", name="MultiHeadAttention", free=None):
+    return bind_export(COMPONENTS[name], description, parse_config(text), free)
+
+
+def declared(text, name="MultiHeadAttention"):
+    return f"[components.{name}]\n{text}\n"
+
+
+def texts(arguments):
+    """Return arguments with expressions as their texts."""
+    plain = lambda a: getattr(a, "text", a)  # noqa: E731
+    return [plain(a) for a in arguments.positional], {n: plain(a) for n, a in arguments.named.items()}
+
+
+# --- where to look ----------------------------------------------------------------------------------------------------
+
+
+def test_without_a_file_everything_is_searched_for_by_the_contracts_name():
+    wanted = targets(Config())
+    assert set(wanted) == {c.export for c in COMPONENTS.values()} | {"generate"}
+    assert set(wanted.values()) == {None}
+
+
+def test_a_declared_path_is_looked_up_in_the_declared_module_unless_it_names_one():
+    text = (
+        "[implementation]\nmodule = 'mypkg.model'\n"
+        + declared("path = 'Attn'")
+        + declared("path = 'other:FFN'", "FeedForward")
+    )
+    wanted = targets(parse_config(text))
+    assert wanted["MultiHeadAttention"] == "mypkg.model:Attn"
+    assert wanted["FeedForward"] == "other:FFN"
+    assert wanted["TransformerBlock"] is None
+
+
+def test_a_bare_path_without_a_module_stays_bare():
+    assert targets(parse_config(declared("path = 'Attn'")))["MultiHeadAttention"] == "Attn"
+
+
+def test_a_generating_function_is_looked_up_and_a_method_is_not():
+    table = "[components.TinyTransformerLM.generate]\n"
+    assert targets(parse_config(table + "path = 'mypkg.sample:sample'"))["generate"] == "mypkg.sample:sample"
+    assert targets(parse_config(table + "path = 'sample'"))["generate"] is None
+
+
+# --- construction and call --------------------------------------------------------------------------------------------
+
+
+def test_the_contracts_own_signature_needs_no_file():
+    bound = bind(export(MHA_CONSTRUCT))
+    assert texts(bound.construct) == ([], {n: n for n in ("d_model", "num_heads", "dropout", "causal")})
+    assert texts(bound.call) == (["x"], {})
+    assert (bound.path, bound.causal, bound.is_function) == ("mypkg.attn:Attn", "construct", False)
+    assert bound.offers["dropout"]
+
+
+def test_well_known_other_names_are_understood():
+    bound = bind(export(("embed_dim", "n_head", "n_kv_heads=", "p=", "bias="), ("query", "key", "value", "attn_mask=")))
+    assert texts(bound.construct)[1] == {
+        "embed_dim": "d_model", "n_head": "num_heads", "n_kv_heads": "kv_heads", "p": "dropout",
+    }  # fmt: skip
+    assert texts(bound.call) == (["x", "x", "x"], {"attn_mask": "mask"})
+
+
+def test_key_value_heads_are_for_components_with_heads_only():
+    bound = bind(export(("d_model", "d_ff", "n_kv_heads=")), name="FeedForward")
+    assert texts(bound.construct)[1] == {"d_model": "d_model", "d_ff": "d_ff"}
+
+
+def test_what_the_file_says_is_taken_as_it_is():
+    text = declared(
+        "construct = ['d_model', { heads = 'num_heads' }]\ncall = ['x', { m = 'mask' }]\nweights_output = 1"
+    )
+    bound = bind(export(("anything", "else"), ("whatever",)), text)
+    assert texts(bound.construct) == (["d_model"], {"heads": "num_heads"})
+    assert texts(bound.call) == (["x"], {"m": "mask"})
+    assert bound.weights_output == 1
+    assert not bound.offers["dropout"]
+
+
+def test_a_function_is_not_constructed_and_a_factory_is():
+    name = "ScaledDotProductAttention"
+    attend = bind(export(call=("query", "key", "value", "attn_mask="), kind="function"), name=name)
+    assert (attend.is_function, attend.construct) == (True, Arguments())
+    assert texts(attend.call) == (["q", "k", "v"], {"attn_mask": "mask"})
+    made = bind(export(kind="function"), declared("factory = true\nconstruct = { width = 'd_model' }\ncall = ['x']"))
+    assert not made.is_function
+    assert texts(made.construct)[1] == {"width": "d_model"}
+
+
+def test_a_call_that_does_not_tell_its_arguments_gets_the_required_ones():
+    silent = {**export(MHA_CONSTRUCT), "call": None, "construct": None}
+    bound = bind(silent)
+    assert texts(bound.call) == (["x"], {})
+    assert texts(bound.construct)[1]["num_heads"] == "num_heads"
+
+
+def test_variant_limits_and_mask_come_from_the_file():
+    text = "[variant]\nqkv_bias = true\n[limits]\nrank = 3\n" + declared("mask = { true = 'hide' }")
+    bound = bind(export(MHA_CONSTRUCT), text)
+    assert bound.variant.qkv_bias
+    assert (bound.limits.rank, bound.mask.true, bound.offers["any-rank"]) == (3, "hide", False)
+
+
+# --- causality --------------------------------------------------------------------------------------------------------
+
+WITHOUT = ("d_model", "num_heads")
+
+
+@pytest.mark.parametrize(
+    ("construct", "call", "text", "causal"),
+    [
+        (MHA_CONSTRUCT, ("x",), "", "construct"),
+        (("d_model", "num_heads", "is_causal="), ("x", "mask="), "", "construct"),
+        (WITHOUT, ("x", "mask"), "", "mask"),
+        (WITHOUT, ("x", "attn_mask="), "", "mask"),
+        (WITHOUT, ("x", "is_causal="), "", "flag"),
+        (WITHOUT, ("x",), "", "always"),
+        (WITHOUT, ("x",), "causal = 'never'", "never"),
+        (MHA_CONSTRUCT, ("x", "mask="), "causal = 'mask'", "mask"),
+        (WITHOUT, ("x",), "call = ['x', { causal = 'causal' }]", "flag"),
+        (WITHOUT, ("x",), "construct = { d = 'd_model', c = 'not causal' }", "construct"),
+    ],
+    ids=[
+        "constructor", "alias-beside-a-mask", "mask", "optional-mask", "flag", "always", "declared-never",
+        "declared-mask", "flag-in-a-declared-call", "turned-round",
+    ],
+)  # fmt: skip
+def test_the_switch_of_causality_is_found(construct, call, text, causal):
+    assert bind(export(construct, call), declared(text)).causal == causal
+
+
+def test_a_mask_that_the_declared_call_does_not_pass_switches_nothing():
+    # the argument exists, nobody passes it: off was believed possible, and on was never asked for
+    bound = bind(export(WITHOUT, ("x", "mask=")), declared("call = ['x']"))
+    assert bound.causal == "always"
+    assert (bound.offers["causal-on"], bound.offers["causal-off"], bound.offers["masks"]) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("causal", "on", "off"),
+    [
+        ("construct", True, True),
+        ("mask", True, True),
+        ("flag", True, True),
+        ("always", True, False),
+        ("never", False, True),
+    ],
+)
+def test_causality_that_cannot_be_switched_is_no_ability(causal, on, off):
+    offers = bind(export(MHA_CONSTRUCT, ("x", "mask=")), declared(f"causal = '{causal}'")).offers
+    assert (offers["causal-on"], offers["causal-off"]) == (on, off)
+
+
+@pytest.mark.parametrize(
+    ("text", "masks", "of_bools", "of_floats"),
+    [
+        ("", True, True, True),
+        ("mask = { kinds = ['bool'] }", True, True, False),
+        ("mask = { kinds = ['float'] }", True, False, True),
+        ("mask = { kinds = [] }", False, False, False),
+        ("call = ['q', 'k', 'v']", False, False, False),
+    ],
+    ids=["undeclared", "bool", "float", "none", "not-passed"],
+)
+def test_masks_are_an_ability_where_they_are_passed_and_taken(text, masks, of_bools, of_floats):
+    name = "ScaledDotProductAttention"
+    offers = bind(export(call=("q", "k", "v", "mask="), kind="function"), declared(text, name), name).offers
+    assert (offers["masks"], offers["bool-masks"], offers["float-masks"]) == (masks, of_bools, of_floats)
+
+
+# --- generation -------------------------------------------------------------------------------------------------------
+
+
+def model(text="", free=None, **methods):
+    text = f"[components.TinyTransformerLM.generate]\n{text}\n" if text else ""
+    return bind(export(LM_CONSTRUCT, ("ids",), **methods), text, "TinyTransformerLM", free)
+
+
+def free(*names):
+    return export(call=names, kind="function", path="mypkg.sample:generate")
+
+
+def test_a_model_without_generate_generates_nothing():
+    bound = model()
+    assert bound.generation is None
+    assert not bound.offers["generate"]
+
+
+def test_a_method_is_called_by_the_contracts_arguments_under_its_own_names():
+    generation = model(generate=("idx", "max_new_tokens", "temperature=", "top_k=")).generation
+    assert (generation.method, generation.function, generation.new_only) == ("generate", None, False)
+    assert texts(generation.call) == (["ids", "max_new_tokens"], {"temperature": "temperature", "top_k": "top_k"})
+
+
+def test_a_free_function_is_given_the_model_first():
+    generation = model(free=free("model", "prompt", "n", "temp=", "seed=")).generation
+    assert (generation.method, generation.function) == (None, "mypkg.sample:generate")
+    assert texts(generation.call) == (["model", "ids", "max_new_tokens"], {"temp": "temperature", "seed": "seed"})
+
+
+def test_a_method_goes_before_a_free_function():
+    generation = model(free=free("model", "ids", "n"), generate=("ids", "n")).generation
+    assert generation.method == "generate"
+
+
+def test_a_declared_function_goes_before_a_method():
+    generation = model("path = 'mypkg.sample:generate'", free("model", "ids", "n"), generate=("ids", "n")).generation
+    assert (generation.method, generation.function) == (None, "mypkg.sample:generate")
+
+
+def test_a_method_of_another_name_is_declared():
+    generation = model("path = 'sample'\nreturns = 'new'", sample=("ids", "n")).generation
+    assert (generation.method, generation.new_only) == ("sample", True)
+
+
+@pytest.mark.parametrize(
+    ("names", "greedy"),
+    [
+        (("ids", "n", "temperature=", "do_sample="), {"temperature": 0.0}),
+        (("ids", "n", "temp="), {"temp": 0.0}),
+        (("ids", "n", "do_sample=", "top_k="), {"do_sample": False}),
+        (("ids", "n", "greedy="), {"greedy": True}),
+        (("ids", "n", "sample="), {"sample": False}),
+        (("ids", "n", "topk="), {"topk": 1}),
+        (("ids", "n"), {}),
+    ],
+    ids=["temperature", "temp", "do-sample", "greedy", "sample", "top-k", "always-greedy"],
+)
+def test_greedy_is_spelled_with_what_there_is(names, greedy):
+    assert texts(model(generate=names).generation.greedy) == ([], greedy)
+
+
+def test_the_declared_spelling_of_greedy_goes_first():
+    generation = model("greedy = { do_sample = false }", generate=("ids", "n", "temperature=")).generation
+    assert texts(generation.greedy)[1] == {"do_sample": False}
+
+
+def test_a_temperature_passed_by_position_can_be_zero_too():
+    # greedy text came from sampling, since only named arguments were looked at
+    generation = model("call = ['ids', 'max_new_tokens', 'temperature']", generate=("a", "b", "c")).generation
+    args, kwargs = generation.call.but(generation.greedy).template({"ids": "I", "max_new_tokens": 3})
+    assert (args, kwargs) == (["I", 3, 0.0], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "options"),
+    [
+        ("", ("ids", "n", "temperature=", "top_k="), {"temperature", "top-k"}),
+        ("", ("ids", "n", "topp="), {"top-p"}),
+        ("options = ['top_p']", ("ids", "n", "temperature=", "top_k="), {"top-p"}),
+        ("options = []", ("ids", "n", "temperature="), set()),
+        ("call = ['ids', 'max_new_tokens', 'temperature']", ("a", "b", "c"), {"temperature"}),
+    ],
+    ids=["found-out", "alias", "declared", "declared-none", "declared-call"],
+)
+def test_options_are_those_declared_or_else_those_found(text, names, options):
+    offers = model(text, generate=names).offers
+    assert {name for name in ("temperature", "top-k", "top-p") if offers[name]} == options
+
+
+def test_generation_that_cannot_be_called_is_said_to_be_unjudged():
+    # it looked like a model that does not generate
+    bound = model(generate=("ids", "n", "sampler"))
+    assert bound.generation is None
+    assert not bound.offers["generate"]
+    (note,) = bound.notes
+    assert "generation is not judged: it wants sampler, which the contract does not have" in note
+
+
+def test_a_declared_generate_that_is_not_there_is_said_to_be_unjudged():
+    for text in ("path = 'sample'", "path = 'mypkg.sample:generate'"):
+        (note,) = model(text, generate=("ids", "n")).notes
+        assert "sample" in note
+        assert "is not there" in note
+
+
+# --- what does not fit ------------------------------------------------------------------------------------------------
+
+
+def mismatch(*arguments, **named):
+    with pytest.raises(ExportMismatch) as caught:
+        bind(*arguments, **named)
+    return caught.value
+
+
+def test_a_constructor_that_wants_more_gets_lines_to_paste_with_what_is_known():
+    error = mismatch(export(("embed_dim", "n_head", "window")))
+    assert str(error) == "MultiHeadAttention: mypkg.attn:Attn wants window, which the contract does not have"
+    assert (error.component, error.path, error.source) == ("MultiHeadAttention", "mypkg.attn:Attn", "mypkg/attn.py:12")
+    assert error.advice == (
+        (
+            "the contract has (d_model, num_heads, dropout, causal), yours has (embed_dim, n_head, window); "
+            "say in conform.toml how they correspond:"
+        ),
+        "    [components.MultiHeadAttention]",
+        '    construct = { embed_dim = "d_model", n_head = "num_heads", window = "…" }',
+    )
+
+
+def test_a_constructor_that_takes_less_is_named_with_what_it_lacks():
+    assert str(mismatch(export(("embed_dim",)))).endswith("mypkg.attn:Attn takes no num_heads")
+
+
+def test_a_config_object_gets_the_line_that_makes_one():
+    error = mismatch(export(("config",)))
+    assert error.advice[-1] == (
+        '    construct.config = { object = "your.module:YourConfig", arguments = '
+        '{ d_model = "d_model", num_heads = "num_heads" } }'
+    )
+
+
+def test_a_call_that_wants_more_gets_lines_for_the_call():
+    error = mismatch(export(MHA_CONSTRUCT, ("x", "freqs_cis", "mask=")))
+    assert "wants freqs_cis" in str(error)
+    assert error.advice[0].startswith("the contract has (x), yours has (x, freqs_cis, mask)")
+    assert error.advice[-1].startswith("    call = {")
+    assert 'freqs_cis = "…"' in error.advice[-1]
+
+
+def test_the_lines_to_paste_are_a_valid_file_once_the_blanks_are_filled():
+    for description in (export(("embed_dim", "n_head", "window")), export(("cfg",)), export(MHA_CONSTRUCT, ("x", "f"))):
+        lines = "\n".join(line.strip() for line in mismatch(description).advice[1:])
+        parse_config(lines.replace('"…"', "7"))
+
+
+def test_a_pasted_call_passes_the_input_as_well():
+    # the proposed line named the unknown arguments and forgot x
+    lines = "\n".join(line.strip() for line in mismatch(export(MHA_CONSTRUCT, ("x", "f"))).advice[1:])
+    bound = bind(export(MHA_CONSTRUCT, ("x", "f")), lines.replace('"…"', "7"))
+    assert bound.call.template({"x": "X"}) == ([], {"x": "X", "f": 7})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("construct = { d = 'd_model', b = 'block_size' }\ncall = ['x']", None),
+        (
+            "construct = { d = 'd_model', b = '2 * block_size' }",
+            "is constructed with block_size, which MultiHeadAttention",
+        ),
+        ("call = ['q', 'x']", "is called with q, which MultiHeadAttention does not have"),
+        ("call = ['x', { n = '(ids, 1)' }]", "is called with ids, which"),
+    ],
+    ids=["passed-on", "size", "input", "ids"],
+)
+def test_a_declared_argument_without_a_value_here_is_named(text, problem):
+    # what is only passed on is left out; anything else was a traceback at the first call
+    if problem is None:
+        bind(export(), declared(text))
+        return
+    error = mismatch(export(MHA_CONSTRUCT), declared(text))
+    assert problem in str(error)
+    assert "num_heads" in error.advice[0]

@@ -1,0 +1,162 @@
+"""How names are read: what parameters are usually called says most of what they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformkit.conformance.binding.names import fit, template
+
+ATTENTION = [f"{part}.{kind}" for part in ("q", "k", "v", "out") for kind in ("weight", "bias")]
+FEED_FORWARD = [f"{part}.{kind}" for part in ("up", "gate", "down") for kind in ("weight", "bias")]
+MODEL = ["embedding.weight", "positions.weight", "head.weight", "head.bias", "norm.weight", "norm.bias"]
+BLOCK = [
+    *(f"attention.{name}" for name in ATTENTION), *(f"feed_forward.{name}" for name in FEED_FORWARD),
+    "norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias",
+]  # fmt: skip
+
+
+def likeliest(theirs, canonical):
+    """Return the canonical names that fit best, all that fit alike."""
+    scores = {name: fit(theirs, (name,)) for name in canonical}
+    return {name for name, score in scores.items() if score == max(scores.values())}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("q.weight", "q.weight"),
+        ("w_q.weight", "q.weight"),
+        ("q_proj.weight", "q.weight"),
+        ("to_q.weight", "q.weight"),
+        ("query.bias", "q.bias"),
+        ("b_q", "q.bias"),
+        ("bo", "out.bias"),
+        ("linear_keys.weight", "k.weight"),
+        ("attn.value.weight", "v.weight"),
+        ("o_proj.weight", "out.weight"),
+        ("c_proj.weight", "out.weight"),
+        ("unify_heads.weight", "out.weight"),
+        ("qProj.kernel", "q.weight"),
+        ("values.weight", "v.weight"),
+    ],
+)
+def test_projections_of_attention_are_read_off_their_names(theirs, ours):
+    assert likeliest(theirs, ATTENTION) == {ours}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("fc1.weight", "up.weight"),
+        ("w2.bias", "down.bias"),
+        ("up_proj.weight", "up.weight"),
+        ("gate_proj.weight", "gate.weight"),
+        ("c_fc.weight", "up.weight"),
+        ("c_proj.weight", "down.weight"),
+        ("linear_1.bias", "up.bias"),
+        ("w_out.weight", "down.weight"),
+        ("net.0.weight", "up.weight"),
+    ],
+)
+def test_layers_of_a_feed_forward_network_are_read_off_their_names(theirs, ours):
+    # `fc1` may be the gate too where there is one, but never the layer that leads back
+    found = likeliest(theirs, FEED_FORWARD)
+    assert ours in found
+    assert any("down" in name for name in found) == ("down" in ours)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("transformer.wte.weight", "embedding.weight"),
+        ("tok_emb", "embedding.weight"),
+        ("transformer.wpe.weight", "positions.weight"),
+        ("pos_emb", "positions.weight"),
+        ("lm_head.weight", "head.weight"),
+        ("unembed.bias", "head.bias"),
+        ("ln_f.weight", "norm.weight"),
+        ("final_norm.bias", "norm.bias"),
+    ],
+)
+def test_parts_of_a_model_are_read_off_their_names(theirs, ours):
+    assert likeliest(theirs, MODEL) == {ours}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("h.0.attn.c_proj.weight", "attention.out.weight"),
+        ("h.0.mlp.c_proj.weight", "feed_forward.down.weight"),
+        ("self_attn.out.bias", "attention.out.bias"),
+        ("ffn.out.bias", "feed_forward.down.bias"),
+        ("attention.norm.weight", "norm1.weight"),
+    ],
+)
+def test_the_container_tells_names_apart_that_both_sublayers_use(theirs, ours):
+    # c_proj is the last layer of both; taken by its last word alone, the two were exchanged
+    assert ours in likeliest(theirs, BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ln_1", "ln_2"),
+        ("norm1", "norm2"),
+        ("ln1", "ln2"),
+        ("attn_norm", "ffn_norm"),
+        ("input_layernorm", "post_attention_layernorm"),
+        ("norm_a", "norm_b"),
+        ("sa_layer_norm", "output_layer_norm"),
+        ("pre_norm", "post_norm"),
+    ],
+)
+def test_two_norms_are_told_apart(first, second):
+    assert likeliest(f"{first}.weight", BLOCK) == {"norm1.weight"}
+    assert likeliest(f"{second}.bias", BLOCK) == {"norm2.bias"}
+
+
+@pytest.mark.parametrize(("theirs", "part"), [("Wk", "k"), ("params.Wv", "v"), ("w_o", "out"), ("heads.0.q", "q")])
+def test_a_bare_array_leaves_weight_or_bias_to_its_shape(theirs, part):
+    assert likeliest(theirs, ATTENTION) == {f"{part}.weight", f"{part}.bias"}
+
+
+def test_a_norm_without_a_number_leaves_both_open():
+    assert likeliest("norm.weight", BLOCK) == {"norm1.weight", "norm2.weight"}
+
+
+@pytest.mark.parametrize(("name", "kind"), [("gamma", "weight"), ("beta", "bias"), ("g", "weight"), ("b", "bias")])
+def test_gain_and_shift_of_a_norm_have_other_names_too(name, kind):
+    assert likeliest(f"ln.{name}", ["norm.weight", "norm.bias"]) == {f"norm.{kind}"}
+
+
+def test_a_fused_name_fits_the_fused_parts_better_than_one_of_them():
+    fused, alone = ("q.weight", "k.weight", "v.weight"), ("q.weight",)
+    for name in ("c_attn.weight", "qkv.weight", "in_proj_weight", "Wqkv"):
+        assert fit(name, fused) > fit(name, alone)
+    assert fit("kv_proj.weight", ("k.weight", "v.weight")) > fit("kv_proj.weight", fused)
+    assert fit("q_proj.weight", alone) > fit("q_proj.weight", fused)
+
+
+def test_the_order_of_fused_parts_does_not_change_their_role():
+    # v, q, k together are as fused as q, k, v
+    assert fit("qkv.weight", ("v.weight", "q.weight", "k.weight")) == fit(
+        "qkv.weight", ("q.weight", "k.weight", "v.weight")
+    )
+
+
+def test_a_name_that_says_nothing_fits_nothing():
+    assert {fit("theta.17", (name,)) for name in ATTENTION} == {0.0}
+
+
+def test_a_bias_is_no_weight():
+    assert fit("q.bias", ("q.weight",)) < fit("q.bias", ("q.bias",))
+
+
+def test_a_nearer_word_counts_more_than_a_farther_one():
+    # `out.query` is a query
+    assert fit("out.query.weight", ("q.weight",)) > fit("out.query.weight", ("out.weight",))
+
+
+def test_a_template_folds_case_and_separators_and_keeps_numbers():
+    assert template("h.0.c_attn") == "h.0.cattn"
+    assert template("layerNorm.Weight-x") == "layernorm.weightx"

@@ -1,0 +1,403 @@
+"""Where weights are, found by trying: small NumPy implementations whose names mislead, or that lack something."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.binding.config import load_config
+from conformkit.conformance.binding.exports import ExportMismatch
+from conformkit.conformance.binding.rules import describe
+from conformkit.conformance.checks import ClauseFailure
+from conformkit.conformance.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.session import InProcess, locate
+from conformkit.conformance.implementation import Implementation
+
+HEAD = '''
+import numpy as np
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def attend(q, k, v, heads, causal):
+    """q, k, v (B, T, D), mixed head by head."""
+    def split(a):
+        return a.reshape(*a.shape[:-1], heads, -1).swapaxes(-2, -3)
+    q, k, v = split(q), split(k), split(v)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
+    mixed = (softmax(scores) @ v).swapaxes(-2, -3)
+    return mixed.reshape(*mixed.shape[:-2], -1)
+'''
+
+SEPARATE = """
+class MultiHeadAttention:
+    def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
+        rng = np.random.default_rng(0)
+        self.heads, self.causal = num_heads, causal
+        self.wq, self.wk, self.wv, self.wo = (rng.normal(size=(d_model, d_model)) / d_model for _ in range(4))
+
+    def forward(self, x):
+        mixed = attend(x @ self.wq, x @ self.wk, x @ self.wv, self.heads, self.causal)
+        return mixed @ self.wo
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Return a function that writes a module (and its conform.toml), loads it here, and binds what it exports."""
+    opened = []
+
+    def load_module(source, text="", *, head=HEAD):
+        path = tmp_path / "probed.py"
+        path.write_text(head + textwrap.dedent(source), encoding="utf-8")
+        if text:
+            (tmp_path / "conform.toml").write_text(text, encoding="utf-8")
+        config = load_config([tmp_path])
+        implementation = Implementation(InProcess(locate(str(path)), config.framework), config)
+        opened.append(implementation)
+        implementation.load()
+        return implementation
+
+    yield load_module
+    for implementation in opened:
+        implementation.close()
+
+
+@pytest.fixture
+def attention(load):
+    """Return a function that loads a module and returns its multi-head attention."""
+    return lambda source, text="", **options: load(source, text, **options).subject("MultiHeadAttention")
+
+
+def lines(subject):
+    return sorted(describe(rule) for rule in subject.bound.rules)
+
+
+def agrees(subject, **wanted):
+    """Whether an instance with weights written through the binding gives the definition's output."""
+    instance = subject.build(**wanted).randomize(Draw(1, "test"))
+    x = Draw(2, "test").values(2, 5, instance.sizes["d_model"])
+    return np.allclose(instance(x), instance.expected(x), rtol=1e-5, atol=1e-7)
+
+
+# --- names that say it, and names that do not ------------------------------------------------------------------------
+
+
+def test_the_usual_names_are_bound_without_a_note(attention):
+    subject = attention(SEPARATE)
+    assert lines(subject) == [
+        '"wk" = "k.weight -> m (h d)"', '"wo" = "out.weight -> (h d) m"', '"wq" = "q.weight -> m (h d)"',
+        '"wv" = "v.weight -> m (h d)"',
+    ]  # fmt: skip
+    assert (subject.bound.notes, subject.bound.unbound, subject.bound.failure) == ([], (), None)
+    assert (subject.bound.dtype, subject.bound.precision) == ("float64", "float64")
+    assert agrees(subject, d_model=20, num_heads=5)
+
+
+def test_names_that_mislead_are_bound_by_what_they_do_and_said(attention):
+    # bound by name alone, keys were written where queries are read, and a right implementation failed
+    relabelled = SEPARATE.replace("x @ self.wq, x @ self.wk, x @ self.wv", "x @ self.wv, x @ self.wq, x @ self.wk")
+    subject = attention(relabelled)
+    assert lines(subject) == [
+        '"wk" = "v.weight -> m (h d)"', '"wo" = "out.weight -> (h d) m"', '"wq" = "k.weight -> m (h d)"',
+        '"wv" = "q.weight -> m (h d)"',
+    ]  # fmt: skip
+    assert sorted(subject.bound.notes) == [
+        "your wk is used as v.weight", "your wq is used as k.weight", "your wv is used as q.weight",
+    ]  # fmt: skip
+    assert agrees(subject)
+
+
+def test_names_that_say_nothing_are_bound_by_trying(attention):
+    source = SEPARATE
+    for name, other in {"wq": "alpha1", "wk": "alpha2", "wv": "alpha3", "wo": "alpha0"}.items():
+        source = source.replace(f"self.{name}", f"self.{other}")
+    subject = attention(source)
+    assert '"alpha0" = "out.weight -> (h d) m"' in lines(subject)
+    assert agrees(subject)
+
+
+def test_the_unusual_orientation_is_found(attention):
+    # square matrices fit both ways: only trying tells
+    source = SEPARATE.replace("x @ self.wq, x @ self.wk, x @ self.wv", "x @ self.wq.T, x @ self.wk.T, x @ self.wv.T")
+    subject = attention(source.replace("mixed @ self.wo", "mixed @ self.wo.T"))
+    assert '"wq" = "q.weight -> (h d) m"' in lines(subject)
+    assert '"wo" = "out.weight -> m (h d)"' in lines(subject)
+    assert agrees(subject)
+
+
+def test_three_arrays_in_a_list_are_no_heads_although_there_are_three(attention):
+    # folded into one array a head, projections.0 to .2 had no place at all
+    source = SEPARATE.replace("self.wq, self.wk, self.wv, self.wo = (", "*self.projections, self.wo = (")
+    for number, name in enumerate(("wq", "wk", "wv")):
+        source = source.replace(f"self.{name}", f"self.projections[{number}]")
+    subject = attention(source)
+    assert '"projections.1" = "k.weight -> m (h d)"' in lines(subject)
+    assert agrees(subject)
+
+
+FUSED = """
+class MultiHeadAttention:
+    def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
+        rng = np.random.default_rng(0)
+        self.heads, self.causal = num_heads, causal
+        self.qkv = rng.normal(size=(3 * d_model, d_model)) / d_model
+        self.proj = rng.normal(size=(d_model, d_model)) / d_model
+
+    def forward(self, x):
+        {split}
+        return attend(q, k, v, self.heads, self.causal) @ self.proj.T
+"""
+INTERLEAVED = """rows = (x @ self.qkv.T).reshape(*x.shape[:-1], self.heads, 3, -1)
+        q, k, v = (rows[..., n, :].reshape(x.shape) for n in range(3))"""
+
+
+@pytest.mark.parametrize(
+    ("split", "axes"),
+    [
+        ("q, k, v = np.split(x @ self.qkv.T, 3, axis=-1)", "q.weight, k.weight, v.weight -> (s h d) m"),
+        ("k, v, q = np.split(x @ self.qkv.T, 3, axis=-1)", "k.weight, v.weight, q.weight -> (s h d) m"),
+        (INTERLEAVED, "q.weight, k.weight, v.weight -> (h s d) m"),
+    ],
+    ids=["blocks", "blocks-in-another-order", "interleaved"],
+)
+def test_the_layout_of_a_fused_projection_is_found(attention, split, axes):
+    # all of these have the shape (3 D, D): the usual one, taken for granted, gives wrong queries
+    subject = attention(FUSED.format(split=split))
+    assert f'"qkv" = "{axes}"' in lines(subject)
+    assert agrees(subject, num_heads=2)
+
+
+def test_constants_that_train_nowhere_are_left_out_when_declared(attention):
+    source = SEPARATE.replace(
+        "self.heads, self.causal =", "self.table = np.ones((7, 7))\n        self.heads, self.causal ="
+    )
+    assert attention(source).bound.rules is None
+    assert agrees(attention(source, "[components.MultiHeadAttention]\nignore = ['table']"))
+
+
+def test_a_wrong_implementation_is_bound_by_its_names(attention):
+    # nothing reproduces the output: the clauses, not the binding, have to say what is wrong
+    subject = attention(SEPARATE, head=HEAD.replace(" / np.sqrt(q.shape[-1])", ""))
+    assert '"wq" = "q.weight -> m (h d)"' in lines(subject)
+    assert subject.bound.notes == []
+    assert not agrees(subject)
+
+
+# --- number formats ---------------------------------------------------------------------------------------------------
+
+
+def test_float32_inside_is_noticed_and_judged_as_float32(attention):
+    # in float64 it is off by 1e-7, which is a mistake there and none here
+    subject = attention(
+        SEPARATE, head=HEAD.replace("(softmax(scores) @ v)", "(softmax(scores).astype(np.float32) @ v)")
+    )
+    assert (subject.bound.dtype, subject.bound.precision) == ("float64", "float32")
+    (note,) = subject.bound.notes
+    assert note.startswith("MultiHeadAttention computes in float32 somewhere inside (off by ")
+    assert note.endswith("judged as float32")
+    assert lines(subject)[2] == '"wq" = "q.weight -> m (h d)"'
+
+
+def test_an_implementation_that_refuses_float64_is_probed_in_float32(attention):
+    check = "def forward(self, x):\n        if x.dtype == np.float64:\n            raise TypeError('float32 only')"
+    subject = attention(SEPARATE.replace("def forward(self, x):", check))
+    assert (subject.bound.dtype, subject.bound.precision) == ("float32", "float32")
+    assert not subject.offers("float64")
+    assert lines(subject)[2] == '"wq" = "q.weight -> m (h d)"'
+
+
+def test_float64_is_no_ability_of_what_answers_in_float32(attention):
+    subject = attention(SEPARATE.replace("return mixed @ self.wo", "return (mixed @ self.wo).astype(np.float32)"))
+    assert not subject.offers("float64")
+
+
+# --- what has no place ------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_output_projection_is_named_on_the_side_that_has_it(attention):
+    source = SEPARATE.replace("return mixed @ self.wo", "return mixed").replace("self.wv, self.wo =", "self.wv =")
+    bound = attention(source.replace("range(4)", "range(3)")).bound
+    assert bound.rules is None
+    assert bound.unbound == ("yours, without a place: none", "the definition's: out.weight [12, 12]")
+    assert not bound.same_count
+
+
+def test_a_parameter_too_many_is_named_on_the_other_side(attention):
+    source = SEPARATE.replace("self.heads, self.causal =", "self.scale = np.ones(5)\n        self.heads, self.causal =")
+    subject = attention(source)
+    assert subject.bound.unbound == ("yours, without a place: scale [5]", "the definition's: none")
+    with pytest.raises(ClauseFailure) as caught:
+        subject.build().randomize(Draw(0, "test"))
+    assert caught.value.details == subject.bound.unbound
+
+
+def test_as_many_numbers_in_places_that_nobody_can_tell_are_no_mistake(attention):
+    # one array of everything: right or wrong, nobody can say before the file says where the parts are
+    source = """
+        class MultiHeadAttention:
+            def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
+                self.heads, self.causal = num_heads, causal
+                self.all = np.random.default_rng(0).normal(size=4 * d_model * d_model) / d_model
+
+            def forward(self, x):
+                q, k, v, o = self.all.reshape(4, x.shape[-1], x.shape[-1])
+                return attend(x @ q, x @ k, x @ v, self.heads, self.causal) @ o
+    """
+    bound = attention(source).bound
+    assert bound.rules is None
+    assert bound.same_count
+
+
+# --- what the file says about weights ---------------------------------------------------------------------------------
+
+TABLE = "[components.MultiHeadAttention.weights]\n"
+RIGHT = {name: f"{part}.weight -> m (h d)" for name, part in zip(("wq", "wk", "wv"), "qkv", strict=True)}
+RIGHT |= {"wo": "out.weight -> (h d) m"}
+
+
+def file(**changes):
+    rules = {name: source for name, source in {**RIGHT, **changes}.items() if source}
+    return TABLE + "\n".join(f'"{name}" = "{source}"' for name, source in rules.items())
+
+
+def test_declared_weights_are_taken_as_they_are(attention):
+    assert agrees(attention(SEPARATE, file()))
+
+
+def test_declared_weights_are_taken_even_where_others_would_fit_better(attention):
+    # the file is a claim: that it is wrong is for the clauses to find
+    subject = attention(SEPARATE, file(wq="k.weight -> m (h d)", wk="q.weight -> m (h d)"))
+    assert '"wq" = "k.weight -> m (h d)"' in lines(subject)
+    assert not agrees(subject)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"wq": "q.weight -> h m d"}, "wq has shape (12, 12), the file says (3, 12, 4)"),
+        ({"wq": None, "w_query": "q.weight -> m (h d)"}, "w_query is in the file, not in the implementation"),
+        ({"wo": None}, "wo (12, 12) is in the implementation, not in the file"),
+        ({"wo": "v.weight -> m (h d)"}, "out.weight is placed nowhere"),
+    ],
+    ids=["wrong-shape", "absent", "unsaid", "placed-nowhere"],
+)
+def test_declared_weights_that_do_not_fit_are_said_line_by_line(attention, changes, said):
+    bound = attention(SEPARATE, file(**changes)).bound
+    assert bound.rules is None
+    assert said in bound.unbound
+    assert not bound.same_count
+
+
+def test_an_absent_name_and_the_one_that_is_there_are_both_said(attention):
+    bound = attention(SEPARATE, file(wq=None, w_query="q.weight -> m (h d)")).bound
+    assert bound.unbound == (
+        "w_query is in the file, not in the implementation", "wq (12, 12) is in the implementation, not in the file",
+    )  # fmt: skip
+
+
+def test_a_declared_part_that_this_variant_lacks_is_said_with_its_line(attention):
+    bound = attention(SEPARATE, file(bq="q.bias")).bound
+    assert bound.rules is None
+    assert '"bq" = "q.bias": this variant has no q.bias' in bound.unbound[0]
+
+
+def test_float32_inside_is_noticed_with_declared_weights_too(attention):
+    head = HEAD.replace("(softmax(scores) @ v)", "(softmax(scores).astype(np.float32) @ v)")
+    assert attention(SEPARATE, file(), head=head).bound.precision == "float32"
+
+
+# --- what cannot be tried ---------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_built_keeps_what_it_met(attention):
+    subject = attention(SEPARATE.replace("rng = np", "raise ValueError('no')\n        rng = np"))
+    assert isinstance(subject.bound.failure, ImplementationFailure)
+    with pytest.raises(ImplementationFailure, match="no"):
+        subject.build()
+
+
+def test_the_first_refusal_is_kept_not_that_of_the_last_number_format(attention):
+    source = SEPARATE.replace("def forward(self, x):", "def forward(self, x):\n        raise ValueError(x.dtype)")
+    assert "float64" in attention(source).bound.failure.message
+
+
+def test_limits_that_leave_no_sizes_are_no_crash_of_the_kit(attention):
+    limits = "[components.MultiHeadAttention.limits]\nd_model = 7\nnum_heads = { min = 2, max = 3 }"
+    bound = attention(SEPARATE, limits).bound
+    assert bound.rules is None
+    assert "no sizes near" in bound.unbound[0]
+
+
+def test_a_call_with_what_there_is_not_is_refused_before_it_is_tried(load):
+    with pytest.raises(ExportMismatch, match="is called with q, which MultiHeadAttention does not have"):
+        load(SEPARATE, "[components.MultiHeadAttention]\ncall = ['q', 'x']")
+
+
+# --- attention itself, and wholes of parts ----------------------------------------------------------------------------
+
+SDPA = """
+    def scaled_dot_product_attention(q, k, v, mask=None):
+        scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = np.where(mask, scores, -np.inf)
+        weights = softmax(scores)
+        return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "text", "weights"),
+    [
+        ("weights @ v", "", None),
+        ("weights @ v, weights", "", 1),
+        ("{'out': weights @ v, 'attn': weights}", "output = 'out'\nweights_output = 'attn'", "attn"),
+        ("weights @ v, weights", "output = 0", None),
+    ],
+    ids=["alone", "pair", "declared", "declared-without"],
+)
+def test_attention_weights_are_found_where_they_are_returned(load, returned, text, weights):
+    table = f"[components.ScaledDotProductAttention]\n{text}" if text else ""
+    subject = load(SDPA.replace("{returned}", returned), table).subject("ScaledDotProductAttention")
+    assert subject.bound.weights_output == weights
+    assert subject.offers("weights") == (weights is not None)
+    assert subject.bound.rules == ()
+
+
+BLOCK = """
+class TransformerBlock:
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.0, causal=True):
+        rng = np.random.default_rng(0)
+        self.attn = MultiHeadAttention(d_model, num_heads, dropout, causal)
+        self.up, self.down = rng.normal(size=(d_model, d_ff)) / d_model, rng.normal(size=(d_ff, d_model)) / d_ff
+        self.bias_up, self.bias_down = np.zeros(d_ff), np.zeros(d_model)
+        self.g1, self.b1, self.g2, self.b2 = np.ones(d_model), np.zeros(d_model), np.ones(d_model), np.zeros(d_model)
+
+    def norm(self, x, g, b):
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * g + b
+
+    def forward(self, x):
+        x = x + self.attn.forward(self.norm(x, self.g1, self.b1))
+        h = np.maximum(self.norm(x, self.g2, self.b2) @ self.up + self.bias_up, 0.0)
+        return x + h @ self.down + self.bias_down
+"""
+
+
+def test_what_was_learnt_of_a_part_is_tried_first_in_the_whole(load):
+    # three layouts of four arrays, beside norms whose names say little: without what attention taught, too many to try
+    fused = FUSED.format(split=INTERLEAVED)
+    subject = load(fused + BLOCK, "[variant]\nactivation = 'relu'").subject("TransformerBlock")
+    found = {rule.target: rule.source for rule in subject.bound.rules}
+    assert found["attn.qkv"] == (
+        "attention.q.weight, attention.k.weight, attention.v.weight -> (h s d) m"
+    )  # fmt: skip
+    assert found["g1"] == "norm1.weight -> m"
+    assert agrees(subject)

@@ -1,0 +1,118 @@
+"""The suite inside pytest: one item a clause, selection and parallel runs that change no verdict."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import ATTENTION
+
+UNSCALED = ATTENTION.replace(" / np.sqrt(q.shape[-1])", "")
+
+
+def pytest_run(folder: Path, *options: str) -> tuple[int, str]:
+    """Run pytest as a user would, in a folder that is not ours."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    if "--lf" in options:
+        command.remove("-p")
+        command.remove("no:cacheprovider")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+def counts(text: str) -> dict[str, int]:
+    line = text.strip().splitlines()[-1]
+    return {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|xfailed|deselected|error)", line)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "right.py").write_text(ATTENTION, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(UNSCALED, encoding="utf-8")
+    return tmp_path
+
+
+SUITE = ("--pyargs", "conformkit.conformance", "--conform-only", "SDPA")
+
+
+def test_each_clause_is_an_item(folder: Path) -> None:
+    code, text = pytest_run(folder, *SUITE, "--impl", "right.py", "-v")
+    assert code == 0, text
+    assert "::SDPA-SCALE PASSED" in text
+    assert counts(text)["passed"] > 20
+
+
+def test_a_failing_item_tells_what_came_out_why_and_what_next(folder: Path) -> None:
+    code, text = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-k", "SDPA-SCALE")
+    assert code == 1
+    assert "FAILED" in text
+    for words in ("SDPA-SCALE · ", "why: ", "fix: ", "again: conform run --impl wrong.py --only SDPA-SCALE"):
+        assert words in text
+
+
+def test_what_a_clause_needs_is_judged_even_when_deselected(folder: Path) -> None:
+    _, text = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-k", "SDPA-FORMULA", "-rs")
+    assert "blocked: needs SDPA-SCALE" in text
+    assert "failed" not in counts(text)
+
+
+def test_parallel_runs_give_the_same_verdicts(folder: Path) -> None:
+    _, alone = pytest_run(folder, *SUITE, "--impl", "wrong.py")
+    _, together = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-n", "2")
+    assert counts(alone) == counts(together)
+    assert counts(alone)["failed"] >= 1
+
+
+def test_last_failed_selects_the_failed_clauses(folder: Path) -> None:
+    _, first = pytest_run(folder, *SUITE, "--impl", "wrong.py", "--lf")
+    _, second = pytest_run(folder, *SUITE, "--impl", "wrong.py", "--lf")
+    assert counts(second)["failed"] == counts(first)["failed"]
+    assert "passed" not in counts(second)
+
+
+def test_an_implementation_that_does_not_load_ends_the_run_with_its_code(folder: Path) -> None:
+    (folder / "broken.py").write_text("raise RuntimeError('no luck')", encoding="utf-8")
+    code, text = pytest_run(folder, *SUITE, "--impl", "broken.py")
+    assert code == 3
+    assert "importing it raised RuntimeError: no luck" in text
+
+
+def test_a_missing_option_and_an_unknown_clause_are_wrong_usage(folder: Path) -> None:
+    assert pytest_run(folder, "--pyargs", "conformkit.conformance")[0] == 4
+    code, text = pytest_run(folder, "--pyargs", "conformkit.conformance", "--impl", "right.py", "--conform-only", "SDAP-SCALE")
+    assert code == 4
+    assert "SDPA-SCALE" in text
+
+
+def test_ones_own_suite_can_hold_the_clauses(folder: Path) -> None:
+    (folder / "test_own.py").write_text(
+        """
+from conformkit.conformance import check, parametrize_with_clauses
+
+@parametrize_with_clauses("wrong.py", only=("SDPA-SCALE", "SDPA-OUT-SHAPE"), expected_failures={"SDPA-SCALE": "on purpose"})
+def test_conformance(check_clause):
+    check_clause()
+
+@parametrize_with_clauses("right.py", only=("SDPA-SCALE",), expected_failures={"SDPA-SCALE": "no longer"})
+def test_strict(check_clause):
+    check_clause()
+
+def test_report():
+    report = check("right.py", only=("SDPA",))
+    assert report.conforms
+    assert report.ledger()["pass"] > 20
+""",
+        encoding="utf-8",
+    )
+    code, text = pytest_run(folder, "test_own.py", "-v")
+    assert code == 1, text
+    assert "test_conformance[SDPA-OUT-SHAPE] PASSED" in text
+    assert "test_conformance[SDPA-SCALE] XFAIL" in text
+    assert "test_strict[SDPA-SCALE] FAILED" in text
+    assert "test_report PASSED" in text

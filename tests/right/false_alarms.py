@@ -1,0 +1,68 @@
+"""Judge right implementations with many seeds: none may break a binding clause.
+
+python tests/right/false_alarms.py [--seeds N] [NAME|PATH …]
+
+Each is loaded once and judged with seeds 0 … N-1. Without names: all of tests/right, the examples that are right, and the
+reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.registry import tests
+from conformkit.conformance.results import Result
+from conformkit.conformance.runner import RunRequest, opened
+from conformkit.spec.clauses import Level, clauses
+
+ROOT = Path(__file__).resolve().parents[2]
+WRONG = {"three_mistakes"}
+"""Examples that are wrong on purpose."""
+
+
+def right_ones() -> list[str]:
+    """Return everything in this repository that is right, as `--impl` takes it."""
+    found = ["conformkit.reference"]
+    for folder in (ROOT / "examples", ROOT / "tests" / "right"):
+        for entry in sorted(folder.iterdir()):
+            own = entry.suffix == ".py" and entry.name != Path(__file__).name and not entry.name.startswith("test_")
+            if own or (entry.is_dir() and entry.name not in WRONG and list(entry.glob("*.py"))):
+                found.append(str(entry))
+    return found
+
+
+def alarms(impl: str, seeds: Sequence[int]) -> Iterator[tuple[int, Result]]:
+    """Yield the binding clauses that an implementation breaks, with the seed. Nothing may be missing either."""
+    with opened(RunRequest(impl=impl)) as (implementation, _):
+        if implementation.missing():
+            raise LookupError(f"{impl} lacks {', '.join(implementation.missing())}")
+        for seed in seeds:
+            judge = Judge(implementation, tests(), seed=seed)
+            for name, clause in clauses().items():
+                result = judge.result(name)
+                if clause.level is Level.MUST and result.verdict.red:
+                    yield seed, result
+
+
+def main() -> int:
+    """Print a line for each implementation and each alarm; return 1 when there was one."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    total = 0
+    for impl in options.names or right_ones():
+        found = list(alarms(impl, range(options.seeds)))
+        total += len(found)
+        print(f"{Path(impl).name}: {len(found)} alarms in {options.seeds} seeds", flush=True)
+        for seed, result in found:
+            print(f"    seed {seed}: {result.clause.id} {result.verdict}: {result.message}", flush=True)
+    return 1 if total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
