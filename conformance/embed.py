@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.registry import tests
+from conformkit.conformance.report.wording import command
 from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.runner import RunRequest, opened, run
-from conformkit.spec.clauses import Clause, Level, clause, select
+from conformkit.conformance.runner import RunRequest, empty_report, opened, run
+from conformkit.spec.clauses import Clause, clause, select
 
-__all__ = ["Bench", "ClauseBroken", "check", "parametrize_with_clauses", "settle"]
+__all__ = ["Bench", "ClauseBroken", "check", "parametrize_with_clauses"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,8 +24,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class ClauseBroken(AssertionError):
     """A binding clause does not hold; the text is what `conform run` prints about it."""
 
-    def __init__(self, result: Result, impl: str, seed: int) -> None:
-        super().__init__(_story(result, impl, seed))
+    def __init__(self, result: Result, report: Report) -> None:
+        super().__init__(_story(result, report))
         self.result = result
 
 
@@ -42,34 +43,42 @@ class Bench:
     def __init__(self, request: RunRequest) -> None:
         self.request = request
         self._stack = ExitStack()
-        self._judge: Judge | None = None
+        self._open: tuple[Judge, Report] | None = None
 
     def result(self, clause_id: str) -> Result:
         """Return the verdict on one clause."""
-        if self._judge is None:
-            implementation, _ = self._stack.enter_context(opened(self.request))
-            self._judge = Judge(implementation, tests(), seed=self.request.seed)
-        return self._judge.result(clause_id)
+        return self._opened()[0].result(clause_id)
+
+    def settle(self, clause_id: str) -> Result:
+        """Turn a verdict into pytest's: return it, skip with the reason, expect the failure of a SHOULD, or raise."""
+        judge, report = self._opened()
+        return _settle(judge.result(clause_id), report)
+
+    def _opened(self) -> tuple[Judge, Report]:
+        if self._open is None:
+            implementation, location = self._stack.enter_context(opened(self.request))
+            judge = Judge(implementation, tests(), seed=self.request.seed)
+            self._open = judge, empty_report(self.request, implementation, location)
+        return self._open
 
     def close(self) -> None:
         """End the worker."""
         self._stack.close()
-        self._judge = None
+        self._open = None
 
     def clauses(self) -> list[Clause]:
         """Return the clauses that are asked for."""
         return [c for c in select(self.request.only) if c.profile == self.request.profile]
 
 
-def settle(result: Result, request: RunRequest) -> None:
-    """Turn a verdict into pytest's: return, skip with the reason, expect the failure of a SHOULD, or raise."""
+def _settle(result: Result, report: Report) -> Result:
     import pytest
 
     if result.verdict is Verdict.PASS:
-        return
+        return result
     if result.verdict.red:
-        if result.clause.level is Level.MUST or request.level is not Level.MUST:
-            raise ClauseBroken(result, request.impl, request.seed)
+        if report.breaks(result):
+            raise ClauseBroken(result, report)
         pytest.xfail(f"{result.clause.level}: {result.message}")
     pytest.skip(f"{result.verdict}: {result.reason}")
 
@@ -96,7 +105,7 @@ def parametrize_with_clauses(
 
     def case(item: Clause) -> Any:
         def check_clause() -> None:
-            settle(bench.result(item.id), bench.request)
+            bench.settle(item.id)
 
         marks = [pytest.mark.xfail(reason=expected[item.id], strict=True)] if item.id in expected else []
         return pytest.param(check_clause, id=item.id, marks=marks)
@@ -104,10 +113,9 @@ def parametrize_with_clauses(
     return pytest.mark.parametrize("check_clause", [case(item) for item in bench.clauses()])
 
 
-def _story(result: Result, impl: str, seed: int) -> str:
+def _story(result: Result, report: Report) -> str:
     item = result.clause
     lines = [f"{item.id} · {item.title}", result.message, *result.details]
     lines += [f"where: {result.where}"] if result.where else []
-    lines += [f"why:   {item.why}", f"fix:   {item.fix}"]
-    lines += [f"again: conform run --impl {impl} --only {item.id}" + (f" --seed {seed}" if seed else "")]
+    lines += [f"why:   {item.why}", f"fix:   {item.fix}", f"again: {command(report, item.id)}"]
     return "\n".join(lines)

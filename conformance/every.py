@@ -45,6 +45,5 @@ def takes(subject: Subject, *sizes: str) -> bool:
 
 def depth(instance: Instance) -> int:
     """How many components a result passes, which is what tolerances grow with."""
-    return {"TransformerBlock": 2, "TinyTransformerLM": 2 * instance.sizes.get("num_layers", 0) + 1}.get(
-        instance.subject.name, 1
-    )
+    layers: int = instance.sizes.get("num_layers", 0)
+    return {"TransformerBlock": 2, "TinyTransformerLM": 2 * layers + 1}.get(instance.subject.name, 1)

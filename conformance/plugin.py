@@ -90,7 +90,6 @@ class ClauseItem(pytest.Item):
     """One clause."""
 
     def runtest(self) -> None:
-        from conformkit.conformance.embed import settle
         from conformkit.conformance.runner import LoadFailure
 
         bench = _bench(self.config)
@@ -103,7 +102,7 @@ class ClauseItem(pytest.Item):
             pytest.exit(text, returncode=3)
         if result.output:
             self.add_report_section("call", "implementation printed", result.output)
-        settle(result, bench.request)
+        bench.settle(self.name)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         from conformkit.conformance.embed import ClauseBroken

@@ -19,7 +19,7 @@ from conformkit.conformance.results import Report, Result
 from conformkit.spec.clauses import Clause, Level, select
 from conformkit.spec.components import COMPONENTS
 
-__all__ = ["IsolationUnavailable", "LoadFailure", "Progress", "RunRequest", "opened", "run"]
+__all__ = ["IsolationUnavailable", "LoadFailure", "Progress", "RunRequest", "empty_report", "opened", "run"]
 
 
 class LoadFailure(Exception):
@@ -71,14 +71,14 @@ def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = No
     started = time.perf_counter()
     chosen = _chosen(request)
     with opened(request) as (implementation, location):
-        report = _empty_report(request, implementation, location)
+        report = empty_report(request, implementation, location)
         report.missing = _missing(request, implementation)
         tell = _Teller(report, chosen, on_progress)
         try:
             _judge_all(request, implementation, chosen, tell)
             report.complete = True
         except KeyboardInterrupt:
-            report.notes.append(f"interrupted after {len(report.results)} of {len(chosen)} clauses")
+            pass  # the report stays marked incomplete
     report.seconds = time.perf_counter() - started
     return report
 
@@ -170,7 +170,8 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
             raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
 
 
-def _empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:
+def empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:
+    """Return the report of a run that has judged nothing yet."""
     return Report(
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,

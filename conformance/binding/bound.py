@@ -191,10 +191,15 @@ def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict
 
 
 def set_only(arguments: Arguments, values: Mapping[str, Any]) -> Arguments:
-    """Leave out named arguments that would only pass on a name without a value, and such positional ones at the end."""
+    """Leave out named arguments that would only pass on a name without a value, and such positional ones at the end.
+
+    A mask in its place is passed as None: whoever takes it by position may well insist on it.
+    """
     named = {n: a for n, a in arguments.named.items() if not (isinstance(a, Expression) and _unset(a.text, values))}
     positional: Sequence[Any] = arguments.positional
-    while positional and isinstance(positional[-1], Expression) and _unset(positional[-1].text, values):
+    while (
+        positional and isinstance(positional[-1], Expression) and _unset(positional[-1].text, {"mask": True, **values})
+    ):
         positional = positional[:-1]
     return replace(arguments, positional=tuple(positional), named=named)
 

@@ -71,8 +71,7 @@ def template(name: str) -> str:
 
 @cache
 def _segments(name: str) -> tuple[str, ...]:
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).replace("-", "_").lower()
-    return tuple(part.replace("_", "") for part in words.split(".") if part)
+    return tuple(part for part in re.sub("[-_]", "", name).lower().split(".") if part)
 
 
 @cache

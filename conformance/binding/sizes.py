@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformkit.conformance.binding.expressions import evaluate
@@ -96,11 +96,9 @@ def _whole(expression: str, sizes: Mapping[str, Any]) -> int:
     return int(exact) if float(exact).is_integer() else 0
 
 
-def _allowed(name: str, wanted: int, limits: Limits) -> tuple[Sequence[int], Sequence[int]]:
+def _allowed(name: str, wanted: int, limits: Limits) -> tuple[range, range]:
     """Return the values that the limit allows: from the wanted one upwards, and those below it downwards."""
     limit = limits.of(name)
-    if limit.equals is not None:
-        return [wanted], []
     step, lowest = limit.multiple_of or 1, limit.min or 1
     highest = limit.max if limit.max is not None else max(wanted, lowest) + 64 * step
     first, last = -(-lowest // step) * step, highest // step * step

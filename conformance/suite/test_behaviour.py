@@ -208,7 +208,7 @@ def test_a_mask_means_the_same_in_every_number_format(attend: Attend, draw: Draw
     wanted = attend(q, k, v, mask)
     bias = np.where(mask, 0.0, -np.inf)
     for own, other in each_of(_formats(attend.subject)):
-        arrays = tuple(a.astype(own) for a in (q, k, v))
+        arrays = q.astype(own), k.astype(own), v.astype(own)
         label = f"the output for {own} inputs"
         if attend.subject.offers("bool-masks"):
             check_close(f"{label} and a boolean mask", attend(*arrays, mask, cast=False), wanted, 1e-5)

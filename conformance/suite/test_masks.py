@@ -173,7 +173,13 @@ def test_leading_dimensions_of_one_are_stretched(attend: Attend, draw: Draw) -> 
 @clause("MASK-BCAST-PERBATCH")
 def test_each_batch_element_has_its_own_mask(attend: Attend, draw: Draw) -> None:
     for leading in each_of(attend.ranks((3,), (3, 3), (2, 3))):
-        _check_stretched(attend, draw, leading, draw.mask(leading[0], *(1 for _ in leading[1:]), 3, 5))
+        q, k, v = draw.qkv(leading, scale=1.5)
+        mask = draw.mask(leading[0], *(1 for _ in leading[1:]), 3, 5)
+        out = attend(q, k, v, mask)
+        for element in range(leading[0]):
+            own = slice(element, element + 1)
+            alone = attend(q[own], k[own], v[own], mask[element].reshape(3, 5))
+            check_close(f"output of element {element}", out[own], alone, attend.tolerance())
 
 
 @clause("MASK-BCAST-KEYPAD")
@@ -197,12 +203,11 @@ def test_a_hidden_key_still_asks_as_a_query(attend: Attend, draw: Draw) -> None:
 @clause("MASK-FULLROW-LOCAL")
 def test_a_query_that_sees_no_key_leaves_the_others_alone(attend: Attend, draw: Draw) -> None:
     q, k, v = draw.qkv(attend.leading())
-    mask = draw.mask(*q.shape[:-1], 5)
+    mask = np.broadcast_to(draw.mask(3, 5), (*q.shape[:-1], 5)).copy()
     before = attend(q, k, v, mask)
-    mask[0, ..., 1, :] = False
+    mask[..., 1, :] = False
     after = attend(q, k, v, mask)
-    after[0, ..., 1, :] = before[0, ..., 1, :] = 0.0
-    check_close("outputs of the other queries", after, before, attend.tolerance())
+    check_close("outputs of the other queries", after[..., [0, 2], :], before[..., [0, 2], :], attend.tolerance())
 
 
 @clause("MASK-FULLROW-FINITE")
@@ -335,8 +340,8 @@ def _check_hidden_at(attend: Attend, draw: Draw, *, allowed: float, hidden: floa
     length = max(abs(allowed), abs(hidden)) ** 0.5
     q, k = np.zeros((*leading, 3, 4)), np.zeros((*leading, 5, 4))
     q[..., 0] = length
-    mask = draw.mask(*leading, 1, 5)
-    k[..., 0] = np.where(mask[..., 0, :], allowed, hidden) * 2.0 / length
+    mask = draw.mask(1, 5)[0]
+    k[..., 0] = np.where(mask, allowed, hidden) * 2.0 / length
     full = np.broadcast_to(mask, (*leading, 3, 5)).copy()
     weights = attend.weights(q, k, full)
     check_zero(f"weight of keys hidden at a score of {hidden:g}", np.where(full, 0.0, weights), at_most=1e-6)

@@ -175,6 +175,18 @@ def test_the_concatenated_heads_go_through_the_output_projection(multi_head: Sub
     check_zero("output for Wo = 0", _out(instance.write({"out.weight": 0.0 * projection}), x))
 
 
+@clause("MHA-QKV-DISTINCT")
+def test_queries_keys_and_values_each_have_a_projection_that_matters(multi_head: Subject, draw: Draw) -> None:
+    instance = multi_head.build().randomize(draw)
+    x = _input(instance, draw, 2, 5)
+    weights, before = dict(instance.weights), _out(instance, x)
+    for name in each_of(["q.weight", "k.weight", "v.weight"]):
+        changed = draw.values(*weights[name].shape, scale=0.5)
+        check_differs(
+            f"output when {name} changes", _out(instance.write(weights | {name: changed}), x), before, at_least=1e-4
+        )
+
+
 @clause("MHA-CONCAT-ORDER")
 def test_heads_are_put_side_by_side_in_their_order(multi_head: Subject, draw: Draw) -> None:
     for heads in each_of([3, 2]):
@@ -188,12 +200,11 @@ def test_heads_are_put_side_by_side_in_their_order(multi_head: Subject, draw: Dr
 def test_splitting_into_heads_leaves_positions_where_they_are(multi_head: Subject, draw: Draw) -> None:
     for heads in each_of([3, 2, 6]):
         instance = multi_head.build(d_model=12, num_heads=heads, causal=True).scatter(draw)
-        one = _input(instance, draw, 2, 5)[:, :1]
-        alike = np.repeat(one, multi_head.tokens(5), axis=1)
-        # Not the first output: it alone may see nothing, and MHA-CAUSAL-REACH says so.
-        got = _out(instance, alike)[:, 1:]
-        want = np.broadcast_to(_out(instance, one), got.shape)
-        check_close("output from position 1 on", got, want, multi_head.tolerance())
+        x = _input(instance, draw, 2, 5)
+        out = _out(instance, np.repeat(x[:, :1], x.shape[1], axis=1))
+        # The first output alone may come of nothing, which is what MHA-CAUSAL-REACH is about.
+        want = np.broadcast_to(out[:, -1:], out[:, 1:].shape)
+        check_close("output for equal positions, from the second on", out[:, 1:], want, multi_head.tolerance())
 
 
 @clause("MHA-SPLIT-MERGE")
@@ -210,17 +221,8 @@ def test_merging_heads_undoes_the_split(multi_head: Subject, draw: Draw) -> None
 def test_each_head_uses_its_own_projections_only(multi_head: Subject, draw: Draw) -> None:
     instance = _several_heads(multi_head, draw)
     x = _input(instance, draw, 2, 5)
-    weights, before = dict(instance.weights), _out(instance, x)
     for name in ("q.weight", "k.weight", "v.weight"):
-        under(f"head 1's rows of {name} changed")
-        rows, features = _owned(instance, name, 1)
-        changed = weights[name].copy()
-        changed[rows] = draw.values(*changed[rows].shape)
-        after = _out(instance.write(weights | {name: changed}), x)
-        other = np.ones(x.shape[-1], np.bool_)
-        other[features] = False
-        check_close("features of the other heads", after[..., other], before[..., other], multi_head.tolerance())
-        check_differs("features of its own head", after[..., features], before[..., features], at_least=1e-4)
+        _check_owner(instance, draw, x, name, 1)
 
 
 @clause("MHA-HEAD-SLICES")
@@ -237,18 +239,6 @@ def test_a_head_owns_the_same_slice_of_queries_keys_and_values(multi_head: Subje
         want = before.copy()
         want[..., features] = 0.0
         check_close("output", _out(instance.write({"v.weight": silent}), x), want, multi_head.tolerance())
-
-
-@clause("MHA-QKV-DISTINCT")
-def test_queries_keys_and_values_each_have_a_projection_that_matters(multi_head: Subject, draw: Draw) -> None:
-    instance = multi_head.build().randomize(draw)
-    x = _input(instance, draw, 2, 5)
-    weights, before = dict(instance.weights), _out(instance, x)
-    for name in each_of(["q.weight", "k.weight", "v.weight"]):
-        changed = draw.values(*weights[name].shape, scale=0.5)
-        check_differs(
-            f"output when {name} changes", _out(instance.write(weights | {name: changed}), x), before, at_least=1e-4
-        )
 
 
 @clause("MHA-LINEAR-VO")
@@ -409,9 +399,13 @@ def test_keys_and_values_are_projected_to_their_own_heads_only(multi_head: Subje
 
 @clause("GQA-EXPAND")
 def test_each_key_value_head_serves_consecutive_query_heads(multi_head: Subject, draw: Draw) -> None:
-    instance = multi_head.construct(_grouped(multi_head)).randomize(draw)
+    instance = _side_by_side(multi_head.construct(_grouped(multi_head)).randomize(draw))
     x = _input(instance, draw, 2, 5)
-    check_close("output", _out(instance, x), instance.expected(x), multi_head.tolerance())
+    under("one position, where the output is the values")
+    check_close("output", _out(instance, x[:, :1]), instance.expected(x[:, :1]), multi_head.tolerance())
+    for head in range(instance.sizes["kv_heads"]):
+        if _owned(instance, "k.weight", head)[1].stop <= x.shape[-1]:  # else the identity cuts its features off
+            _check_owner(instance, draw, x, "k.weight", head)
 
 
 # --- all together -----------------------------------------------------------------------------------------------------
@@ -468,9 +462,29 @@ def _several_heads(subject: Subject, draw: Draw) -> Instance:
     instance = subject.build(d_model=12, num_heads=3).randomize(draw)
     if instance.sizes["num_heads"] < 2:
         raise NotApplicable("it has a single head")
+    return _side_by_side(instance)
+
+
+def _side_by_side(instance: Instance) -> Instance:
+    """Write the identity as output projection, without a bias."""
     instance.write({name: 0.0 * array for name, array in instance.weights.items() if name == "out.bias"})
     _project_by(instance, np.eye)
     return instance
+
+
+def _check_owner(instance: Instance, draw: Draw, x: Array, name: str, head: int) -> None:
+    """Check that changing one head's rows of a projection changes the features that these serve, and no others."""
+    under(f"the rows of head {head} of {name} changed")
+    weights, before = dict(instance.weights), _out(instance, x)
+    rows, features = _owned(instance, name, head)
+    changed = weights[name].copy()
+    changed[rows] = draw.values(*changed[rows].shape)
+    after = _out(instance.write(weights | {name: changed}), x)
+    instance.write(weights)
+    others = np.ones(x.shape[-1], np.bool_)
+    others[features] = False
+    check_close("features of the other heads", after[..., others], before[..., others], instance.subject.tolerance())
+    check_differs("features of its own", after[..., features], before[..., features], at_least=1e-4)
 
 
 def _owned(instance: Instance, name: str, head: int) -> tuple[slice, slice]:

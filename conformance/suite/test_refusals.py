@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_inputs_of_another_width_are_refused(every: list[Subject], draw: Draw) -
         width, length = instance.sizes["d_model"], subject.tokens(4)
         for wrong in (width + 1, 2 * width):
             x = draw.values(2, length, wrong)
-            check_refuses(f"{subject.name} of width {width} with x {x.shape}", lambda i=instance, x=x: i(x))
+            check_refuses(f"{subject.name} of width {width} with x {x.shape}", partial(instance, x))
 
 
 @clause("ERRH-RANK")
@@ -161,7 +162,7 @@ def test_a_mask_of_another_size_is_refused(attend: Attend, draw: Draw) -> None:
     q, k, v = draw.values(*lead, 5, 4), draw.values(*lead, 7, 4), draw.values(*lead, 7, 3)
     for shape in each_of(((5, 6), (5, 8), (4, 7), (6, 7), (7, 5), (3, 5, 7))):
         mask = draw.mask(*shape)
-        check_refuses(f"a mask {shape} for 5 queries and 7 keys", lambda m=mask: attend(q, k, v, m))
+        check_refuses(f"a mask {shape} for 5 queries and 7 keys", partial(attend, q, k, v, mask))
 
 
 @clause("ERRH-MASK-GROW")
@@ -177,7 +178,7 @@ def test_a_mask_does_not_enlarge_the_result(attend: Attend, draw: Draw) -> None:
 @clause("ERRH-FLOAT-IDS")
 def test_ids_that_are_real_numbers_are_refused(model: Subject, draw: Draw) -> None:
     instance, (ids,) = example(model, draw, num_layers=1)
-    check_refuses("ids of a floating format", lambda: instance(ids + 0.25))
+    check_refuses("ids of a floating format", partial(instance, ids + 0.25))
 
 
 @clause("ERRH-OVERLONG")
@@ -186,9 +187,9 @@ def test_inputs_far_longer_than_the_block_size_are_refused(model: Subject, draw:
     size = instance.sizes["block_size"]
     ids = draw.ids(instance.sizes["vocab_size"], 2, 2 * size)
     for length in (2 * size, size + 1):
-        check_refuses(f"{length} ids with block_size = {size}", lambda n=length: instance(ids[:, :n]))
+        check_refuses(f"{length} ids with block_size = {size}", partial(instance, ids[:, :length]))
     instance(ids[:, : model.tokens(size)])
-    check_refuses(f"{size + 1} ids with block_size = {size}", lambda: instance(ids[:, : size + 1]))
+    check_refuses(f"{size + 1} ids with block_size = {size}", partial(instance, ids[:, : size + 1]))
 
 
 @clause("ERRH-TOP-RANGE")
@@ -196,7 +197,7 @@ def test_a_top_p_that_is_no_probability_is_refused(model: Subject, draw: Draw) -
     instance = model.build(num_layers=1)
     ids = draw.ids(instance.sizes["vocab_size"], 2, model.tokens(3))
     for value in (-0.1, 1.5):
-        check_refuses(f"top_p = {value}", lambda p=value: instance.generate(ids, 2, seed=1, top_p=p))
+        check_refuses(f"top_p = {value}", partial(instance.generate, ids, 2, seed=1, top_p=value))
 
 
 def _refusal(action: Callable[[], Any]) -> ImplementationFailure | None:
@@ -278,18 +279,18 @@ def _mismatches(subject: Subject, draw: Draw) -> Iterator[tuple[str, Callable[[]
     if subject.name in VECTORS:
         width = instance.sizes["d_model"]
         x = draw.values(2, subject.tokens(4), width + 1)
-        yield f"an input of width {width + 1}", lambda: instance(x), (width + 1, width)
+        yield f"an input of width {width + 1}", partial(instance, x), (width + 1, width)
     longest = instance.sizes.get("max_len") or instance.sizes.get("block_size")
     if longest:
         ids = "ids" in subject.bound.component.inputs
         long = draw.ids(2, 2, longest + 1) if ids else draw.values(2, longest + 1, instance.sizes["d_model"])
-        yield f"{longest + 1} positions", lambda: instance(long), (longest + 1, longest)
+        yield f"{longest + 1} positions", partial(instance, long), (longest + 1, longest)
 
 
 def _check_refused(attend: Attend, draw: Draw, label: str, **shapes: tuple[int, int]) -> None:
     lead = attend.subject.bound.leading(2)
     arrays = [draw.values(*lead, *shapes[name]) for name in "qkv"]
-    check_refuses(label, lambda: attend(*arrays))
+    check_refuses(label, partial(attend, *arrays))
 
 
 def _tolerance(instance: Instance) -> float:

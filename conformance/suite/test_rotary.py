@@ -54,7 +54,6 @@ def test_no_key_outweighs_the_one_in_place(multi_head: Subject, draw: Draw) -> N
     scores = relative_scores(multi_head, vector, vector)
     gain = float(np.nanmax(scores))
     check(f"a key elsewhere scores {gain:.3g} more than the equal one in place", gain < multi_head.tolerance())
-    check("a key elsewhere scores as much as the one in place", bool(np.nanmin(scores) < -1e-3))
 
 
 @clause("ROPE-RELATIVE")

@@ -89,7 +89,7 @@ def test_rows_of_2048_keys_sum_to_one(attend: Attend, draw: Draw) -> None:
 
 
 @clause("NUM-HALF-MASK")
-def test_a_mask_works_in_half_precision(attend: Attend, draw: Draw) -> None:
+def test_a_mask_hides_keys_in_half_precision(attend: Attend, draw: Draw) -> None:
     lead = attend.subject.bound.leading(2)
     q, k, mask = draw.values(*lead, 5, 4), draw.values(*lead, 6, 4), draw.mask(5, 6)
     one = np.broadcast_to(np.eye(6), (*lead, 6, 6)).copy()

@@ -99,8 +99,8 @@ def test_an_option_without_a_value_is_left_out_by_name():
 
 def test_an_option_without_a_value_is_left_out_at_the_end_and_none_in_the_middle():
     it = bound("call = ['x', 'mask', 'causal', 'positions']")
-    header, _ = it.call_request({"x": X}, {"causal": False})
-    assert header["args"] == [{"$tensor": "x"}, None, False]
+    assert it.call_request({"x": X}, {"causal": False})[0]["args"] == [{"$tensor": "x"}, None, False]
+    assert it.call_request({"x": X}, {})[0]["args"] == [{"$tensor": "x"}, None]
 
 
 def test_an_expression_that_mentions_an_absent_mask_has_its_value_all_the_same():
@@ -273,10 +273,11 @@ def test_a_function_that_generates_gets_the_model():
 
 
 def test_new_tokens_alone_are_put_after_the_prompt():
-    new = np.array([[7, 8], [9, 7]], np.int32)
-    both = generating(new_only=True).generated(new, IDS)
+    new = np.array([[7, 8], [9, 7]])
+    both = generating(new_only=True).generated(new, IDS.astype(np.int32))
     np.testing.assert_array_equal(both, [[0, 1, 2, 7, 8], [3, 4, 5, 9, 7]])
-    assert both.dtype == IDS.dtype
+    assert both.dtype == np.int32
+    assert generating().generated(both, IDS) is both
     np.testing.assert_array_equal(generating(new_only=True).generated(new[0], IDS[0]), [0, 1, 2, 7, 8])
 
 

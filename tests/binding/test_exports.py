@@ -311,6 +311,12 @@ def test_a_declared_generate_that_is_not_there_is_said_to_be_unjudged():
         assert "is not there" in note
 
 
+def test_a_declared_method_that_is_not_there_is_not_replaced_by_a_function_that_is():
+    bound = model("path = 'sample'", free("model", "ids", "n"))
+    assert bound.generation is None
+    assert bound.notes == ["generation is not judged: sample is not there"]
+
+
 # --- what does not fit ------------------------------------------------------------------------------------------------
 
 

@@ -66,8 +66,9 @@ def test_fused_projections_are_offered_in_every_order():
 
 def test_the_usual_order_of_fused_projections_comes_first():
     projections = {name: attention()[name] for name in ("q.weight", "k.weight", "v.weight")}
-    best = min(found((36, 10), projections), key=lambda layout: layout.penalty)
+    best, second, *_ = sorted(found((36, 10), projections), key=lambda layout: layout.penalty)
     assert best.source == "q.weight, k.weight, v.weight -> (s h d) m"
+    assert best.penalty < second.penalty
 
 
 def test_heads_can_be_interleaved_in_a_fused_projection():
@@ -79,6 +80,7 @@ def test_heads_can_be_interleaved_in_a_fused_projection():
 def test_parts_of_unequal_size_are_concatenated_and_never_interleaved():
     axes = {layout.axes for layout in found((20, 10), attention(kv_heads=1)) if len(layout.parts) == 3}
     assert axes == {"(s h d) m"}
+    assert not any(len(layout.parts) == 3 for layout in found((36, 10), attention(kv_heads=1)))
 
 
 def test_keys_and_values_can_be_fused_without_queries():
@@ -97,7 +99,8 @@ def test_up_and_down_are_never_fused():
 def test_fused_parts_belong_to_one_component():
     # the queries of one block with the keys of another would reproduce nothing
     two = {f"{place}.{name}": p for place in ("a", "b") for name, p in attention().items() if name.endswith("weight")}
-    assert all(len({part[0] for part in layout.parts}) == 1 for layout in found((36, 10), two))
+    fused = [layout.parts for layout in found((36, 10), two) if len(layout.parts) == 3]
+    assert {frozenset(part[0] for part in parts) for parts in fused} == {frozenset("a"), frozenset("b")}
 
 
 def test_one_array_a_head_has_the_heads_width():

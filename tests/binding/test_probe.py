@@ -134,6 +134,26 @@ def test_the_unusual_orientation_is_found(attention):
     assert agrees(subject)
 
 
+def test_one_array_a_head_is_one_rule(attention):
+    source = """
+        class MultiHeadAttention:
+            def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
+                rng = np.random.default_rng(0)
+                self.heads, self.causal, width = num_heads, causal, d_model // num_heads
+                self.query, self.key, self.value = (
+                    [rng.normal(size=(d_model, width)) / d_model for _ in range(num_heads)] for _ in range(3)
+                )
+                self.out = rng.normal(size=(d_model, d_model)) / d_model
+
+            def forward(self, x):
+                q, k, v = (np.concatenate([x @ w for w in each], -1) for each in (self.query, self.key, self.value))
+                return attend(q, k, v, self.heads, self.causal) @ self.out
+    """
+    subject = attention(source)
+    assert '"query.{h}" = "q.weight -> m d"' in lines(subject)
+    assert agrees(subject, num_heads=4, d_model=12)
+
+
 def test_three_arrays_in_a_list_are_no_heads_although_there_are_three(attention):
     # folded into one array a head, projections.0 to .2 had no place at all
     source = SEPARATE.replace("self.wq, self.wk, self.wv, self.wo = (", "*self.projections, self.wo = (")
@@ -186,8 +206,10 @@ def test_constants_that_train_nowhere_are_left_out_when_declared(attention):
 
 def test_a_wrong_implementation_is_bound_by_its_names(attention):
     # nothing reproduces the output: the clauses, not the binding, have to say what is wrong
-    subject = attention(SEPARATE, head=HEAD.replace(" / np.sqrt(q.shape[-1])", ""))
+    # taken by what comes nearest, queries and keys could end up anywhere
+    subject = attention(SEPARATE, head=HEAD.replace("softmax(scores) @ v", "softmax(scores) @ v[..., ::-1, :]"))
     assert '"wq" = "q.weight -> m (h d)"' in lines(subject)
+    assert '"wk" = "k.weight -> m (h d)"' in lines(subject)
     assert subject.bound.notes == []
     assert not agrees(subject)
 
@@ -297,6 +319,12 @@ def test_declared_weights_that_do_not_fit_are_said_line_by_line(attention, chang
     assert not bound.same_count
 
 
+def test_a_parameter_that_the_file_forgets_is_said_even_when_all_else_is_placed(attention):
+    source = SEPARATE.replace("self.heads, self.causal =", "self.scale = np.ones(5)\n        self.heads, self.causal =")
+    bound = attention(source, file()).bound
+    assert bound.unbound == ("scale (5,) is in the implementation, not in the file",)
+
+
 def test_an_absent_name_and_the_one_that_is_there_are_both_said(attention):
     bound = attention(SEPARATE, file(wq=None, w_query="q.weight -> m (h d)")).bound
     assert bound.unbound == (
@@ -391,13 +419,36 @@ class TransformerBlock:
 """
 
 
-def test_what_was_learnt_of_a_part_is_tried_first_in_the_whole(load):
-    # three layouts of four arrays, beside norms whose names say little: without what attention taught, too many to try
-    fused = FUSED.format(split=INTERLEAVED)
-    subject = load(fused + BLOCK, "[variant]\nactivation = 'relu'").subject("TransformerBlock")
-    found = {rule.target: rule.source for rule in subject.bound.rules}
-    assert found["attn.qkv"] == (
-        "attention.q.weight, attention.k.weight, attention.v.weight -> (h s d) m"
-    )  # fmt: skip
-    assert found["g1"] == "norm1.weight -> m"
+@pytest.fixture
+def block(load):
+    """Return a function that loads a module with attention and a block, and returns the block."""
+    return lambda source: load(source, "[variant]\nactivation = 'relu'").subject("TransformerBlock")
+
+
+def sources(subject):
+    return {rule.target: rule.source for rule in subject.bound.rules}
+
+
+INTERLEAVED_BELOW = "attention.q.weight, attention.k.weight, attention.v.weight -> (h s d) m"
+
+
+def test_the_weights_of_a_whole_are_found(block):
+    subject = block(FUSED.format(split=INTERLEAVED) + BLOCK)
+    assert sources(subject)["attn.qkv"] == INTERLEAVED_BELOW
+    assert sources(subject)["g1"] == "norm1.weight -> m"
     assert agrees(subject)
+
+
+def test_what_was_learnt_of_a_part_is_tried_first_in_the_whole(block):
+    # the block is wrong, so that nothing is found by trying there: its attention is bound as attention was
+    wrong = BLOCK.replace("return x + h", "return x - h")
+    assert sources(block(FUSED.format(split=INTERLEAVED) + wrong))["attn.qkv"] == INTERLEAVED_BELOW
+
+
+def test_a_wrong_whole_is_bound_although_a_list_of_three_could_have_been_heads(block):
+    wrong = BLOCK.replace("return x + h", "return x - h").replace(
+        "self.g1, self.b1, self.g2, self.b2 =", "*self.n, self.b2 ="
+    )
+    for number, name in enumerate(("g1", "b1", "g2")):
+        wrong = wrong.replace(f"self.{name}", f"self.n[{number}]")
+    assert sources(block(SEPARATE + wrong)).keys() >= {"n.0", "n.1", "n.2", "b2", "attn.wq"}

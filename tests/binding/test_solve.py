@@ -113,3 +113,26 @@ def test_axes_of_one_entry_are_kept_in_the_pattern() -> None:
     canonical = {"positions.weight": Parameter("t m", {"t": 9, "m": 12})}
     (found,) = (f for f in layouts((1, 9, 12), canonical, heads=None, matrices_out_first=True))
     assert found.axes == "1 t m"
+
+
+def test_what_is_known_of_a_part_comes_first() -> None:
+    # the interleaved layout of a fused projection is unusual, but here it was found in the attention already
+    theirs = families({"attn.qkv": (36, 12), "attn.proj": (12, 12)}, layers=0, heads={3}, bare=True)
+    ours = {f"attention.{n}": p for n, p in COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL).items()}
+    known = {"qkv": "q.weight, k.weight, v.weight -> (h s d) m"}
+    first = {t.name: layout.axes for t, layout in next(assignments(theirs, ours, known))}
+    assert first["attn.qkv"] == "(h s d) m"
+    assert {t.name: layout.axes for t, layout in next(assignments(theirs, ours))}["attn.qkv"] != "(h s d) m"
+
+
+def test_heads_lie_the_same_way_in_all_arrays_or_in_none() -> None:
+    # four square matrices have 6144 assignments: the few that somebody would write have to come early
+    theirs = families(dict.fromkeys(("wq", "wk", "wv", "wo"), (12, 12)), layers=0, heads={3}, bare=True)
+    ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
+    found = [[layout for _, layout in a] for a in itertools.islice(assignments(theirs, ours, limit=1000), 1000)]
+    consistent = {
+        tuple(layout.parts[0] for layout in chosen)
+        for chosen in found
+        if len({"d h" in layout.axes for layout in chosen}) == 1
+    }
+    assert len(consistent) == 24

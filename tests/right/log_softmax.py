@@ -14,7 +14,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
         if not mask.is_floating_point():
             raise TypeError(str(mask.dtype))
         s = s + mask.to(s).expand_as(s)
-    w = s.clamp(min=torch.finfo(s.dtype).min).log_softmax(-1).exp()
+    log_z = s.logsumexp(-1, keepdim=True)
+    w = (s - log_z.clamp(min=torch.finfo(s.dtype).min)).exp()
     return w.matmul(v)
 
 

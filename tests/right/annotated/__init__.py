@@ -46,7 +46,7 @@ class MultiHeadedAttention(nn.Module):
         assert d_model % h == 0, f"{d_model} % {h}"
         self.d_k = d_model // h
         self.h = h
-        self.linears = nn.ModuleList([nn.Linear(d_model, d_model) for _ in range(4)])
+        self.linears = clones(nn.Linear(d_model, d_model), 4)
         self.attn = None
         self.dropout = nn.Dropout(p=dropout)
 
