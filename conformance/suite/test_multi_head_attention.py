@@ -292,10 +292,11 @@ def test_with_causal_off_every_position_sees_every_other(multi_head: Subject, dr
 @clause("MHA-PREFIX")
 def test_the_outputs_of_a_prefix_are_the_prefix_of_the_outputs(multi_head: Subject, draw: Draw) -> None:
     instance = multi_head.build(causal=True).scatter(draw)
-    x = _input(instance, draw, 2, 9)
-    full = _out(instance, x)
-    for prefix in each_of([n for n in (1, 5) if n < x.shape[1]]):
-        check_close("output", _out(instance, x[:, :prefix]), full[:, :prefix], multi_head.tolerance())
+    for longest, prefixes in each_of([(9, (1, 5)), (70, (5, 33, 66))]):
+        x = _input(instance, draw, 2, longest)
+        full = _out(instance, x)
+        for prefix in [n for n in prefixes if n < x.shape[1]]:
+            check_close("output", _out(instance, x[:, :prefix]), full[:, :prefix], multi_head.tolerance())
 
 
 @clause("MHA-PERM-EQUIV")

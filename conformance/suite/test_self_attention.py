@@ -86,11 +86,11 @@ def test_with_causal_off_every_position_sees_every_other(self_attention: Subject
 @clause("SA-PREFIX")
 def test_the_outputs_of_a_prefix_are_the_prefix_of_the_outputs(self_attention: Subject, draw: Draw) -> None:
     instance = self_attention.build(causal=True).scatter(draw)
-    length = self_attention.tokens(7)
-    x = draw.values(2, length, instance.sizes["d_model"])
-    full = _out(instance, x)
-    for prefix in each_of([n for n in (2, 4) if n < length]):
-        check_close("output", _out(instance, x[:, :prefix]), full[:, :prefix], self_attention.tolerance())
+    for longest, prefixes in each_of([(7, (2, 4)), (70, (5, 33, 66))]):
+        x = draw.values(2, self_attention.tokens(longest), instance.sizes["d_model"])
+        full = _out(instance, x)
+        for prefix in [n for n in prefixes if n < x.shape[1]]:
+            check_close("output", _out(instance, x[:, :prefix]), full[:, :prefix], self_attention.tolerance())
 
 
 @clause("SA-PERM-EQUIV")
