@@ -55,6 +55,7 @@ class Evidence:
     notes: list[str] = field(default_factory=list)
 
     def compared(self, distance: float) -> None:
+        """Keep the worst error."""
         self.distance = max(distance, self.distance or 0.0)
 
 
@@ -151,7 +152,8 @@ def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
     if bad.any():
         at = _worst(np.abs(got) * bad)
         bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
-        raise _fail(f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {int(bad.sum())} of {got.size} entries are too large")
+        many = f"{int(bad.sum())} of {got.size} entries are too large"
+        raise _fail(f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {many}")
 
 
 def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:

@@ -79,8 +79,8 @@ def _settle(result: Result, report: Report) -> Result:
     if result.verdict.red:
         if report.breaks(result):
             raise ClauseBroken(result, report)
-        pytest.xfail(f"{result.clause.level}: {result.message}")
-    pytest.skip(f"{result.verdict}: {result.reason}")
+        return pytest.xfail(f"{result.clause.level}: {result.message}")
+    return pytest.skip(f"{result.verdict}: {result.reason}")
 
 
 def parametrize_with_clauses(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.bound import Bound
@@ -25,7 +24,8 @@ class Link(Protocol):
 
     is_torch: bool
 
-    def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply: ...
+    def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply:
+        """Ask the worker."""
 
 
 class Absent(LookupError):
@@ -92,7 +92,7 @@ class Implementation:
         return list(self._subjects.values())
 
     def missing(self) -> list[str]:
-        """Return the required components that it lacks. Positions that are not sinusoids need no component of their own."""
+        """Return the required components that it lacks; not those that its variant does without."""
         lacking = [c.name for c in COMPONENTS.values() if c.required and c.name not in self._subjects]
         return [name for name in lacking if not self.excused(name)]
 

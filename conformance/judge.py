@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.checks import ClauseFailure, Evidence, NotApplicable, gathering
 from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
@@ -13,7 +14,6 @@ from conformkit.conformance.implementation import Absent, Implementation
 from conformkit.conformance.providers import provide
 from conformkit.conformance.registry import Test, arguments
 from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
 
@@ -104,31 +104,31 @@ class Judge:
             test(**provide(arguments(test), self.implementation, Draw(self._seed, clause.id)))
         except ClauseFailure as failure:
             return Result(clause, Verdict.FAIL, failure.message, failure.details)
-        except NotApplicable as reason:
-            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason))
-        except NoSizeError as reason:
+        except (NotApplicable, NoSizeError) as reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason))
         except Absent as missing:
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{missing} is not exported")
-        except WorkerLost as lost:
-            verdict = Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASH
+        except (ImplementationFailure, WorkerLost) as trouble:
             details = (f"with {evidence.setting}",) if evidence.setting else ()
-            return Result(clause, verdict, f"it {_LOSSES[lost.kind]}: {lost.detail}", details)
-        except ImplementationFailure as failure:
-            return _raised(clause, failure, evidence)
+            if isinstance(trouble, WorkerLost):
+                return _lost(clause, trouble, details)
+            return _raised(clause, trouble, details)
         if not evidence.checks:
             raise AssertionError(f"the test of {clause.id} checked nothing")
         return Result(clause, Verdict.PASS)
 
 
-def _raised(clause: Clause, failure: ImplementationFailure, evidence: Evidence) -> Result:
-    details = (f"with {evidence.setting}",) if evidence.setting else ()
+def _lost(clause: Clause, lost: WorkerLost, details: tuple[str, ...]) -> Result:
+    verdict = Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASH
+    return Result(clause, verdict, f"it {_LOSSES[lost.kind]}: {lost.detail}", details)
+
+
+def _raised(clause: Clause, failure: ImplementationFailure, details: tuple[str, ...]) -> Result:
     if failure.kind == "unsupported":
         return Result(clause, Verdict.NOT_APPLICABLE, reason=failure.message)
-    if failure.kind == "memory":
-        return Result(clause, Verdict.CRASH, f"it {_LOSSES['memory']}: {failure.message}", details, where=failure.where)
-    if failure.kind == "exit":
-        return Result(clause, Verdict.CRASH, f"it called for the end of the process: {failure.message}", details, where=failure.where)
-    if failure.kind == "output":
-        return Result(clause, Verdict.ERROR, f"it returned what is no array: {failure.message}", details, where=failure.where)
-    return Result(clause, Verdict.ERROR, f"it raised {failure.type}: {failure.message}", details, where=failure.where)
+    verdict, what = {
+        "memory": (Verdict.CRASH, f"it {_LOSSES['memory']}"),
+        "exit": (Verdict.CRASH, "it called for the end of the process"),
+        "output": (Verdict.ERROR, "it returned what is no array"),
+    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}"))
+    return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where)

@@ -21,8 +21,9 @@ Open = Callable[[], AbstractContextManager[Implementation]]
 
 
 def judge_in_parallel(
-    clauses: list[Clause], first: Implementation, another: Open, processes: int, seed: int, tell: Callable[[Result], None]
-) -> None:
+    clauses: list[Clause], first: Implementation, another: Open,
+    *, processes: int, seed: int, tell: Callable[[Result], None],
+) -> None:  # fmt: skip
     """Judge with `processes` workers, the first of which is there already; tell each result, from this thread.
 
     What a clause of one document needs of another is judged by both workers.

@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
     group.addoption("--conform-level", metavar="LEVEL", default="MUST", choices=("MUST", "SHOULD"), help="what binds")
     group.addoption("--conform-seed", metavar="N", type=int, default=0, help="draw other inputs")
-    group.addoption("--conform-isolation", metavar="HOW", default="process", choices=("process", "none"), help="process or none")
+    group.addoption("--conform-isolation", default="process", choices=("process", "none"), help="where the code runs")
     group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
 
 
@@ -64,6 +64,7 @@ class ConformanceDirectory(pytest.Directory):
     """`conformkit.conformance`: holds the folder of the suite."""
 
     def collect(self) -> Iterator[pytest.Collector]:
+        """Yield the folder of the suite."""
         yield SuiteDirectory.from_parent(self, path=self.path / "suite")
 
 
@@ -71,6 +72,7 @@ class SuiteDirectory(pytest.Directory):
     """One file a document of the law."""
 
     def collect(self) -> Iterator[pytest.Collector]:
+        """Yield one file a document."""
         bench = _bench(self.config)
         for document in dict.fromkeys(clause.document for clause in bench.clauses()):
             yield ClauseFile.from_parent(self, path=self.path / f"test_{document}.py")
@@ -80,6 +82,7 @@ class ClauseFile(pytest.File):
     """The clauses of one document."""
 
     def collect(self) -> Iterator[pytest.Item]:
+        """Yield the clauses that are asked for."""
         document = self.path.stem.removeprefix("test_")
         for clause in _bench(self.config).clauses():
             if clause.document == document:
@@ -90,13 +93,15 @@ class ClauseItem(pytest.Item):
     """One clause."""
 
     def runtest(self) -> None:
+        """Judge, and turn the verdict into an outcome of pytest's."""
         from conformkit.conformance.runner import LoadFailure
 
         bench = _bench(self.config)
         try:
             result = bench.result(self.name)
         except LoadFailure as failure:
-            text = "\n".join([f"{bench.request.impl} could not be loaded: {failure.problem}", failure.where, *failure.advice])
+            problem = f"{bench.request.impl} could not be loaded: {failure.problem}"
+            text = "\n".join([problem, failure.where, *failure.advice])
             if hasattr(self.config, "workerinput"):
                 pytest.fail(text, pytrace=False)
             pytest.exit(text, returncode=3)
@@ -105,6 +110,7 @@ class ClauseItem(pytest.Item):
         bench.settle(self.name)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show the verdict's sentences in place of a traceback of the kit."""
         from conformkit.conformance.embed import ClauseBroken
 
         if isinstance(excinfo.value, ClauseBroken):
@@ -112,6 +118,7 @@ class ClauseItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return where the test stands and what it is about."""
         from conformkit.spec.clauses import clause
 
         return self.path, None, f"{self.name}: {clause(self.name).title}"

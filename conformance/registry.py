@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 from conformkit.spec.clauses import STEMS
 from conformkit.spec.clauses import clause as find
@@ -33,7 +32,7 @@ def tests() -> Mapping[str, Test]:
     """Return the suite's tests by clause id, in the order of the law."""
     found: dict[str, Test] = {}
     for stem in STEMS:
-        for test in _marked(_module(stem)):
+        for test in _marked(importlib.import_module(f"conformkit.conformance.suite.test_{stem}")):
             name = test.__dict__["clause_id"]
             if name in found:
                 raise ValueError(f"{name} has two tests, {found[name].__name__} and {test.__name__}")
@@ -46,14 +45,6 @@ def arguments(test: Test) -> tuple[str, ...]:
     return tuple(inspect.signature(test).parameters)
 
 
-def _module(stem: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(f"conformkit.conformance.suite.test_{stem}")
-    except ModuleNotFoundError as error:
-        if error.name == f"conformkit.conformance.suite.test_{stem}":
-            return None
-        raise
-
-
-def _marked(module: ModuleType | None) -> list[Test]:
-    return [] if module is None else [value for value in vars(module).values() if callable(value) and "clause_id" in getattr(value, "__dict__", ())]
+def _marked(module: ModuleType) -> list[Test]:
+    found = vars(module).values()
+    return [value for value in found if callable(value) and "clause_id" in getattr(value, "__dict__", ())]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from conformkit.conformance.binding.config import Config, load_config
@@ -127,12 +128,15 @@ def _session(request: RunRequest, location: Location, config: Config) -> Session
         raise IsolationUnavailable("isolation sandbox is not available in this version")
     if request.isolation == "none":
         return InProcess(location, config.framework)
-    torch = config.framework != "numpy" and (location.path is None or mentions_torch(location.path) or _names_torch(config))
-    return Session(location, config.framework, request.limits, preload_torch=torch)
+    return Session(location, config.framework, request.limits, preload_torch=_needs_torch(location, config))
 
 
-def _names_torch(config: Config) -> bool:
-    return config.framework == "torch" or any("torch" in (c.path or "") for c in config.components.values())
+def _needs_torch(location: Location, config: Config) -> bool:
+    """Guess without importing anything; a wrong guess costs time, no more."""
+    if config.framework is not None:
+        return config.framework == "torch"
+    named = any("torch" in (component.path or "") for component in config.components.values())
+    return named or location.path is None or mentions_torch(location.path)
 
 
 def _load(implementation: Implementation, request: RunRequest) -> None:
@@ -228,7 +232,8 @@ def _judge_all(request: RunRequest, implementation: Implementation, chosen: list
     if request.processes > 1:
         from conformkit.conformance.parallel import judge_in_parallel
 
-        judge_in_parallel(chosen, implementation, lambda: _another(request), request.processes, request.seed, tell)
+        another = partial(_another, request)
+        judge_in_parallel(chosen, implementation, another, processes=request.processes, seed=request.seed, tell=tell)
         return
     judge = Judge(implementation, tests(), seed=request.seed)
     for clause in chosen:

@@ -68,10 +68,12 @@ class Subject:
 
     @property
     def name(self) -> str:
+        """The component's name in the contract."""
         return self.bound.component.name
 
     @property
     def variant(self) -> Variant:
+        """The declared choices."""
         return self.bound.variant
 
     @property
@@ -250,7 +252,7 @@ class Instance:
         header, tensors = self._call_header(inputs)
         header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters}
         tensors["cotangent"] = self._cast(self.subject.bound.to_theirs(cotangent))
-        reply, arrays = self._ask(header, tensors)
+        _, arrays = self._ask(header, tensors)
         own = {p["name"] for p in self.trainable}
         bound = self.subject.bound
         return Gradients(
@@ -259,7 +261,9 @@ class Instance:
             parameters={n: arrays.get(f"param:{n}") for n in sorted(own)} if parameters else {},
         )
 
-    def generate(self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, **options: Any) -> Outcome:
+    def generate(
+        self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, **options: Any
+    ) -> Outcome:
         """Generate `count` ids after the prompts ids (B, T); options: temperature, top_k, top_p, greedy."""
         keyed = {**self.sizes, **({} if seed is None else {"seed": seed}), **options}
         header, tensors = self.subject.bound.generate_request(ids, count, keyed)
@@ -313,12 +317,16 @@ class Instance:
             return array
         return np.ascontiguousarray(array, np.float32 if self.dtype != "float64" else np.float64)
 
-    def _ask(self, header: dict[str, Any], tensors: Mapping[str, Array] | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _ask(
+        self, header: dict[str, Any], tensors: Mapping[str, Array] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
         reply = self.subject.link.request({"handle": self.handle, "op": "call", **header}, tensors or {})
         return reply.header, reply.tensors
 
 
-def example(subject: Subject, draw: Draw, *, batch: int = 2, tokens: int = 5, **wanted: Any) -> tuple[Instance, tuple[Array, ...]]:
+def example(
+    subject: Subject, draw: Draw, *, batch: int = 2, tokens: int = 5, **wanted: Any
+) -> tuple[Instance, tuple[Array, ...]]:
     """Return an instance with random weights and one set of inputs for it, whatever the component."""
     instance = subject.build(**wanted).scatter(draw)
     return instance, example_inputs(instance, draw, batch=batch, tokens=tokens)

@@ -9,15 +9,15 @@ result, and once more for each block that a result passes through. The float64 c
 own precision, rounded up to 1e-9, which leaves room for tables and constants that were rounded on the way.
 
 Finite differences: a central difference with step h of a function of order 1 errs by h² plus rounding / h; with
-h = 1e-5 in float64 that is about 1e-10 + 1e-11, and 1e-6 leaves room for curvature. Float32 differences need h = 1e-2 and
-are good to 2e-2.
+h = 1e-5 in float64 that is about 1e-10 + 1e-11, and 1e-6 leaves room for curvature. Float32 differences need h = 1e-2
+and are good to 2e-2.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["EXACT", "GRADIENT", "Precision", "STEP", "tolerance"]
+__all__ = ["EXACT", "GRADIENT", "STEP", "Precision", "tolerance"]
 
 Precision = Literal["float64", "float32", "float16", "bfloat16"]
 

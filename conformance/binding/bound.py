@@ -106,7 +106,7 @@ class Bound:
 
         `cast` is the number format in which they arrive, for one that does not cross the wire.
         """
-        arrays = {name: self._mask(a) if name == "mask" else self._lay(name, a) for name, a in inputs.items()}
+        arrays = {name: self._mask(a) if name == "mask" else self._swapped(a) for name, a in inputs.items()}
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
@@ -128,11 +128,11 @@ class Bound:
         args, kwargs = set_only(call, known).template({**defaults, **known})
         header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
         header |= {"method": self.generation.method, "function": self.generation.function}
-        return header, {"ids": self._lay("ids", ids)}
+        return header, {"ids": self._swapped(ids)}
 
     def generated(self, out: Array, prompt: Array) -> Array:
         """Return prompt and new ids as (B, T + n), whatever the implementation returns."""
-        out = self._unlay(out)
+        out = self._swapped(out)
         assert self.generation is not None
         if self.generation.new_only and out.ndim == prompt.ndim:
             return np.concatenate([prompt, out.astype(prompt.dtype)], axis=-1)
@@ -153,18 +153,13 @@ class Bound:
 
     def from_theirs(self, array: Array) -> Array:
         """Bring an output into (B, T, …)."""
-        return self._unlay(array)
+        return self._swapped(array)
 
     def to_theirs(self, array: Array) -> Array:
         """Bring (B, T, …) into their order of axes."""
-        return self._lay("x", array)
+        return self._swapped(array)
 
-    def _lay(self, name: str, array: Array) -> Array:
-        if self.config.layout == "sequence first" and name in {"x", "ids", "q", "k", "v"} and array.ndim > 1:
-            return np.ascontiguousarray(np.swapaxes(array, 0, 1))
-        return array
-
-    def _unlay(self, array: Array) -> Array:
+    def _swapped(self, array: Array) -> Array:
         if self.config.layout == "sequence first" and array.ndim > 1:
             return np.ascontiguousarray(np.swapaxes(array, 0, 1))
         return array

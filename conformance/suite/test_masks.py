@@ -173,12 +173,12 @@ def test_leading_dimensions_of_one_are_stretched(attend: Attend, draw: Draw) -> 
 @clause("MASK-BCAST-PERBATCH")
 def test_each_batch_element_has_its_own_mask(attend: Attend, draw: Draw) -> None:
     for leading in each_of(attend.ranks((3,), (3, 3), (2, 3))):
-        q, k, v = draw.qkv(leading, scale=1.5)
-        mask = draw.mask(leading[0], *(1 for _ in leading[1:]), 3, 5)
+        q, k, v = draw.qkv(leading, queries=5, keys=5, scale=1.5)
+        mask = draw.mask(leading[0], *(1 for _ in leading[1:]), 5, 5)
         out = attend(q, k, v, mask)
         for element in range(leading[0]):
             own = slice(element, element + 1)
-            alone = attend(q[own], k[own], v[own], mask[element].reshape(3, 5))
+            alone = attend(q[own], k[own], v[own], mask[element].reshape(5, 5))
             check_close(f"output of element {element}", out[own], alone, attend.tolerance())
 
 

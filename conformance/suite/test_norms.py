@@ -199,6 +199,9 @@ def test_training_mode_changes_nothing(block: Subject, draw: Draw) -> None:
     instance = block.build(d_model=12, num_heads=3, d_ff=20, dropout=0.0).scatter(draw)
     x = draw.values(3, block.tokens(5), instance.sizes["d_model"])
     before = instance(x)
-    check_close("output in training mode", instance(x, mode="train"), before, block.tolerance(2))
+    trained = instance(x, mode="train", seed=1)
+    if np.abs(trained - instance(x, mode="train", seed=2)).max() > block.tolerance(4):
+        raise NotApplicable("it drops something although dropout is 0, which BLOCK-DROPOUT-TRAIN is about")
+    check_close("output in training mode", trained, before, block.tolerance(2))
     instance(3.0 * x + 1.0, mode="train")
     check_close("output after training calls", instance(x), before, block.tolerance(2))

@@ -14,7 +14,7 @@ from conformkit.conformance.judge import Judge
 from conformkit.conformance.runner import RunRequest, opened
 from conformkit.spec.clauses import Clause, Level
 
-ATTENTION = '''
+ATTENTION = """
 import numpy as np
 
 
@@ -24,7 +24,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
-'''
+"""
 
 
 def make_clause(clause_id: str, **changes: Any) -> Clause:

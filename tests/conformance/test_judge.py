@@ -75,7 +75,7 @@ def test_a_component_that_is_not_exported_is_not_implemented(judging: Judging) -
 
 def test_a_clause_without_a_test_is_not_run(judging: Judging, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = judging((make_clause("A-ONE"), holds))
-    judge._tests = {}  # noqa: SLF001 - a law that is ahead of its suite
+    judge._tests = {}
     assert judge.result("A-ONE").verdict is Verdict.NOT_RUN
 
 
