@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,9 @@ def run(
     isolation: Annotated[
         str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
     ] = "process",
-    processes: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Judge with this many processes.")] = 1,
+    processes: Annotated[
+        int | None, typer.Option("-n", metavar="N", min=1, help="Judge with this many workers; 2 where there are 2 cores.")
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +81,8 @@ def run(
 
     request = RunRequest(
         impl=impl, profile=one_of("--profile", profile, known), level=Level(one_of("--level", level, list(Level))),
-        only=prefixes, seed=seed, isolation=_isolation(how), device=_device(device), config=config, processes=processes,
+        only=prefixes, seed=seed, isolation=_isolation(how), device=_device(device), config=config,
+        processes=processes or min(2, os.cpu_count() or 1),
     )  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     piped = _STDOUT in targets.values()

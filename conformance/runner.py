@@ -14,6 +14,8 @@ from conformkit.conformance.binding.exports import ExportMismatch
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.location import Location, locate, mentions_torch
 from conformkit.conformance.driver.session import InProcess, Limits, Session
+from conformkit.conformance.driver.shared import SharedNursery
+from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.results import Report, Result
@@ -71,12 +73,12 @@ def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = No
     """Judge an implementation. Interrupted, return what there is so far, marked incomplete."""
     started = time.perf_counter()
     chosen = _chosen(request)
-    with opened(request) as (implementation, location):
+    with _shared(request) as warm, opened(request, warm) as (implementation, location):
         report = empty_report(request, implementation, location)
         report.missing = _missing(request, implementation)
         tell = _Teller(report, chosen, on_progress)
         try:
-            _judge_all(request, implementation, chosen, tell)
+            _judge_all(request, implementation, chosen, tell, warm)
             report.complete = True
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
@@ -85,19 +87,33 @@ def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = No
 
 
 @contextmanager
-def opened(request: RunRequest) -> Iterator[tuple[Implementation, Location]]:
+def opened(request: RunRequest, warm: Nursery | None = None) -> Iterator[tuple[Implementation, Location]]:
     """Find, load and bind the implementation; end its worker in any case.
 
+    `warm` is the process that makes its worker, where several share one.
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
     location, config = _found(request)
-    session = _session(request, location, config)
-    implementation = Implementation(session, config)
+    implementation = Implementation(_session(request, location, config, warm), config)
     try:
         _load(implementation, request)
         yield implementation, location
     finally:
         implementation.close()
+
+
+@contextmanager
+def _shared(request: RunRequest) -> Iterator[Nursery | None]:
+    """One warm process for all workers, where there is to be more than one."""
+    if request.processes == 1 or request.isolation != "process":
+        yield None
+        return
+    location, config = _found(request)
+    shared = SharedNursery(nursery(request.limits.threads, torch=_needs_torch(location, config)))
+    try:
+        yield shared
+    finally:
+        shared.close()
 
 
 def _chosen(request: RunRequest) -> list[Clause]:
@@ -123,12 +139,13 @@ def _config_folders(location: Location) -> list[Path]:
     return [own, own.parent] if location.path.is_dir() else [own]
 
 
-def _session(request: RunRequest, location: Location, config: Config) -> Session | InProcess:
+def _session(request: RunRequest, location: Location, config: Config, warm: Nursery | None) -> Session | InProcess:
     if request.isolation == "sandbox":
         raise IsolationUnavailable("isolation sandbox is not available in this version")
     if request.isolation == "none":
         return InProcess(location, config.framework)
-    return Session(location, config.framework, request.limits, preload_torch=_needs_torch(location, config))
+    torch = _needs_torch(location, config)
+    return Session(location, config.framework, request.limits, preload_torch=torch, warm=warm)
 
 
 def _needs_torch(location: Location, config: Config) -> bool:
@@ -226,13 +243,15 @@ class _Teller:
             self._report.results.sort(key=lambda r: self._place[r.clause.id])
 
 
-def _judge_all(request: RunRequest, implementation: Implementation, chosen: list[Clause], tell: _Teller) -> None:
+def _judge_all(
+    request: RunRequest, implementation: Implementation, chosen: list[Clause], tell: _Teller, warm: Nursery | None
+) -> None:
     from conformkit.conformance.registry import tests
 
-    if request.processes > 1:
+    if request.processes > 1 and request.isolation == "process":
         from conformkit.conformance.parallel import judge_in_parallel
 
-        another = partial(_another, request)
+        another = partial(_another, request, warm)
         judge_in_parallel(chosen, implementation, another, processes=request.processes, seed=request.seed, tell=tell)
         return
     judge = Judge(implementation, tests(), seed=request.seed)
@@ -241,6 +260,6 @@ def _judge_all(request: RunRequest, implementation: Implementation, chosen: list
 
 
 @contextmanager
-def _another(request: RunRequest) -> Iterator[Implementation]:
-    with opened(request) as (implementation, _):
+def _another(request: RunRequest, warm: Nursery | None) -> Iterator[Implementation]:
+    with opened(request, warm) as (implementation, _):
         yield implementation

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.sizes import complete, nearest_allowed
-from conformkit.conformance.checks import NotApplicable
+from conformkit.conformance.checks import NotApplicable, check_shape
 from conformkit.conformance.draws import Draw
 from conformkit.spec.components import Parameter
 from conformkit.spec.masks import causal_mask
@@ -39,8 +39,9 @@ class Outcome:
     """The arguments as they were after the call."""
     requires_grad: bool
     used_random_state: bool
+    """False unless the call was watched."""
     modes: tuple[bool, ...]
-    """The training flags of the module and its submodules after the call, without repetition."""
+    """The training flags of the module and its submodules after a watched call, without repetition."""
     structure: str = ""
     """What was returned, `tuple(tensor, tensor)`."""
 
@@ -95,7 +96,12 @@ class Subject:
             raise NotApplicable(f"{self.name} has no {what}")
 
     def sizes(self, **wanted: Any) -> dict[str, Any]:
-        """Return constructor arguments within the declared limits, near the wanted ones."""
+        """Return constructor arguments within the declared limits, near the wanted ones.
+
+        Widths of keys and values that the constructor does not take keep their default.
+        """
+        taken = self.bound.construct.names()
+        wanted = {name: value for name, value in wanted.items() if name not in {"d_k", "d_v"} or name in taken}
         sizes = complete(wanted, self.bound.component, self.variant, self.bound.limits)
         if "causal" in sizes and not self.offers("causal-on" if sizes["causal"] else "causal-off"):
             sizes["causal"] = not sizes["causal"]
@@ -219,26 +225,27 @@ class Instance:
         strided: bool = False,
         cast: bool = True,
         format: str | None = None,  # noqa: A002
-        method: Mapping[str, Any] | None = None,
+        watch: bool = False,
     ) -> Outcome:
         """Call with the contract's inputs in order.
 
-        `echo` brings back the arguments as they are afterwards, `strided` passes views of non-contiguous memory,
+        `watch` observes the random state and the training flags, `echo` brings back the arguments as they are afterwards, `strided` passes views of non-contiguous memory,
         `cast=False` leaves the number format of the inputs alone, `format` converts them to one that does not cross the
         wire (`int32` for ids); half precision is passed to an instance of half precision.
         """
         header, tensors = self._call_header(inputs, strided=strided, cast=cast, form=format)
-        header |= {"mode": mode, "seed": seed, "echo": echo, **(method or {})}
+        header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch}
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
-        before, after = reply["rng"]
+        out = bound.from_theirs(arrays["out"])
+        self._check_extent(inputs[0], out)
         return Outcome(
-            out=bound.from_theirs(arrays["out"]),
+            out=out,
             dtype=reply["dtypes"]["out"],
             extra=arrays.get("out.1"),
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),
-            used_random_state=before != after,
+            used_random_state=len(set(reply["rng"])) > 1,
             modes=tuple(reply.get("modes") or ()),
             structure=str(reply.get("structure", "")),
         )
@@ -250,7 +257,7 @@ class Instance:
         """Differentiate the sum of cotangent · output with respect to inputs (by name) and all trainable parameters."""
         self.subject.requires("gradients")
         header, tensors = self._call_header(inputs)
-        header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters}
+        header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters, "watch": False}
         tensors["cotangent"] = self._cast(self.subject.bound.to_theirs(cotangent))
         _, arrays = self._ask(header, tensors)
         own = {p["name"] for p in self.trainable}
@@ -276,7 +283,7 @@ class Instance:
             extra=None,
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),
-            used_random_state=reply["rng"][0] != reply["rng"][1],
+            used_random_state=len(set(reply["rng"])) > 1,
             modes=tuple(reply.get("modes") or ()),
         )
 
@@ -290,6 +297,17 @@ class Instance:
         """Deep-copy the object."""
         reply, _ = self._ask({"op": "copy"})
         return Instance(self.subject, dict(self.sizes), reply["handle"], self.listing, self.dtype, dict(self.weights))
+
+    def _check_extent(self, given: Array | None, out: Array) -> None:
+        """Refuse an output of x or ids whose shape no test could make sense of."""
+        inputs = self.subject.bound.component.inputs
+        if given is None or inputs[0] not in {"x", "ids"}:
+            return
+        rows = given.shape if inputs[0] == "ids" else given.shape[:-1]
+        width = self.sizes.get("vocab_size") or self.sizes.get("d_v") or self.sizes["d_model"]
+        if inputs[0] == "x" and given.shape[-1] != self.sizes["d_model"]:
+            return
+        check_shape(f"{self.subject.name}'s output", out, (*rows, width))
 
     # -- the wire ----------------------------------------------------------------------------------------------
 

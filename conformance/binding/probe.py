@@ -76,7 +76,7 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
 def _abilities(instance: Instance, *, gradients: bool) -> None:
     bound = instance.subject.bound
     inputs = example_inputs(instance, Draw(0, "abilities"), further=0)
-    outcome = instance.call(*inputs)
+    outcome = instance.call(*inputs, watch=True)
     bound.offers |= {"gradients": gradients, "modes": bool(outcome.modes), "float64": bound.dtype == "float64"}
     bound.offers["float64"] = bound.offers["float64"] and outcome.dtype == "float64"
     if bound.component.name == "ScaledDotProductAttention":

@@ -203,10 +203,10 @@ class Operations:
         entry = self.implementation.resolve(function) if function else framework.entry(component, header.get("method"))
         if header.get("seed") is not None:
             framework.seed(header["seed"])
-        watched = header.get("rng") is not False
+        watched = header.get("watch") is not False
         before = framework.digest() if watched else ""
         value = entry(*args, **kwargs)
-        training, modes = framework.modes(component)
+        training, modes = framework.modes(component) if watched else (None, [])
         rng = [before, framework.digest()] if watched else []
         facts = {"rng": rng, "training": training, "modes": modes}
         return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)

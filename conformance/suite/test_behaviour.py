@@ -67,7 +67,7 @@ def test_sequences_of_another_length_are_treated_afresh(every: list[Subject], dr
 def test_the_global_random_state_is_the_callers(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
         instance, inputs = example(subject, draw, dropout=0.5)
-        outcome = instance.call(*inputs)
+        outcome = instance.call(*inputs, watch=True)
         check(f"{subject.name} draws random numbers in evaluation mode", not outcome.used_random_state)
         if subject.offers("dropout") and subject.offers("modes"):
             one = instance.call(*inputs, mode="train").out
@@ -82,7 +82,7 @@ def test_switching_the_mode_reaches_every_part(every: list[Subject], draw: Draw)
         instance, inputs = example(subject, draw, dropout=0.5)
         before = instance(*inputs)
         instance.call(*inputs, mode="train", seed=1)
-        after = instance.call(*inputs)
+        after = instance.call(*inputs, watch=True)
         check(f"{subject.name}: some part is still in training mode after the switch", not any(after.modes))
         _check_same(f"{subject.name}: the output after a call in training mode", after.out, before, instance)
 

@@ -429,7 +429,9 @@ def test_the_mode_is_restored_after_an_error(model: Subject, draw: Draw) -> None
             if refused.kind != "exception":
                 raise
             check_modes(
-                instance.call(prompts, mode=None), f"{mode}, an id outside the vocabulary refused", training=flag
+                instance.call(prompts, mode=None, watch=True),
+                f"{mode}, an id outside the vocabulary refused",
+                training=flag,
             )
             continue
         raise NotApplicable("it raises nothing for an id outside the vocabulary")

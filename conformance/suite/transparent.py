@@ -56,7 +56,7 @@ def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
 def passing(instance: Instance, start: int) -> tuple[dict[str, Array], Array]:
     """Return weights with which attention passes on some features of tokens that are all alike, and their new places.
 
-    The features are start … start + n - 1, n what the value heads hold; query heads that share a value head give it once.
+    The features are start … start + n - 1, n what the value heads hold. Query heads that share one: the first gives it.
     """
     found = zeros(instance, "attention.")
     heads, own, depth = (instance.sizes[name] for name in ("num_heads", "kv_heads", "head_width"))
@@ -64,7 +64,8 @@ def passing(instance: Instance, start: int) -> tuple[dict[str, Array], Array]:
     count = min(own * depth, width - start)
     found["attention.v.weight"][:count] = np.eye(count, width, start)
     read = np.arange(count)
-    places = read // depth * (heads // own) * depth + read % depth  # of the first query head that each value head serves
+    # of the query heads that a value head serves, the first
+    places = read // depth * (heads // own) * depth + read % depth
     if not instance.subject.variant.output_projection:
         return found, places
     found["attention.out.weight"][read, places] = 1.0
@@ -84,12 +85,14 @@ class Norm:
 class NormWindow:
     """A block whose norm can be fed with chosen rows and read off.
 
-    Before attention (pre): attention passes everything on, the feed-forward network is silent, and the output minus the
-    input is what the first norm gave. After everything (post): both are silent, the output is what the second norm gave,
-    and the first one's γ and β choose what that reads.
+    In `pre` attention passes everything on and the feed-forward network is silent: the output minus the input is what
+    the first norm gave. In `post` both are silent: the output is what the second norm gave, and the first one's γ and β
+    choose what that reads.
     """
 
-    def __init__(self, block: Subject, draw: Draw, *, width: int = 12, heads: int = 3, dtype: str | None = None) -> None:
+    def __init__(
+        self, block: Subject, draw: Draw, *, width: int = 12, heads: int = 3, dtype: str | None = None
+    ) -> None:
         self.instance = block.build(d_model=width, num_heads=heads, dtype=dtype)
         self.variant = block.variant
         self.post = self.variant.placement == "post"
@@ -131,9 +134,9 @@ class NormWindow:
         return Norm(read, self._output(x), max(1.0, float(np.abs(read).max())))
 
     def _parameters(self, name: str, gamma: Any, beta: Any) -> dict[str, Array]:
-        values = {f"{name}.weight": gamma, f"{name}.bias": beta}
-        shape = (self.width,)
-        return {n: np.broadcast_to(np.asarray(v, np.float64), shape) for n, v in values.items() if n in self.instance.canonical}
+        vectors = {f"{name}.weight": gamma, f"{name}.bias": beta}
+        vectors = {n: v for n, v in vectors.items() if n in self.instance.canonical}
+        return {n: np.broadcast_to(np.asarray(v, np.float64), (self.width,)) for n, v in vectors.items()}
 
     def _output(self, x: Array) -> Array:
         """Call with one row a sequence, repeated where the implementation wants several positions."""
