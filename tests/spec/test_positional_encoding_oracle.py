@@ -1,0 +1,119 @@
+"""The oracle of positions against loops over plain numbers, and against values worked out by hand."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformkit.spec.positional_encoding import positional_encoding, rotate, sinusoids
+from conformkit.spec.variants import CANONICAL
+
+LAYOUTS = st.sampled_from(["interleaved", "halves"])
+
+
+def code(position: int, width: int, layout: str) -> list[float]:
+    """The features of one position, one after another."""
+    found = []
+    for feature in range(width):
+        if layout == "interleaved":
+            pair, is_sine = feature // 2, feature % 2 == 0
+        else:
+            sines = (width + 1) // 2
+            pair, is_sine = (feature, True) if feature < sines else (feature - sines, False)
+        angle = position / 10000 ** (2 * pair / width)
+        found.append(math.sin(angle) if is_sine else math.cos(angle))
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 13), LAYOUTS)
+def test_the_table_equals_a_loop_over_positions_and_features(length: int, width: int, layout: Any) -> None:
+    want = [code(position, width, layout) for position in range(length)]
+    found = sinusoids(length, width, CANONICAL.but(sinusoid_layout=layout))
+    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("width", "position", "want"),
+    [
+        (8, 0, [0, 1, 0, 1, 0, 1, 0, 1]),
+        (8, 1, [0.841471, 0.540302, 0.099833, 0.995004, 0.010000, 0.999950, 0.001000, 1.000000]),
+        (8, 9, [0.412118, -0.911130, 0.783327, 0.621610, 0.089879, 0.995953, 0.009000, 0.999960]),
+        (4, 1, [0.841471, 0.540302, 0.010000, 0.999950]),
+        (4, 2, [0.909297, -0.416147, 0.019999, 0.999800]),
+        (4, 3, [0.141120, -0.989992, 0.029996, 0.999550]),
+    ],
+)
+def test_hand_values_of_whole_rows(width: int, position: int, want: list[float]) -> None:
+    np.testing.assert_allclose(sinusoids(10, width, CANONICAL)[position], want, rtol=0, atol=6e-7)
+
+
+@pytest.mark.parametrize(
+    ("position", "feature", "want"),
+    [(5, 64, 0.999947), (1, 2, 0.821856), (1, 5, 0.597375), (100, 0, -0.506366), (100, 256, 0.841471), (100, 510, 0.010366)],
+)
+def test_hand_values_at_width_512(position: int, feature: int, want: float) -> None:
+    assert sinusoids(101, 512, CANONICAL)[position, feature] == pytest.approx(want, abs=6e-7)
+
+
+def test_halves_hold_the_same_numbers_in_another_order() -> None:
+    row = sinusoids(2, 8, CANONICAL.but(sinusoid_layout="halves"))[1]
+    want = [0.841471, 0.099833, 0.010000, 0.001000, 0.540302, 0.995004, 0.999950, 1.000000]
+    np.testing.assert_allclose(row, want, rtol=0, atol=6e-7)
+
+
+def test_rows_have_squared_length_half_the_width_and_products_by_distance() -> None:
+    table = sinusoids(60, 16, CANONICAL)
+    np.testing.assert_allclose((table**2).sum(axis=1), 8.0, rtol=1e-12)
+    np.testing.assert_allclose([table[p] @ table[p + 3] for p in (0, 7, 40)], 5.543101, rtol=0, atol=6e-7)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 6), LAYOUTS, st.integers(0, 2**32 - 1))
+def test_codes_are_added_to_every_sequence(length: int, width: int, layout: Any, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    x, rows = random.normal(size=(2, length, width)), random.normal(size=(9, width))
+    fixed = positional_encoding({}, x, variant=CANONICAL.but(sinusoid_layout=layout))
+    learned = positional_encoding({"positions.weight": rows}, x, variant=CANONICAL.but(positions="learned"))
+    for b in range(2):
+        for p in range(length):
+            np.testing.assert_allclose(fixed[b, p], x[b, p] + code(p, width, layout), rtol=1e-12, atol=1e-12)
+            np.testing.assert_array_equal(learned[b, p], x[b, p] + rows[p])
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(1, 6), st.integers(1, 4), st.sampled_from(["pairs", "halves"]), st.sampled_from([10000.0, 7.0]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_a_rotation_is_a_product_of_complex_numbers(length: int, pairs: int, layout: Any, base: float, seed: int) -> None:
+    x = np.random.default_rng(seed).normal(size=(2, 3, length, 2 * pairs))
+    found = rotate(x, CANONICAL.but(rotary_layout=layout, rotary_base=base))
+    for index in np.ndindex(2, 3, length, pairs):
+        *place, pair = index
+        first, second = (2 * pair, 2 * pair + 1) if layout == "pairs" else (pair, pair + pairs)
+        row = x[tuple(place)]
+        turned = complex(row[first], row[second]) * cmath.exp(1j * place[-1] / base ** (2 * pair / (2 * pairs)))
+        assert found[(*place, first)] == pytest.approx(turned.real, abs=1e-12)
+        assert found[(*place, second)] == pytest.approx(turned.imag, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("layout", "want", "product"),
+    [
+        ("pairs", [0.540302, 0.841471, 0.999950, 0.010000], 12.540809),
+        ("halves", [-0.301169, 0, 1.381773, 0], -1.279995),
+    ],
+)
+def test_hand_values_of_rotations(layout: Any, want: list[float], product: float) -> None:
+    variant = CANONICAL.but(rotary_layout=layout)
+    turned = rotate(np.tile([1.0, 0.0, 1.0, 0.0], (2, 1)), variant)
+    np.testing.assert_allclose(turned, [[1, 0, 1, 0], want], rtol=0, atol=6e-7)
+    q, k = (rotate(np.tile(row, (10, 1)), variant) for row in ([1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 1.0]))
+    np.testing.assert_allclose([q[m] @ k[n] for m, n in ((0, 2), (3, 5), (7, 9))], product, rtol=0, atol=6e-7)
