@@ -47,7 +47,7 @@ def run(
         str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
     ] = "process",
     processes: Annotated[
-        int | None, typer.Option("-n", metavar="N", min=1, help="Judge with this many workers; 2 where there are 2 cores.")
+        int | None, typer.Option("-n", metavar="N", min=1, help="Judge with N workers; 2 where there are 2 cores.")
     ] = None,
     config: Annotated[
         Path | None,

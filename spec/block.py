@@ -30,9 +30,7 @@ def transformer_block(
 
     def attend(z: Array) -> Array:
         inner = under(weights, "attention")
-        return multi_head_attention(
-            inner, z, num_heads=num_heads, kv_heads=kv_heads, causal=causal, variant=variant
-        )
+        return multi_head_attention(inner, z, num_heads=num_heads, kv_heads=kv_heads, causal=causal, variant=variant)
 
     def feed(z: Array) -> Array:
         return feed_forward(under(weights, "feed_forward"), z, variant=variant)

@@ -30,7 +30,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 def make_clause(clause_id: str, **changes: Any) -> Clause:
     """Return a clause about attention; `changes` replace its fields."""
     values: dict[str, Any] = {
-        "id": clause_id, "title": f"the title of {clause_id}", "normative": "it MUST hold.", "why": "because.", "fix": "mend it.",
+        "id": clause_id, "title": f"the title of {clause_id}", "normative": "it MUST hold.",
+        "why": "because.", "fix": "mend it.",
         "level": Level.MUST, "evidence": ("property",), "profile": "core", "since": "1.0", "source": "handout §4",
         "component": "ScaledDotProductAttention", "document": "attention", "line": 1, "applies": {}, "needs": (),
     }  # fmt: skip

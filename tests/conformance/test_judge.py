@@ -87,7 +87,7 @@ def test_a_test_that_checks_nothing_is_a_mistake_of_the_kit(judging: Judging) ->
 @pytest.mark.parametrize(
     ("error", "verdict", "words"),
     [
-        (ImplementationFailure("exception", "ValueError", "bad", "m.py:3 in forward"), Verdict.ERROR, "it raised ValueError: bad"),
+        (ImplementationFailure("exception", "ValueError", "bad", "m.py:3"), Verdict.ERROR, "it raised ValueError: bad"),
         (ImplementationFailure("output", "TypeError", "a generator"), Verdict.ERROR, "no array"),
         (ImplementationFailure("memory", "MemoryError", "9 GiB"), Verdict.CRASH, "more memory"),
         (ImplementationFailure("exit", "SystemExit", "0"), Verdict.CRASH, "end of the process"),

@@ -43,7 +43,10 @@ class Loops:
     def mapped(self, name: str, row: Row) -> Row:
         bias = self.weights.get(f"{name}.bias")
         matrix = self.weights[f"{name}.weight"]
-        return [sum(w * v for w, v in zip(line, row, strict=True)) + (bias[i] if bias else 0.0) for i, line in enumerate(matrix)]
+        return [
+            sum(w * v for w, v in zip(line, row, strict=True)) + (bias[i] if bias else 0.0)
+            for i, line in enumerate(matrix)
+        ]
 
     def norm(self, name: str, row: Row) -> Row:
         eps, gamma = self.variant.norm_eps, self.weights[f"{name}.weight"]
@@ -100,7 +103,8 @@ class Loops:
 VARIANTS = st.builds(
     CANONICAL.but,
     placement=st.sampled_from(["pre", "post"]), norm=st.sampled_from(["layernorm", "rmsnorm"]),
-    norm_eps=st.sampled_from([1e-5, 1e-2]), norm_bias=st.booleans(), norm_deviation=st.sampled_from(["biased", "sample"]),
+    norm_eps=st.sampled_from([1e-5, 1e-2]), norm_bias=st.booleans(),
+    norm_deviation=st.sampled_from(["biased", "sample"]),
     activation=st.sampled_from(list(ACTIVATIONS)), gated=st.booleans(), ffn_bias=st.booleans(), qkv_bias=st.booleans(),
     output_projection=st.booleans(), output_bias=st.booleans(), positions=st.sampled_from(["sinusoidal", "rotary"]),
     rotary_layout=st.sampled_from(["pairs", "halves"]),
@@ -109,10 +113,13 @@ VARIANTS = st.builds(
 
 @settings(max_examples=25, deadline=None)
 @given(VARIANTS, st.sampled_from([(1, 1), (2, 2), (2, 1), (3, 3), (4, 2)]), st.booleans(), st.integers(0, 2**32 - 1))
-def test_the_oracle_equals_loops_over_everything(variant: Variant, heads: tuple[int, int], causal: bool, seed: int) -> None:
+def test_the_oracle_equals_loops_over_everything(
+    variant: Variant, heads: tuple[int, int], causal: bool, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     sizes = {
-        "num_heads": heads[0], "kv_heads": heads[1], "head_width": 2, "d_model": 2 * heads[0], "d_ff": 5, "causal": causal,
+        "num_heads": heads[0], "kv_heads": heads[1], "head_width": 2, "d_model": 2 * heads[0], "d_ff": 5,
+        "causal": causal,
     }  # fmt: skip
     parameters = COMPONENTS["TransformerBlock"].parameters(sizes, variant)
     weights = {name: random.normal(size=p.shape) for name, p in parameters.items()}
@@ -163,9 +170,9 @@ def test_hand_values(options: dict[str, Any], want: list[Row]) -> None:
 def test_silent_sublayers_leave_the_stream_before_norms_and_norm_it_after() -> None:
     weights = {
         name: np.ones(p.shape) if name.startswith("norm") and name.endswith("weight") else np.zeros(p.shape)
-        for name, p in COMPONENTS["TransformerBlock"].parameters(
-            {"d_model": 4, "num_heads": 2, "kv_heads": 2, "head_width": 2, "d_ff": 8}, CANONICAL
-        ).items()
+        for name, p in COMPONENTS["TransformerBlock"]
+        .parameters({"d_model": 4, "num_heads": 2, "kv_heads": 2, "head_width": 2, "d_ff": 8}, CANONICAL)
+        .items()
     }
     x = np.array([[[1.0, 2.0, 3.0, 4.0]]])
     sizes: dict[str, Any] = {"num_heads": 2, "kv_heads": 2, "causal": True}

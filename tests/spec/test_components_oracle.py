@@ -92,8 +92,12 @@ def test_arguments_are_those_of_the_contract() -> None:
 def test_core_requires_five_components() -> None:
     required = [c.export for c in COMPONENTS.values() if c.required]
     assert required == [
-        "scaled_dot_product_attention", "MultiHeadAttention", "PositionalEncoding", "TransformerBlock", "TinyTransformerLM",
-    ]  # fmt: skip
+        "scaled_dot_product_attention",
+        "MultiHeadAttention",
+        "PositionalEncoding",
+        "TransformerBlock",
+        "TinyTransformerLM",
+    ]
 
 
 def test_definitions_get_their_sizes_and_variant() -> None:

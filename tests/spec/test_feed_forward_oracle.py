@@ -61,7 +61,9 @@ def test_opposite_units_halve_their_input(activation: Any) -> None:
     eye = np.eye(4)
     weights = {"up.weight": np.concatenate([eye, -eye]), "down.weight": np.concatenate([eye, -eye], axis=1) / 2}
     x = np.array([[1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 3.0, 0.0]])
-    np.testing.assert_allclose(feed_forward(weights, x, variant=CANONICAL.but(activation=activation)), x / 2, atol=1e-15)
+    np.testing.assert_allclose(
+        feed_forward(weights, x, variant=CANONICAL.but(activation=activation)), x / 2, atol=1e-15
+    )
 
 
 def test_relu_drops_what_is_negative() -> None:
@@ -72,6 +74,10 @@ def test_relu_drops_what_is_negative() -> None:
 
 
 def test_the_gate_alone_is_activated() -> None:
-    weights = {"gate.weight": np.array([[1.0, 0.0]]), "up.weight": np.array([[0.0, 1.0]]), "down.weight": np.ones((2, 1))}
+    weights = {
+        "gate.weight": np.array([[1.0, 0.0]]),
+        "up.weight": np.array([[0.0, 1.0]]),
+        "down.weight": np.ones((2, 1)),
+    }
     found = feed_forward(weights, np.array([[-3.0, 5.0]]), variant=CANONICAL.but(gated=True, activation="silu"))
     np.testing.assert_allclose(found, [[-0.142278 * 5] * 2], rtol=1e-5)

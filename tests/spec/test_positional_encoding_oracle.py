@@ -56,7 +56,14 @@ def test_hand_values_of_whole_rows(width: int, position: int, want: list[float])
 
 @pytest.mark.parametrize(
     ("position", "feature", "want"),
-    [(5, 64, 0.999947), (1, 2, 0.821856), (1, 5, 0.597375), (100, 0, -0.506366), (100, 256, 0.841471), (100, 510, 0.010366)],
+    [
+        (5, 64, 0.999947),
+        (1, 2, 0.821856),
+        (1, 5, 0.597375),
+        (100, 0, -0.506366),
+        (100, 256, 0.841471),
+        (100, 510, 0.010366),
+    ],
 )
 def test_hand_values_at_width_512(position: int, feature: int, want: float) -> None:
     assert sinusoids(101, 512, CANONICAL)[position, feature] == pytest.approx(want, abs=6e-7)
@@ -92,7 +99,9 @@ def test_codes_are_added_to_every_sequence(length: int, width: int, layout: Any,
     st.integers(1, 6), st.integers(1, 4), st.sampled_from(["pairs", "halves"]), st.sampled_from([10000.0, 7.0]),
     st.integers(0, 2**32 - 1),
 )  # fmt: skip
-def test_a_rotation_is_a_product_of_complex_numbers(length: int, pairs: int, layout: Any, base: float, seed: int) -> None:
+def test_a_rotation_is_a_product_of_complex_numbers(
+    length: int, pairs: int, layout: Any, base: float, seed: int
+) -> None:
     x = np.random.default_rng(seed).normal(size=(2, 3, length, 2 * pairs))
     found = rotate(x, CANONICAL.but(rotary_layout=layout, rotary_base=base))
     for index in np.ndindex(2, 3, length, pairs):
