@@ -229,9 +229,10 @@ class Instance:
     ) -> Outcome:
         """Call with the contract's inputs in order.
 
-        `watch` observes the random state and the training flags, `echo` brings back the arguments as they are
-        afterwards, `strided` passes views of non-contiguous memory, `cast=False` leaves the number format of the inputs alone, `format` converts them to one that does not cross the
-        wire (`int32` for ids); half precision is passed to an instance of half precision.
+        `watch` observes the random state and the training flags. `echo` brings back the arguments as they are
+        afterwards. `strided` passes views of non-contiguous memory. `cast=False` leaves the number format of the inputs
+        alone; `format` converts them to one that does not cross the wire (`int32` for ids). Half precision is passed to
+        an instance of half precision.
         """
         header, tensors = self._call_header(inputs, strided=strided, cast=cast, form=format)
         header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch}
