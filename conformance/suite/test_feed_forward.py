@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from conformkit.conformance.averages import check_mean_over_dropout
 from conformkit.conformance.checks import (
     NotApplicable,
     check,
@@ -221,6 +222,12 @@ def test_evaluation_drops_nothing(feed_forward: Subject, draw: Draw) -> None:
     y = instance(x, seed=1)
     check_equal("output in a second call", instance(x, seed=2), y)
     check_close("output, beside that of dropout 0,", y, plain(x), feed_forward.tolerance())
+
+
+@clause("FFN-DROPOUT-MEAN")
+def test_on_average_dropout_changes_nothing(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20, dropout=0.25).scatter(draw)
+    check_mean_over_dropout(instance, inputs(instance, draw, 1, 4))
 
 
 @clause("FFN-GRAD-ALL")

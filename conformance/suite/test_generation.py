@@ -258,6 +258,16 @@ def test_the_seed_decides_the_sample(model: Subject, draw: Draw) -> None:
     check("two seeds give the same text of 32 nearly evenly drawn ids", bool((one != other).any()))
 
 
+@clause("GEN-FRESH")
+def test_a_second_call_draws_anew(model: Subject, draw: Draw) -> None:
+    if model.bound.generation is not None and "seed" in model.bound.generation.call.names():
+        raise NotApplicable("its draws come from a key that the caller passes")
+    instance = model.build(block_size=12).scatter(draw, gain=0.2)
+    prompts = prompt_ids(instance, draw, 8, 2)
+    one, other = (written(instance, prompts, 4, seed=seed, temperature=1.0) for seed in (5, None))
+    check("two calls in succession give the same text of 32 nearly evenly drawn ids", bool((one != other).any()))
+
+
 # -- top-k and top-p ---------------------------------------------------------------------------------------------------
 
 

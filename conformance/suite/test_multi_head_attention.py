@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from conformkit.conformance.averages import check_mean_over_dropout
 from conformkit.conformance.checks import (
     NotApplicable,
     check,
@@ -158,6 +159,12 @@ def test_in_training_dropout_makes_outputs_vary(multi_head: Subject, draw: Draw)
     check_differs("output in training with another seed", one, other, at_least=1e-4)
 
 
+@clause("MHA-DROPOUT-MEAN")
+def test_on_average_dropout_changes_nothing(multi_head: Subject, draw: Draw) -> None:
+    instance = multi_head.build(dropout=0.25).scatter(draw)
+    check_mean_over_dropout(instance, _input(instance, draw, 1, 4))
+
+
 # --- heads ------------------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +280,9 @@ def test_what_one_head_may_not_see_no_head_may_see(multi_head: Subject, draw: Dr
 @clause("MHA-CAUSAL")
 def test_with_causal_on_no_position_sees_a_later_one(multi_head: Subject, draw: Draw) -> None:
     for heads in each_of([3, 1]):
-        dependence = influence(multi_head.build(num_heads=heads, causal=True).scatter(draw), draw)
+        instance = multi_head.build(num_heads=heads, causal=True).scatter(draw)
+        multi_head.build(num_heads=heads, causal=False)  # another instance changes nothing
+        dependence = influence(instance, draw)
         check_zero("gradient of output t in input j > t", np.triu(dependence, 1))
 
 

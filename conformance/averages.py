@@ -1,0 +1,38 @@
+"""The mean over many draws of dropout, beside what it must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.binding.sizes import nearest_allowed
+from conformkit.conformance.checks import NotApplicable, check
+from conformkit.conformance.subject import Instance
+
+__all__ = ["check_mean_over_dropout"]
+
+Array = npt.NDArray[Any]
+DRAWS = 2000
+SIGMAS = 7.0
+"""Standard errors allowed: by the normal law a right mean is further off once in 4e11 entries."""
+
+
+def check_mean_over_dropout(instance: Instance, x: Array) -> None:
+    """Check that the mean of the outputs in training mode, over as many copies of x (1, T, D), is that in eval mode."""
+    draws = nearest_allowed("batch", DRAWS, instance.subject.bound.limits)
+    if draws < DRAWS:
+        raise NotApplicable(f"its batches are limited to {draws}")
+    outputs = instance(np.repeat(x, draws, axis=0), mode="train", seed=1).astype(np.float64)
+    want = instance(x).astype(np.float64)[0]
+    scale = float(np.abs(want).max(initial=0.0))
+    allowed = SIGMAS * outputs.std(axis=0) / np.sqrt(draws) + instance.subject.tolerance() * scale
+    error = np.abs(outputs.mean(axis=0) - want)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(error / np.maximum(allowed, 1e-300))), error.shape))
+    check(
+        f"the mean of output{list(at)} over {draws} draws of dropout is {outputs.mean(axis=0)[at]:.4g}, "
+        f"want {want[at]:.4g} as in eval mode, give or take {allowed[at]:.2g}",
+        bool((error <= allowed).all()),
+        f"{int((error > allowed).sum())} of {error.size} entries are further off",
+    )
