@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.checks import ClauseFailure, Evidence, NotApplicable, gathering
-from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.evidence.checks import ClauseFailure, Evidence, NotApplicable, gathering
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Absent, Implementation
 from conformkit.conformance.providers import provide
 from conformkit.conformance.registry import Test, arguments

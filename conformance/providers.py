@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check_shape
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import check_shape
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.subject import Gradients, Instance, Outcome, Subject
 from conformkit.fixtures import Golden, goldens

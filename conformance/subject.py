@@ -12,8 +12,8 @@ import numpy.typing as npt
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.sizes import complete, nearest_allowed
-from conformkit.conformance.checks import NotApplicable, check_shape
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import NotApplicable, check_shape
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.spec.components import Parameter
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.tolerances import Precision, tolerance

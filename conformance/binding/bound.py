@@ -14,8 +14,8 @@ from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
 from conformkit.conformance.binding.limits import Limits
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
-from conformkit.conformance.checks import ClauseFailure
 from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.spec.components import Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant

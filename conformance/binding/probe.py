@@ -15,9 +15,9 @@ from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule, parse_rule
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, families
-from conformkit.conformance.checks import ClauseFailure, NotApplicable
-from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
+from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance, Subject, example_inputs
 from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import tolerance

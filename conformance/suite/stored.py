@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformkit.conformance.checks import NotApplicable, check_close, under
+from conformkit.conformance.evidence.checks import NotApplicable, check_close, under
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.fixtures import Golden
 from conformkit.spec.variants import CANONICAL

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import (
+from conformkit.conformance.evidence.checks import (
     check,
     check_close,
     check_differs,
@@ -18,7 +18,7 @@ from conformkit.conformance.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.fixtures import Golden

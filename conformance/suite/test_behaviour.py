@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import (
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
     check_close,
@@ -19,9 +20,8 @@ from conformkit.conformance.checks import (
     check_equal,
     each_of,
 )
-from conformkit.conformance.draws import Draw
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.every import depth, each
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.every import depth, each
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject, example, example_inputs

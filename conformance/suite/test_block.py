@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import (
+from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
     check_close,
@@ -21,9 +21,9 @@ from conformkit.conformance.checks import (
     check_zero,
     under,
 )
-from conformkit.conformance.counting import check_count
-from conformkit.conformance.draws import Draw
-from conformkit.conformance.influence import check_all_reached
+from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.influence import check_all_reached
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.stored import check_goldens

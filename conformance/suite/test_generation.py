@@ -12,10 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.checks import NotApplicable, check, check_equal, check_refuses, check_shape, each_of, under
-from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.greedy_text import (
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check,
+    check_equal,
+    check_refuses,
+    check_shape,
+    each_of,
+    under,
+)
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.greedy_text import (
     author,
     check_text,
     continued,
@@ -26,8 +34,7 @@ from conformkit.conformance.greedy_text import (
     story,
     written,
 )
-from conformkit.conformance.registry import clause
-from conformkit.conformance.sampled_text import (
+from conformkit.conformance.evidence.sampled_text import (
     DRAWS,
     FEW,
     chances,
@@ -39,7 +46,8 @@ from conformkit.conformance.sampled_text import (
     unlike,
     with_p,
 )
-from conformkit.conformance.statistics import check_frequencies, check_independent
+from conformkit.conformance.evidence.statistics import check_frequencies, check_independent
+from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Outcome, Subject
 from conformkit.spec.generation import next_token_probabilities
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check, check_close, check_finite, check_zero
-from conformkit.conformance.differences import (
+from conformkit.conformance.evidence.checks import check, check_close, check_finite, check_zero
+from conformkit.conformance.evidence.differences import (
     Point,
     Slope,
     check_gradients,
@@ -22,8 +22,8 @@ from conformkit.conformance.differences import (
     moved,
     slope,
 )
-from conformkit.conformance.draws import Draw
-from conformkit.conformance.every import depth, each
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.every import depth, each
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Gradients, Instance, Subject, example, example_inputs

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import (
+from conformkit.conformance.evidence.checks import (
     check,
     check_close,
     check_equal,
@@ -18,7 +18,7 @@ from conformkit.conformance.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.fixtures import Golden

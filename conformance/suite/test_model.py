@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.checks import (
+from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
     check_close,
@@ -24,7 +24,7 @@ from conformkit.conformance.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.averages import check_mean_over_dropout
-from conformkit.conformance.checks import (
+from conformkit.conformance.evidence.averages import check_mean_over_dropout
+from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
     check_close,
@@ -23,11 +23,11 @@ from conformkit.conformance.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.counting import check_count
-from conformkit.conformance.draws import Draw
-from conformkit.conformance.influence import check_all_reached, check_sees, influence
+from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
+from conformkit.conformance.evidence.scores import Heads, divisor, telling_positions
 from conformkit.conformance.registry import clause
-from conformkit.conformance.scores import Heads, divisor, telling_positions
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import (
+from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
     check_close,
@@ -17,7 +17,7 @@ from conformkit.conformance.checks import (
     check_zero,
     under,
 )
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.transparent import NormWindow, silent_attention

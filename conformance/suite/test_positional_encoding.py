@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import (
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
     check_close,
@@ -22,9 +23,8 @@ from conformkit.conformance.checks import (
     check_shape,
     under,
 )
-from conformkit.conformance.counting import check_count
-from conformkit.conformance.draws import Draw
-from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.stored import check_goldens

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.language import ExpressionError
-from conformkit.conformance.checks import (
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
     check_close,
@@ -21,10 +22,9 @@ from conformkit.conformance.checks import (
     check_shape,
     each_of,
 )
-from conformkit.conformance.differences import output_shape
-from conformkit.conformance.draws import Draw
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.every import depth, each, takes
+from conformkit.conformance.evidence.differences import output_shape
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.every import depth, each, takes
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject, example, example_inputs

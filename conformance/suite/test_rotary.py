@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import NotApplicable, check, check_close, check_differs, under
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_differs, under
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.transparent import zeros

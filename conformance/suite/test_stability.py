@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import NotApplicable, check_close, check_finite, check_shape, check_zero, each_of
-from conformkit.conformance.differences import cotangent_for, differentiate
-from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.every import each
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check_close,
+    check_finite,
+    check_shape,
+    check_zero,
+    each_of,
+)
+from conformkit.conformance.evidence.differences import cotangent_for, differentiate
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.every import each
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject, example_inputs

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import NotApplicable
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import NotApplicable
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.layers import normalize
 

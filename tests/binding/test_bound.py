@@ -11,7 +11,7 @@ from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, Generation, set_only
 from conformkit.conformance.binding.config import MaskConfig, parse_config
 from conformkit.conformance.binding.rules import parse_rule
-from conformkit.conformance.checks import ClauseFailure
+from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.masks import causal_mask
 

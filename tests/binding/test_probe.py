@@ -10,10 +10,10 @@ import pytest
 from conformkit.conformance.binding.config import load_config
 from conformkit.conformance.binding.exports import ExportMismatch
 from conformkit.conformance.binding.rules import describe
-from conformkit.conformance.checks import ClauseFailure
-from conformkit.conformance.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.driver.session import InProcess, locate
+from conformkit.conformance.evidence.checks import ClauseFailure
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Implementation
 
 HEAD = '''

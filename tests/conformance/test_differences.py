@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.checks import ClauseFailure
-from conformkit.conformance.differences import (
+from conformkit.conformance.evidence.checks import ClauseFailure
+from conformkit.conformance.evidence.differences import (
     Comparison,
     Point,
     Slope,
@@ -23,7 +23,7 @@ from conformkit.conformance.differences import (
     output_shape,
     slope,
 )
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Gradients
 
 SEEDS = st.integers(0, 10_000)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance.checks import ClauseFailure, NotApplicable, check, check_close
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable, check, check_close
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.results import Verdict

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check, under
-from conformkit.conformance.draws import Draw
-from conformkit.conformance.greedy_text import parts, read_logits, written
-from conformkit.conformance.statistics import hits_needed
+from conformkit.conformance.evidence.checks import check, under
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.greedy_text import parts, read_logits, written
+from conformkit.conformance.evidence.statistics import hits_needed
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.generation import next_token_probabilities
 

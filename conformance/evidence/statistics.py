@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check
+from conformkit.conformance.evidence.checks import check
 
 __all__ = [
     "FALSE_ALARMS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from conformkit.conformance.checks import NotApplicable, under
+from conformkit.conformance.evidence.checks import NotApplicable, under
 from conformkit.conformance.subject import Instance, Subject
 
 __all__ = ["depth", "each", "takes"]

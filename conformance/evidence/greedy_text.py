@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.checks import NotApplicable, check, check_equal, check_finite, check_shape
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import NotApplicable, check, check_equal, check_finite, check_shape
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.generation import continue_greedily
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check, check_finite, check_shape
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import check, check_finite, check_shape
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance
 
 __all__ = ["check_all_reached", "check_sees", "influence"]

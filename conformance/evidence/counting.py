@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from conformkit.conformance.checks import check
+from conformkit.conformance.evidence.checks import check
 from conformkit.conformance.subject import Instance
 
 __all__ = ["check_count"]

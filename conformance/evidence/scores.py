@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import NotApplicable, check
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import NotApplicable, check
+from conformkit.conformance.evidence.draws import Draw
 
 __all__ = ["Heads", "divisor", "telling_positions"]
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.checks import check_close
-from conformkit.conformance.draws import Draw
+from conformkit.conformance.evidence.checks import check_close
+from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Gradients, Instance
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.checks import NotApplicable, check
+from conformkit.conformance.evidence.checks import NotApplicable, check
 from conformkit.conformance.subject import Instance
 
 __all__ = ["check_mean_over_dropout"]

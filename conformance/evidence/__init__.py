@@ -1,0 +1,1 @@
+"""What clauses are made of: drawn inputs, comparisons, and measurements that several clauses share."""
