@@ -122,9 +122,9 @@ def cotangent_for(instance: Instance, inputs: tuple[Array, ...], draw: Draw) -> 
     return draw.values(*output_shape(instance, inputs))
 
 
-def differentiate(instance: Instance, inputs: tuple[Array, ...], cotangent: Array) -> Gradients:
+def differentiate(instance: Instance, inputs: tuple[Array, ...], cotangent: Array, *, mode: str = "eval") -> Gradients:
     """Differentiate with respect to every input that has derivatives and every trainable parameter."""
-    return instance.vjp(*inputs, cotangent=cotangent, wrt=tuple(differentiable(instance, inputs)))
+    return instance.vjp(*inputs, cotangent=cotangent, wrt=tuple(differentiable(instance, inputs)), mode=mode)
 
 
 @dataclass(frozen=True, slots=True)

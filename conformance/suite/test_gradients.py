@@ -101,6 +101,15 @@ def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subje
         _check_same(subject.name, _flat(again), _flat(first), subject.tolerance(depth(instance)))
 
 
+@clause("GRAD-TRAIN")
+def test_without_dropout_training_mode_gives_the_gradients_of_eval_mode(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients", "modes"):
+        instance, inputs = example(subject, draw, num_layers=1, dropout=0.0)
+        cotangent = cotangent_for(instance, inputs, draw)
+        want, got = (differentiate(instance, inputs, cotangent, mode=mode) for mode in ("eval", "train"))
+        _check_same(subject.name, _flat(got), _flat(want), subject.tolerance(depth(instance)))
+
+
 @clause("GRAD-BATCH-MEAN")
 def test_the_gradient_of_one_element_is_the_same_in_a_batch_and_alone(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients"):

@@ -603,7 +603,7 @@ def test_without_dropout_training_mode_changes_nothing(model: Subject, draw: Dra
     instance = model.build(dropout=0.0).scatter(draw)
     ids = draw_ids(instance, draw, 3, 7)
     want = logits_of(instance, ids)
-    for seed in each_of([1, 2]):
+    for seed in each_of(range(1, 17)):  # chance may strike seldom
         check_close(
             "the logits in training mode",
             logits_of(instance, ids, mode="train", seed=seed),
