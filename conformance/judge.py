@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 
 from conformkit.conformance.binding.sizes import NoSizeError
@@ -17,7 +19,7 @@ from conformkit.conformance.results import Result, Verdict
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "Verdicts"]
 
 _LOSSES = {
     "timeout": "did not answer in time",
@@ -29,22 +31,54 @@ _LOSSES = {
 }
 
 
+class Verdicts:
+    """What has been judged, or is being judged, by whichever judge came first.
+
+    Judges in several threads may share one: needs have no circle, so that nobody waits for whom he keeps waiting.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._results: dict[str, Future[Result]] = {}
+
+    def get(self, clause_id: str, judge: Callable[[], Result]) -> Result:
+        """Return the result on a clause; `judge` it unless somebody else did or is about to."""
+        with self._lock:
+            mine = clause_id not in self._results
+            future = self._results.setdefault(clause_id, Future())
+        if mine:
+            try:
+                future.set_result(judge())
+            except BaseException as trouble:
+                future.set_exception(trouble)
+                raise
+        return future.result()
+
+
 class Judge:
     """Gives verdicts on one implementation; remembers them, so that what a clause needs is judged once."""
 
-    def __init__(self, implementation: Implementation, tests: Mapping[str, Test], *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        implementation: Implementation,
+        tests: Mapping[str, Test],
+        *,
+        seed: int = 0,
+        verdicts: Verdicts | None = None,
+    ) -> None:
         self.implementation = implementation
         self._tests = tests
         self._seed = seed
-        self._results: dict[str, Result] = {}
+        self._verdicts = verdicts or Verdicts()
 
     def result(self, clause_id: str) -> Result:
         """Return the verdict on a clause, judging first what it needs."""
-        if clause_id not in self._results:
-            started = time.perf_counter()
-            result = self._judge(find(clause_id))
-            self._results[clause_id] = replace(result, seconds=time.perf_counter() - started)
-        return self._results[clause_id]
+        return self._verdicts.get(clause_id, lambda: self._timed(clause_id))
+
+    def _timed(self, clause_id: str) -> Result:
+        started = time.perf_counter()
+        result = self._judge(find(clause_id))
+        return replace(result, seconds=time.perf_counter() - started)
 
     def _judge(self, clause: Clause) -> Result:
         if clause.id not in self._tests:

@@ -10,7 +10,7 @@ from itertools import groupby
 from queue import Empty, SimpleQueue
 
 from conformkit.conformance.implementation import Implementation
-from conformkit.conformance.judge import Judge
+from conformkit.conformance.judge import Judge, Verdicts
 from conformkit.conformance.registry import tests
 from conformkit.conformance.results import Result
 from conformkit.spec.clauses import Clause
@@ -26,16 +26,17 @@ def judge_in_parallel(
 ) -> None:  # fmt: skip
     """Judge with `processes` workers, the first of which is there already; tell each result, from this thread.
 
-    What a clause of one document needs of another is judged by both workers.
+    What a clause needs is judged once, by whoever needs it first.
     """
     documents: SimpleQueue[list[Clause]] = SimpleQueue()
     for _, group in groupby(clauses, key=lambda clause: clause.document):
         documents.put(list(group))
     done: SimpleQueue[Result] = SimpleQueue()
     stop = threading.Event()
+    verdicts = Verdicts()
 
     def work(implementation: Implementation) -> None:
-        judge = Judge(implementation, tests(), seed=seed)
+        judge = Judge(implementation, tests(), seed=seed, verdicts=verdicts)
         while not stop.is_set():
             try:
                 document = documents.get_nowait()

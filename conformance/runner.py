@@ -18,6 +18,7 @@ from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.registry import tests
 from conformkit.conformance.results import Report, Result
 from conformkit.spec.clauses import Clause, Level, select
 from conformkit.spec.components import COMPONENTS
@@ -96,6 +97,7 @@ def opened(request: RunRequest, warm: Nursery | None = None) -> Iterator[tuple[I
     location, config = _found(request)
     implementation = Implementation(_session(request, location, config, warm), config)
     try:
+        tests()  # imported while the worker imports its framework
         _load(implementation, request)
         yield implementation, location
     finally:
@@ -246,8 +248,6 @@ class _Teller:
 def _judge_all(
     request: RunRequest, implementation: Implementation, chosen: list[Clause], tell: _Teller, warm: Nursery | None
 ) -> None:
-    from conformkit.conformance.registry import tests
-
     if request.processes > 1 and request.isolation == "process":
         from conformkit.conformance.parallel import judge_in_parallel
 
