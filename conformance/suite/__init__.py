@@ -1,1 +1,1 @@
-"""TODO."""
+"""The tests that prove the clauses: one module a document of the law."""
