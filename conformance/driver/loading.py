@@ -56,11 +56,14 @@ class Implementation:
                 raise LoadError(message)
         return value
 
-    def find(self, name: str) -> str | None:
+    def find(self, name: str, first: str | None = None) -> str | None:
         """Search for a name of the contract: in the module, else in the submodules whose source defines it.
 
+        `first` is the module to look in before all others.
         Raises what the import of a submodule raises, when no other one has the name.
         """
+        if first is not None and _is_export(getattr(importlib.import_module(first), name, None)):
+            return f"{first}:{name}"
         if self.module is not None and _is_export(getattr(self.module, name, None)):
             return f"{self.module.__name__}:{name}"
         problem: BaseException | None = None

@@ -90,11 +90,12 @@ class Operations:
         return {**facts, "module": loaded.name, "file": loaded.file}, {}
 
     def _describe(self, header: Mapping[str, Any], _: Arrays) -> Answer:
-        return {"exports": {name: self._export(name, path) for name, path in header["targets"].items()}}, {}
+        module = header.get("module")
+        return {"exports": {name: self._export(name, path, module) for name, path in header["targets"].items()}}, {}
 
-    def _export(self, name: str, path: str | None) -> dict[str, Any]:
+    def _export(self, name: str, path: str | None, module: str | None) -> dict[str, Any]:
         try:
-            found = path or self.implementation.find(name)
+            found = path or self.implementation.find(name, module)
             value = self.implementation.resolve(found) if found is not None else None
             if found is None or value is None:
                 return {"found": False, "path": found, "error": None}

@@ -295,3 +295,15 @@ def test_the_harness_side_imports_neither_torch_nor_the_law():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.sep)
     assert shown.stdout.strip() == "[]"
+
+
+def test_a_declared_module_is_searched_before_all_others(tmp_path):
+    # two modules define the name: the one that the file names is meant, not the one that is found first
+    for name, number in (("early", 1), ("late", 2)):
+        (tmp_path / f"{name}.py").write_text(f"class FeedForward:\n    number = {number}\n", encoding="utf-8")
+    with InProcess(locate(str(tmp_path))) as driver:
+        driver.start()
+        request = {"op": "describe", "targets": {"FeedForward": None}}
+        assert driver.request(request).header["exports"]["FeedForward"]["path"] == "early:FeedForward"
+        named = driver.request({**request, "module": "late"}).header["exports"]["FeedForward"]
+        assert named["path"] == "late:FeedForward"
