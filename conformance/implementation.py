@@ -55,7 +55,8 @@ class Implementation:
         self.framework = loaded.framework
         self.is_torch = loaded.framework == "torch"
         wanted = targets(self.config)
-        exports = self.session.request({"op": "describe", "targets": wanted, "module": self.config.module}).header["exports"]
+        request = {"op": "describe", "targets": wanted, "module": self.config.module}
+        exports = self.session.request(request).header["exports"]
         free = exports.get("generate")
         known: dict[str, str] = {}
         for component in COMPONENTS.values():
