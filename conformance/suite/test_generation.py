@@ -201,10 +201,10 @@ def test_each_row_is_drawn_on_its_own(model: Subject, draw: Draw) -> None:
 @clause("GEN-TEMP")
 def test_ids_are_drawn_from_the_softmax_over_temperature(model: Subject, draw: Draw) -> None:
     law = chances(model, draw)
-    for temperature in each_of([1.0, 0.5, 2.0, 0.25, 0.15]):
+    for temperature in each_of([1.0, 0.5, 2.0]):
         drawn = law.drawn(draw, temperature=temperature)
         check_frequencies(
-            f"ids at temperature {temperature}", drawn, law.expected(temperature=temperature), distributions=5
+            f"ids at temperature {temperature}", drawn, law.expected(temperature=temperature), distributions=3
         )
 
 
