@@ -15,8 +15,11 @@ __all__ = ["SPEC_VERSION", "Clause", "ClauseSyntaxError", "Level", "UnknownClaus
 SPEC_VERSION = "1.0"
 
 STEMS = (
-    "attention", "masks", "self_attention", "multi_head_attention", "rotary", "feed_forward", "positional_encoding",
-    "block", "norms", "model", "generation", "gradients", "stability", "behaviour", "refusals",
+    "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads", "rotary",
+    "feed_forward", "positional_encoding",
+    "block", "norms", "embedding", "model", "model_parts", "generation", "sampling",
+    "gradients", "stability", "behaviour", "modes",
+    "initialization", "refusals", "cost",
 )  # fmt: skip
 """Documents in the order in which one builds a transformer, which is also the order of a run."""
 

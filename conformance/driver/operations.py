@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -206,10 +207,11 @@ class Operations:
             framework.seed(header["seed"])
         watched = header.get("watch") is not False
         before = framework.digest() if watched else ""
-        value = entry(*args, **kwargs)
+        with framework.graph_watched() if header.get("graph") else nullcontext(_no) as has_graph:
+            value = entry(*args, **kwargs)
         training, modes = framework.modes(component) if watched else (None, [])
         rng = [before, framework.digest()] if watched else []
-        facts = {"rng": rng, "training": training, "modes": modes}
+        facts = {"rng": rng, "training": training, "modes": modes, "graph": has_graph()}
         return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
 
     def _convert(self, values: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, str]]:
@@ -287,6 +289,10 @@ def _check_names(names: list[str], tensors: Mapping[str, Any]) -> None:
     if missing:
         message = f"no argument is made of {', '.join(missing)}"
         raise RequestError(message)
+
+
+def _no() -> bool:
+    return False
 
 
 def _is_function(component: Any) -> bool:

@@ -153,6 +153,7 @@ _CALLED: Mapping[str, Check] = {
     "training": _maybe(_is_flag),
     "modes": lambda value: isinstance(value, list) and all(map(_is_flag, value)),
     "structure": _is_text,
+    "graph": _is_flag,
 }
 _FORMS: Mapping[str, Mapping[str, Check]] = {
     "load": dict.fromkeys(("framework", "version", "module", "file"), _is_text),

@@ -27,6 +27,7 @@ __all__ = [
     "check_shape",
     "check_zero",
     "gathering",
+    "refusing",
 ]
 
 Array = npt.NDArray[Any]
@@ -174,6 +175,16 @@ def check_refuses(label: str, action: Callable[[], Any]) -> str:
             raise
         return refusal.message
     raise _fail(f"{label} was accepted, want an exception")
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Let the implementation refuse what follows: an exception ends it, and nothing else does."""
+    try:
+        yield
+    except ImplementationFailure as failure:
+        if failure.kind != "exception":
+            raise
 
 
 def each_of(settings: Iterable[Any]) -> Iterator[Any]:

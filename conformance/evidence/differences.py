@@ -122,9 +122,12 @@ def cotangent_for(instance: Instance, inputs: tuple[Array, ...], draw: Draw) -> 
     return draw.values(*output_shape(instance, inputs))
 
 
-def differentiate(instance: Instance, inputs: tuple[Array, ...], cotangent: Array, *, mode: str = "eval") -> Gradients:
+def differentiate(
+    instance: Instance, inputs: tuple[Array, ...], cotangent: Array, *, mode: str = "eval", seed: int | None = None
+) -> Gradients:
     """Differentiate with respect to every input that has derivatives and every trainable parameter."""
-    return instance.vjp(*inputs, cotangent=cotangent, wrt=tuple(differentiable(instance, inputs)), mode=mode)
+    wrt = tuple(differentiable(instance, inputs))
+    return instance.vjp(*inputs, cotangent=cotangent, wrt=wrt, mode=mode, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,24 +137,28 @@ class Point:
     instance: Instance
     inputs: tuple[Array, ...]
     arrays: Mapping[str, Array]
+    mode: str = "eval"
+    seed: int | None = None
+    """Of the random state at each call, for what drops at random."""
 
     @classmethod
-    def of(cls, instance: Instance, inputs: tuple[Array, ...]) -> Point:
+    def of(cls, instance: Instance, inputs: tuple[Array, ...], *, mode: str = "eval", seed: int | None = None) -> Point:
         """Return the point where an instance is now."""
         raw = instance.read_raw() if instance.trainable else {}
         parameters = {p["name"]: raw[p["name"]].astype(np.float64) for p in instance.trainable}
-        return cls(instance, inputs, parameters | _inputs(differentiable(instance, inputs)))
+        return cls(instance, inputs, parameters | _inputs(differentiable(instance, inputs)), mode, seed)
 
     def output(self, ways: Mapping[str, Array], amount: float) -> Array:
         """Return the output `amount` along a direction, and leave the parameters there."""
         there = moved(self.arrays, ways, amount)
         self.instance.write_raw({p["name"]: there[p["name"]] for p in self.instance.trainable})
         names = self.instance.subject.bound.component.inputs
-        return self.instance(*(there.get(f"input {n}", a) for n, a in zip(names, self.inputs, strict=False)))
+        inputs = (there.get(f"input {n}", a) for n, a in zip(names, self.inputs, strict=False))
+        return self.instance(*inputs, mode=self.mode, seed=self.seed)
 
     def gradients(self, cotangent: Array) -> tuple[float, dict[str, Array | None]]:
         """Return Σ cotangent ⊙ output, and its gradients by the names of this point."""
-        found = differentiate(self.instance, self.inputs, cotangent)
+        found = differentiate(self.instance, self.inputs, cotangent, mode=self.mode, seed=self.seed)
         return float((found.out * cotangent).sum()), {**found.parameters, **_inputs(found.inputs)}
 
     def slope(self, ways: Mapping[str, Array], cotangent: Array, step: float, middle: float) -> Slope:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from conformkit.conformance.evidence.checks import NotApplicable, under
 from conformkit.conformance.subject import Instance, Subject
 
-__all__ = ["depth", "each", "takes"]
+__all__ = ["depth", "each", "takes", "without_causal"]
 
 
 def each(
@@ -41,6 +41,13 @@ def _has(subject: Subject, abilities: Collection[str]) -> bool:
 def takes(subject: Subject, *sizes: str) -> bool:
     """Whether the constructor takes these arguments of the contract."""
     return subject.bound.construct.names() >= set(sizes)
+
+
+def without_causal(subject: Subject) -> Instance:
+    """Construct with the argument `causal` left out, where it is one and nothing was declared about the constructor."""
+    if subject.bound.config.construct is not None or not takes(subject, "causal"):
+        raise NotApplicable("its constructor is told about causality in another way, or not at all")
+    return subject.construct({name: value for name, value in subject.sizes().items() if name != "causal"})
 
 
 def depth(instance: Instance) -> int:

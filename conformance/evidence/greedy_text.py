@@ -7,34 +7,37 @@ out. What is expected comes from the model's own logits, called without `generat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.binding.sizes import nearest_allowed
 from conformkit.conformance.evidence.checks import NotApplicable, check, check_equal, check_finite, check_shape
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.generation import continue_greedily
 
 __all__ = [
+    "GREEDY",
     "Story",
     "author",
     "check_text",
     "continued",
     "newest",
-    "parts",
+    "plain",
     "prompt_ids",
     "read_logits",
-    "rows",
     "story",
     "written",
 ]
 
 Array = npt.NDArray[Any]
 
+GREEDY: Mapping[str, Any] = {"greedy": True}
+SAMPLED: Mapping[str, Any] = {"temperature": 1.0}
 MARGIN = 3e-3
 """How far the best logit is ahead, relative to all logits' spread: hundreds of times float32's rounding."""
 
@@ -52,19 +55,32 @@ class Story:
         """The number of new ids."""
         return int(self.text.shape[1] - self.prompts.shape[1])
 
+    def part(self, which: slice) -> Story:
+        """Return some of the rows."""
+        return Story(self.instance, self.prompts[which], self.text[which])
+
+
+def plain(model: Subject) -> Mapping[str, Any]:
+    """Return the options of the simplest text: sampled where temperature is offered, greedy where it is not."""
+    return SAMPLED if model.offers("temperature") else GREEDY
+
 
 def author(model: Subject, **wanted: Any) -> Instance:
     """Build a model to tell stories with."""
     return model.build(**{"vocab_size": 23, "num_layers": 2, "block_size": 6, **wanted})
 
 
-def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int = 8) -> Story:
-    """Draw weights and prompts until greedy text varies; keep the rows that vary most and have no narrow choice."""
+def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int = 8, alike: int = 0) -> Story:
+    """Draw weights and prompts until greedy text varies; keep the rows that vary most and have no narrow choice.
+
+    The first `alike` ids are the same in all prompts.
+    """
     length, keep = instance.subject.tokens(tokens), rows(instance.subject, keep)
     chosen: Array = np.empty(0, np.int64)
     for gain in (2.5, 1.5, 4.0, 2.0):
         instance.scatter(draw, gain=gain)
         prompts = draw.ids(instance.sizes["vocab_size"], 32, length)
+        prompts[:, :alike] = prompts[0, :alike]
         text, narrowest = _tell(instance, prompts, steps)
         new = text[:, length:]
         variety = np.array([len(set(row)) for row in new.tolist()])
@@ -93,7 +109,7 @@ def _tell(instance: Instance, prompts: Array, steps: int) -> tuple[Array, Array]
 
 def continued(told: Story, **options: Any) -> Array:
     """Let the implementation continue the prompts of a story, greedily unless told otherwise; return the new ids."""
-    return newest(told.instance, told.prompts, told.count, **{"greedy": True, **options})
+    return newest(told.instance, told.prompts, told.count, **{**GREEDY, **options})
 
 
 def check_text(label: str, told: Story, got: Array) -> None:
@@ -136,13 +152,3 @@ def prompt_ids(instance: Instance, draw: Draw, batch: int = 2, tokens: int = 3) 
     """Draw prompts (B, T)."""
     subject = instance.subject
     return draw.ids(instance.sizes["vocab_size"], rows(subject, batch), subject.tokens(tokens))
-
-
-def rows(subject: Subject, wanted: int) -> int:
-    """Return how many prompts may be passed at once, near the wanted number."""
-    return nearest_allowed("batch", wanted, subject.bound.limits)
-
-
-def parts(subject: Subject, batch: int) -> int:
-    """Return in how many calls this many rows are passed."""
-    return -(-batch // rows(subject, batch))

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from conformkit.conformance.evidence.checks import check, under
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.greedy_text import parts, read_logits, written
+from conformkit.conformance.evidence.greedy_text import read_logits, written
+from conformkit.conformance.evidence.logits import parts
 from conformkit.conformance.evidence.statistics import hits_needed
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.generation import next_token_probabilities
@@ -26,8 +27,10 @@ __all__ = [
     "Chances",
     "chances",
     "check_set",
+    "close",
     "even",
     "halfway",
+    "many",
     "p_between",
     "sample",
     "unlike",
@@ -76,15 +79,20 @@ def sample(instance: Instance, prompts: Array, draws: int, draw: Draw, *, count:
     return np.concatenate(outs).reshape(draws, len(prompts), count).swapaxes(0, 1)
 
 
-def chances(model: Subject, draw: Draw, score: Callable[[Array], Array] | None = None, gain: float = 1.4) -> Chances:
-    """Choose, of many prompts, the one whose next id suits the clause best; separated probabilities if none is said."""
+def chances(
+    model: Subject, draw: Draw, score: Callable[[Array], Array] | None = None, *, gain: float = 1.4, enough: float = 2.0
+) -> Chances:
+    """Choose, of many prompts, the one whose next id suits the clause best; separated probabilities if none is said.
+
+    A score above `enough` ends the search.
+    """
     found: list[tuple[float, Chances]] = []
     for factor in (1.0, 0.75, 1.4):
         instance, prompts, logits = _candidates(model, draw, gain * factor)
         scores = (score or _separated)(logits)
         best = int(np.argmax(scores))
         found.append((float(scores[best]), Chances(instance, prompts[best], logits[best])))
-        if score is not None or scores[best] > 2.0:
+        if scores[best] > enough:
             break
     return max(found, key=lambda pair: pair[0])[1]
 
@@ -113,6 +121,12 @@ def _separated(logits: Array, ranks: int = 5) -> Array:
 def even(logits: Array) -> Array:
     """Score logits (B, V) by how even they are."""
     return -np.asarray(next_token_probabilities(logits).max(axis=-1))
+
+
+def close(logits: Array, gap: float = 0.25) -> Array:
+    """Score logits (B, V) by how near the best two are to a gap that leaves a choice at temperature 0.1."""
+    ranked = -np.sort(-logits, axis=-1)[:, :2]
+    return -np.asarray(np.abs(ranked[:, 0] - ranked[:, -1] - gap))
 
 
 def unlike(model: Subject, draw: Draw) -> tuple[Instance, Array, Array]:
@@ -147,6 +161,12 @@ def halfway(probabilities: Array, count: int) -> float:
     """Return a p between what the count - 1 and the count most probable ids have: rounding can't change the set."""
     together = np.concatenate([[0.0], np.cumsum(-np.sort(-probabilities))])
     return float((together[count - 1] + together[count]) / 2.0)
+
+
+def many(probabilities: Array, share: float = 0.92) -> int:
+    """Return how many of the most probable ids reach that share; at least one is left out."""
+    together = np.cumsum(-np.sort(-probabilities))
+    return min(int(np.argmax(together >= share)) + 1, len(probabilities) - 1)
 
 
 def with_p(law: Chances, counts: Sequence[int], **options: Any) -> Iterator[tuple[int, float]]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.checks import (
     NotApplicable,
     check,
@@ -23,7 +24,8 @@ from conformkit.conformance.evidence.checks import (
 )
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.influence import check_all_reached
+from conformkit.conformance.evidence.every import without_causal
+from conformkit.conformance.evidence.influence import check_all_reached, influence
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.stored import check_goldens
@@ -109,8 +111,9 @@ def test_past_silent_attention_the_input_still_shows(block: Subject, draw: Draw)
 def test_silent_sublayers_leave_the_input(block: Subject, draw: Draw) -> None:
     instance = build(block).randomize(draw)
     instance.write({**silent_attention(instance), **silent_feed_forward(instance)})
-    x = inputs(instance, draw, 2, 5, scale=3.0)
-    check_close("output", instance(x), x, block.tolerance())
+    for scale in (3.0, 1e6):
+        x = inputs(instance, draw, 2, 5, scale=scale)
+        check_close("output", instance(x), x, block.tolerance())
 
 
 @clause("BLOCK-GRAD-HIGHWAY")
@@ -221,6 +224,12 @@ def test_a_later_position_leaves_earlier_outputs_unchanged(block: Subject, draw:
         check_zero("the derivative of output t with respect to x at j > t", np.asarray(gradient) * later[..., None])
 
 
+@clause("BLOCK-CAUSAL-DEFAULT")
+def test_causality_is_on_unless_it_is_switched_off(block: Subject, draw: Draw) -> None:
+    instance = without_causal(block).scatter(draw)
+    check_zero("the derivative of output t with respect to x at j > t", np.triu(influence(instance, draw), 1))
+
+
 def changes(instance: Instance, draw: Draw, x: Array) -> Array:
     """Return by how much each output t moves when x (1, T, D) changes at j, as (j, t)."""
     each = np.arange(x.shape[1])
@@ -260,6 +269,13 @@ def test_permuted_positions_give_permuted_outputs(block: Subject, draw: Draw) ->
     check_close("output, positions permuted", instance(x[:, order]), y[:, order], block.tolerance(2))
 
 
+@clause("BLOCK-NONCONTIG")
+def test_views_with_gaps_give_the_same_result(block: Subject, draw: Draw) -> None:
+    instance = build(block).scatter(draw)
+    x = inputs(instance, draw, 2, 5)
+    check_close("output for a strided input", instance(x, strided=True), instance(x), block.tolerance(2))
+
+
 @clause("BLOCK-BATCH-INDEP")
 def test_a_sequence_gives_the_same_output_in_any_batch(block: Subject, draw: Draw) -> None:
     instance = build(block).scatter(draw)
@@ -294,6 +310,15 @@ def test_training_varies_with_dropout_and_not_without(block: Subject, draw: Draw
     check_close("output in training mode, dropout 0", plain(x, mode="train", seed=1), plain(x), block.tolerance(2))
 
 
+@clause("BLOCK-DROPOUT-MEAN")
+def test_on_average_dropout_changes_nothing_that_a_sublayer_gives(block: Subject, draw: Draw) -> None:
+    instance = build(block, dropout=0.25).randomize(draw)
+    own, x = dict(instance.weights), inputs(instance, draw, 1, 2)
+    for name, silent in (("attention", silent_feed_forward), ("the network", silent_attention)):
+        under(f"{name} alone")
+        check_mean_over_dropout(instance.write({**own, **silent(instance)}), x)
+
+
 @clause("BLOCK-DROPOUT-RESIDUAL")
 def test_training_leaves_the_residual_path_alone(block: Subject, draw: Draw) -> None:
     instance = build(block, dropout=0.5).randomize(draw)
@@ -320,8 +345,8 @@ def test_the_stored_outputs_come_out(block: Subject, goldens: Goldens) -> None:
 def test_the_output_is_that_of_the_definition(block: Subject, draw: Draw) -> None:
     for width, heads, hidden, causal in ((12, 3, 20, True), (8, 1, 9, True), (8, 4, 20, False)):
         instance = build(block, width, heads, hidden, causal=causal).randomize(draw)
-        for tokens, scale in ((6, 1.0), (3, 0.003)):
-            x = inputs(instance, draw, 2, tokens, scale=scale)
+        for batch, tokens, scale in ((2, 6, 1.0), (2, 3, 0.003), (1, 1, 300.0), (1, 35, 1.0)):
+            x = inputs(instance, draw, batch, tokens, scale=scale)
             check_close("output", instance(x), instance.expected(x), block.tolerance(2))
 
 

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_close, check_finite, check_zero
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_finite,
+    check_zero,
+)
 from conformkit.conformance.evidence.differences import (
     Point,
     Slope,
@@ -75,11 +81,20 @@ def test_gradients_equal_central_differences(every: list[Subject], draw: Draw) -
             check_gradients(label, Point.of(instance, masked), draw, **how)
 
 
+@clause("GRAD-DEEP")
+def test_gradients_equal_differences_in_deep_stacks_and_long_sequences(every: list[Subject], draw: Draw) -> None:
+    exact = [subject for subject in every if subject.precision == "float64"]  # differences in float32 are too coarse
+    for subject in each(exact, "gradients"):
+        instance, inputs = example(subject, draw, batch=3, tokens=34, num_layers=4, block_size=36, max_len=36)
+        how = {"step": STEP["float64"], "tolerance": GRADIENT["float64"]}
+        check_gradients(subject.name, Point.of(instance, inputs), draw, **how)
+
+
 @clause("GRAD-ORACLE")
 def test_float32_gradients_equal_differences_of_the_definition(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients", "float32", "weights-bound"):
-        instance = subject.build(dtype="float32").randomize(draw)
-        inputs = example_inputs(instance, draw)
+        instance = subject.build(dtype="float32", num_layers=3, block_size=20, max_len=20).randomize(draw)
+        inputs = example_inputs(instance, draw, batch=3, tokens=19)
         cotangent = cotangent_for(instance, inputs, draw)
         found = differentiate(instance, inputs, cotangent)
         ways = directions(draw, instance.weights | differentiable(instance, inputs))
@@ -104,10 +119,24 @@ def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subje
 @clause("GRAD-TRAIN")
 def test_without_dropout_training_mode_gives_the_gradients_of_eval_mode(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients", "modes"):
-        instance, inputs = example(subject, draw, num_layers=1, dropout=0.0)
+        instance, inputs = example(subject, draw, num_layers=3, dropout=0.0)
         cotangent = cotangent_for(instance, inputs, draw)
         want, got = (differentiate(instance, inputs, cotangent, mode=mode) for mode in ("eval", "train"))
         _check_same(subject.name, _flat(got), _flat(want), subject.tolerance(depth(instance)))
+
+
+@clause("GRAD-DROPOUT")
+def test_with_dropout_gradients_are_those_of_what_was_kept(every: list[Subject], draw: Draw) -> None:
+    told = 0
+    for subject in each(every, "gradients", "modes", "dropout"):
+        instance, inputs = example(subject, draw, num_layers=1, dropout=0.3)
+        one, again = (instance(*inputs, mode="train", seed=1) for _ in range(2))
+        if np.array_equal(one, again):  # else it draws from a generator of its own
+            told += 1
+            how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
+            check_gradients(subject.name, Point.of(instance, inputs, mode="train", seed=1), draw, **how)
+    if not told:
+        raise NotApplicable("what it drops does not follow from the seed of the global random state")
 
 
 @clause("GRAD-BATCH-MEAN")
@@ -147,6 +176,22 @@ def test_attention_weights_have_the_jacobian_of_a_softmax(attend: Attend, draw: 
     weights = softmax(scores)
     wanted = weights * (cotangent - (weights * cotangent).sum(axis=-1, keepdims=True))
     check_close("the gradient of the scores", _jacobian(attend, scores, cotangent), wanted, allowed)
+
+
+@clause("GRAD-EARLY")
+def test_the_first_of_twelve_blocks_receives_a_gradient_of_the_size_of_the_last_ones(
+    model: Subject, draw: Draw
+) -> None:
+    instance = model.build(num_layers=12)
+    layers = instance.sizes["num_layers"]
+    inputs = example_inputs(instance, draw)
+    found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw)).parameters
+    shapes = {p["name"]: p["shape"] for p in instance.trainable}
+    reached = {name: np.zeros(shapes[name]) if gradient is None else gradient for name, gradient in found.items()}
+    canonical = model.bound.to_canonical(reached, instance.sizes)
+    first, last = (_size(canonical, f"blocks.{layer}.") for layer in (0, layers - 1))
+    told = f"the gradient of the first of {layers} blocks is {first:.2g}, that of the last {last:.2g}"
+    check(told, 1e-3 * last <= first <= 1e3 * last)
 
 
 def _check_reached(label: str, gradient: Array | None) -> None:
@@ -201,6 +246,12 @@ def _raw(instance: Instance, ways: Mapping[str, Array]) -> dict[str, Array]:
     there = bound.to_implementation(moved(instance.weights, ways, 1.0), sizes)
     here = bound.to_implementation(instance.weights, sizes)
     return {name: there[name] - here[name] for name in here}
+
+
+def _size(gradients: Mapping[str, Array], prefix: str) -> float:
+    """Return the root of the mean square of those whose names begin so."""
+    chosen = np.concatenate([gradient.ravel() for name, gradient in gradients.items() if name.startswith(prefix)])
+    return float(np.sqrt((chosen**2).mean()))
 
 
 def _flat(found: Gradients) -> dict[str, Array | None]:

@@ -16,12 +16,14 @@ from conformkit.conformance.evidence.checks import (
     check_shape,
     check_zero,
     each_of,
+    refusing,
     under,
 )
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
 from conformkit.fixtures import Golden
+from conformkit.spec.attention import attention_weights, scaled_dot_product_attention
 from conformkit.spec.masks import additive, causal_mask
 
 Array = npt.NDArray[Any]
@@ -71,6 +73,30 @@ def test_a_float_mask_is_added_to_the_scaled_scores(attend: Attend, draw: Draw) 
         check_close("weights", attend.weights(q, k, mask), want, attend.tolerance(2))
 
 
+@clause("MASK-INT")
+def test_a_mask_of_integers_is_read_as_a_boolean_one_or_refused(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(attend.leading())
+    mask = draw.mask(3, 5)
+    want = out = attend(q, k, v, mask)
+    sent = ~mask if attend.subject.bound.mask.true == "hide" else mask
+    with refusing():
+        out = attend(q, k, v, sent.astype(np.int64))
+    check_close("output under a mask of 0 and 1", out, want, attend.tolerance())
+
+
+@clause("MASK-GRAD")
+def test_a_float_mask_receives_the_gradient_of_the_scores(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(attend.leading())
+    bias, cotangent = draw.values(3, 5), draw.values(*q.shape[:-1], 6)
+    found = attend.instance.vjp(q, k, v, bias, cotangent=cotangent, wrt=("mask",)).inputs["mask"]
+    check("no gradient leads from the output to the mask", found is not None)
+    weights, to_weights = attention_weights(q, k, bias), cotangent @ np.swapaxes(v, -1, -2)
+    to_scores = weights * (to_weights - (weights * to_weights).sum(axis=-1, keepdims=True))
+    want = to_scores.sum(axis=tuple(range(q.ndim - 2)))
+    got = attend.subject.bound.to_theirs(np.asarray(found))  # a mask keeps its axes, whatever the layout of inputs
+    check_close("gradient of the mask", got.reshape(want.shape), want, attend.tolerance(2))
+
+
 # --- hiding -----------------------------------------------------------------------------------------------------------
 
 
@@ -102,6 +128,20 @@ def test_masked_attention_is_attention_over_the_allowed_keys_alone(attend: Atten
         seen = np.flatnonzero(mask[row])
         alone = attend(q[..., row : row + 1, :], k[..., seen, :], v[..., seen, :])
         check_close("output", out[..., row : row + 1, :], alone, attend.tolerance())
+
+
+@clause("MASK-FORMULA")
+def test_under_a_mask_the_output_equals_the_definition(attend: Attend, draw: Draw) -> None:
+    for batch, queries, keys in each_of([(3, 1, 6), (4, 4, 4), (1, 5, 1), (2, 18, 35), (1, 66, 7), (1, 3, 130)]):
+        leading = attend.leading(batch)
+        q, k, v = draw.qkv(leading, queries=queries, keys=keys, dv=3, scale=1.5)
+        mask = draw.mask(batch, *(1 for _ in leading[1:]), queries, keys)
+        bias = additive(mask) + draw.values(*mask.shape)
+        for shown in (mask, mask[(0,) * len(leading)], bias, bias[(0,) * len(leading)]):
+            if attend.subject.offers("bool-masks" if shown.dtype == np.bool_ else "float-masks"):
+                want = scaled_dot_product_attention(q, k, v, shown)
+                check_close(f"output under a {shown.dtype} mask {shown.shape}", attend(q, k, v, shown), want,
+                            attend.tolerance())  # fmt: skip
 
 
 @clause("MASK-VALUE-INDEP")

@@ -101,6 +101,15 @@ def test_without_causality_permuting_positions_permutes_outputs(self_attention: 
     check_close("output", _out(instance, x[:, order]), _out(instance, x)[:, order], self_attention.tolerance())
 
 
+@clause("SA-NONCONTIG")
+def test_views_with_gaps_give_the_same_result(self_attention: Subject, draw: Draw) -> None:
+    instance = self_attention.build().scatter(draw)
+    x = draw.values(2, self_attention.tokens(5), instance.sizes["d_model"])
+    check_close(
+        "output for a strided input", _out(instance, x, strided=True), _out(instance, x), self_attention.tolerance()
+    )
+
+
 @clause("SA-BATCH-INDEP")
 def test_batch_elements_do_not_influence_one_another(self_attention: Subject, draw: Draw) -> None:
     instance = self_attention.build().scatter(draw)
@@ -164,17 +173,18 @@ def test_all_three_projections_receive_gradient(self_attention: Subject, draw: D
 
 @clause("SA-ORACLE")
 def test_the_output_equals_the_definition(self_attention: Subject, draw: Draw) -> None:
-    for sizes in each_of(
-        [
-            {"d_model": 12, "d_k": 3, "d_v": 5, "causal": True},
-            {"d_model": 7, "causal": False},
-            {"d_model": 6, "d_k": 9, "d_v": 1, "causal": False},
-            {"d_model": 8, "causal": True},
-        ]
-    ):
+    chosen: list[dict[str, Any]] = [
+        {"d_model": 12, "d_k": 3, "d_v": 5, "causal": True},
+        {"d_model": 7, "causal": False},
+        {"d_model": 6, "d_k": 9, "d_v": 1, "causal": False},
+        {"d_model": 8, "causal": True},
+    ]
+    for sizes in chosen:
         instance = self_attention.build(**sizes).randomize(draw)
-        x = draw.values(3, self_attention.tokens(5), instance.sizes["d_model"])
-        check_close("output", _out(instance, x), instance.expected(x), self_attention.tolerance())
+        for batch, length in ((3, 5), (1, 1), (1, 18), (1, 66)):
+            under(f"{sizes}, batch {batch}, {length} positions")
+            x = draw.values(batch, self_attention.tokens(length), instance.sizes["d_model"])
+            check_close("output", _out(instance, x), instance.expected(x), self_attention.tolerance())
 
 
 # --- how the above is measured ----------------------------------------------------------------------------------------
@@ -188,9 +198,9 @@ def _built(subject: Subject, **widths: int) -> Instance:
     return subject.construct(sizes)
 
 
-def _out(instance: Instance, x: Array) -> Array:
+def _out(instance: Instance, x: Array, **options: Any) -> Array:
     """Return the output, its shape checked."""
-    out = instance(x)
+    out = instance(x, **options)
     check_shape("output", out, (*x.shape[:2], instance.sizes["d_v"]))
     return out
 

@@ -69,11 +69,12 @@ def test_huge_numbers_in_hidden_keys_and_values_do_not_leak(attend: Attend, draw
     mask = np.broadcast_to(np.array([1, 0, 1, 1, 0, 0, 1], np.bool_), (5, 7)).copy()
     before = attend(q, k, v, mask)
     for sign in (1.0, -1.0):
-        garbage = np.where(mask[0], 0.0, sign * 1e30)[:, None]
-        spoilt = {"keys": (k + garbage, v), "values": (k, v + garbage), "keys and values": (k + garbage, v + garbage)}
-        for which, (keys, values) in spoilt.items():
-            label = f"the output with {sign * 1e30:.0e} in hidden {which}"
-            check_close(label, attend(q, keys, values, mask), before, attend.tolerance())
+        hidden = np.where(mask[0], 0.0, sign)[:, None]
+        keys, values = k + 1e6 * hidden, v + 1e30 * hidden
+        spoilt = {"keys": (keys, v), "values": (k, values), "keys and values": (keys, values)}
+        for which, (its_keys, its_values) in spoilt.items():
+            label = f"the output with {sign * 1e6:.0e} in hidden keys, {sign * 1e30:.0e} in values, here in {which}"
+            check_close(label, attend(q, its_keys, its_values, mask), before, attend.tolerance())
 
 
 @clause("NUM-TINY")
@@ -116,6 +117,7 @@ def test_rows_of_equal_features_give_finite_outputs(block: Subject, draw: Draw) 
 def test_rows_of_equal_features_give_finite_gradients(block: Subject, draw: Draw) -> None:
     for instance, x in _constant_rows(block, draw):
         found = differentiate(instance, (x,), cotangent_for(instance, (x,), draw))
+        check_finite("the output", found.out)
         for name, gradient in {**found.inputs, **found.parameters}.items():
             if gradient is not None:
                 check_finite(f"the gradient of {name}", gradient)

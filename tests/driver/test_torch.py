@@ -297,6 +297,30 @@ def test_arguments_are_new_tensors_that_require_no_gradient(inside):
     assert [call(session, handle, x=np.ones(2)).tensors["out"].item() for _ in range(3)] == [1, 2, 3]
 
 
+CHOOSER = """
+    import torch
+    from torch import nn
+
+    class Chooser(nn.Linear):
+        def __init__(self):
+            super().__init__(3, 4)
+        def forward(self, x):
+            return super().forward(x).argmax(-1)
+        @torch.no_grad()
+        def choose(self, x):
+            return self(x)
+"""
+
+
+@pytest.mark.parametrize(("method", "kept"), [(None, True), ("choose", False)], ids=["with-gradients", "without"])
+def test_what_a_call_keeps_for_derivatives_is_told_where_it_is_asked_for(inside, method, kept):
+    session = inside(CHOOSER)
+    handle = build(session, "Chooser", dtype="float64")["handle"]
+    headers = [{"method": method, "graph": asked} for asked in (True, False)]
+    seen = [call(session, handle, x=np.ones((2, 3)), header=header).header["graph"] for header in headers]
+    assert seen == [kept, False]
+
+
 EXOTIC = """
     import torch
     from torch import nn

@@ -149,6 +149,7 @@ CALLED = {
     "training": None,
     "modes": [],
     "structure": "",
+    "graph": False,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,6 +89,9 @@ class Framework(Protocol):
 
     def requires_grad(self, value: Any) -> bool:
         """Whether `value` hangs on a graph of derivatives."""
+
+    def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
+        """While this lasts, note whether anything is kept for derivatives; what it gives tells."""
 
     def held(self, component: Any) -> list[Held]:
         """List the arrays that a component holds."""

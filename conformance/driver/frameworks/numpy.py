@@ -7,6 +7,7 @@ import hashlib
 import numbers
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,10 @@ class Numpy:
     def requires_grad(self, value: Any) -> bool:  # noqa: ARG002
         """Never: NumPy has no derivatives."""
         return False
+
+    def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Nothing ever is: NumPy has no derivatives."""
+        return nullcontext(lambda: False)
 
     def held(self, component: Any) -> list[Held]:
         """List the numeric arrays beneath a component."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,19 @@ class Torch:
             return False
         with _unaided():
             return bool(value.requires_grad)
+
+    @contextmanager
+    def graph_watched(self) -> Iterator[Callable[[], bool]]:
+        """Note whether an operation saves a tensor for its derivative, which none does under `no_grad`."""
+        saved = False
+
+        def note(value: torch.Tensor) -> torch.Tensor:
+            nonlocal saved
+            saved = True
+            return value
+
+        with torch.autograd.graph.saved_tensors_hooks(note, _itself):
+            yield lambda: saved
 
     def held(self, component: Any) -> list[Held]:
         """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
@@ -209,6 +222,10 @@ def _unaided() -> AbstractContextManager[None]:
     """Do without what subclasses of tensors make of torch's functions."""
     guard: AbstractContextManager[None] = torch._C.DisableTorchFunctionSubclass()  # noqa: SLF001 - no public name
     return guard
+
+
+def _itself(value: torch.Tensor) -> torch.Tensor:
+    return value
 
 
 def _dense(grad: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,366 @@
+"""Clauses of spec/model_parts.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_equal,
+    check_finite,
+    check_zero,
+    each_of,
+    under,
+)
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.logits import (
+    SLIGHT,
+    draw_ids,
+    every_id,
+    logits_of,
+    logsumexp,
+    own_tolerance,
+    takes_block_size,
+)
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+
+Array = npt.NDArray[Any]
+
+SIZES: tuple[Mapping[str, Any], ...] = (
+    {"num_layers": 1, "vocab_size": 11},
+    {"num_layers": 2, "d_model": 8, "num_heads": 2, "d_ff": 14, "vocab_size": 13},
+    {"num_layers": 3, "d_model": 20, "num_heads": 4, "d_ff": 9, "vocab_size": 7, "block_size": 6},
+)
+"""Depths, widths and vocabularies that oracle clauses go through; a feed-forward wider and narrower than the stream."""
+LONG: Mapping[str, Any] = {"num_layers": 1, "d_model": 6, "num_heads": 1, "vocab_size": 11, "block_size": 90}
+"""A row longer than anything else here."""
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+@clause("LM-DEPTH")
+def test_every_block_takes_part(model: Subject, draw: Draw) -> None:
+    instance = model.build(num_layers=7, d_model=6, d_ff=5, vocab_size=5).randomize(draw)
+    count, ids = instance.sizes["num_layers"], draw_ids(instance, draw, 2, 6)
+    before, drawn = logits_of(instance, ids), draw.weights(instance.canonical)
+    for block in sorted({0, count // 2, count - 1}):
+        under(f"the weights of block {block} of {count} changed")
+        instance.write({name: array for name, array in drawn.items() if name.startswith(f"blocks.{block}.")})
+        after = logits_of(instance, ids)
+        check_differs("the logits", after, before, at_least=SLIGHT)
+        before = after
+
+
+@clause("LM-HEADS")
+def test_the_number_of_heads_reaches_the_blocks(model: Subject, draw: Draw) -> None:
+    one, *others = [model.build(num_layers=1, d_model=12, num_heads=heads) for heads in (3, 1, 2, 6)]
+    one.randomize(draw)
+    shapes = {name: parameter.shape for name, parameter in one.canonical.items()}
+    ids = draw_ids(one, draw, 2, 7)
+    logits, compared = logits_of(one, ids), 0
+    for other in others:
+        same_shapes = {name: parameter.shape for name, parameter in other.canonical.items()} == shapes
+        if other.sizes["num_heads"] == one.sizes["num_heads"] or not same_shapes:
+            continue
+        under(f"the same weights, {other.sizes['num_heads']} heads for {one.sizes['num_heads']}")
+        check_differs("the logits", logits_of(other.write(one.weights), ids), logits, at_least=SLIGHT)
+        compared += 1
+    if not compared:
+        raise NotApplicable("no two numbers of heads take the same weights")
+
+
+@clause("LM-FINAL-NORM")
+def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> None:
+    instance = model.build(vocab_size=17, d_model=12).randomize(draw)
+    width, vocab_size = instance.sizes["d_model"], instance.sizes["vocab_size"]
+    if vocab_size < width:
+        raise NotApplicable(
+            "its limits allow no vocabulary larger than the width, which would show what the head reads"
+        )
+    rows_of_head = 3.0 * np.linalg.qr(draw.values(vocab_size, width))[0]  # (V, D), orthogonal columns
+    instance.write({"embedding.weight" if model.variant.tied else "head.weight": rows_of_head})
+    ids = draw_ids(instance, draw, 2, 7)
+
+    def normalized(scale: Array, shift: Array) -> Array:
+        """Return what the final norm made before its scale and shift, read off the logits."""
+        weights = {"norm.weight": scale} | ({"norm.bias": shift} if "norm.bias" in instance.canonical else {})
+        logits = logits_of(instance.write(weights), ids) - instance.weights.get("head.bias", np.zeros(vocab_size))
+        read = logits @ rows_of_head / 9.0  # (B, T, D)
+        return np.asarray((read - shift) / scale)
+
+    shift = draw.values(width) if "norm.bias" in instance.canonical else np.zeros(width)
+    plain = normalized(np.ones(width), np.zeros(width))
+    under("the final norm's scale and shift changed, and then undone")
+    check_close(
+        "what the head reads",
+        normalized(draw.uniform(width, low=0.5, high=2.0), shift),
+        plain,
+        10 * own_tolerance(instance),
+    )
+    slack = 1e-3 + 10 * model.variant.norm_eps
+    under("the final norm's scale 1 and shift 0")
+    if model.variant.norm == "layernorm":
+        check_zero("the mean of what the head reads", plain.mean(axis=-1), at_most=slack)
+    divisor = width - 1 if model.variant.norm == "layernorm" and model.variant.norm_deviation == "sample" else width
+    square = (plain**2).sum(axis=-1) / divisor
+    check_close("the mean square of what the head reads", square, np.ones_like(square), slack)
+
+
+@clause("LM-HEAD-BIAS")
+def test_the_head_adds_one_bias_for_each_id(model: Subject, draw: Draw) -> None:
+    instance = model.build().randomize(draw)
+    ids = draw_ids(instance, draw, 2, 5)
+    before, bias = logits_of(instance, ids), instance.weights["head.bias"]
+    for size in each_of([2.0, 500.0]):
+        change = draw.values(*bias.shape, scale=size)
+        after = logits_of(instance.write({"head.bias": bias + change}), ids)
+        scale = float(np.abs(before).max() + np.abs(change).max())
+        want = np.broadcast_to(change, before.shape)
+        check_close(
+            "the change of the logits when the bias changes", after - before, want, own_tolerance(instance), scale=scale
+        )
+
+
+@clause("LM-EMB-SCALE")
+def test_embeddings_enter_at_the_declared_scale(model: Subject, draw: Draw) -> None:
+    instance = model.build(d_model=12).randomize(draw)
+    silent = (".v.weight", ".v.bias", ".out.bias", ".down.weight", ".down.bias")
+    blocks = {
+        n: np.zeros(p.shape) for n, p in instance.canonical.items() if n.startswith("blocks.") and n.endswith(silent)
+    }
+    instance.write(blocks)
+    ids = draw_ids(instance, draw, 2, 7)
+    logits, root = logits_of(instance, ids), math.sqrt(instance.sizes["d_model"])
+    written, declared = instance.weights["embedding.weight"], root if model.variant.embedding_scale else 1.0
+
+    def misfit(scale: float) -> float:
+        """Return how far the logits are from those of embeddings at this scale; a tied head keeps its own."""
+        head = {} if not model.variant.tied else {"head.weight": written}
+        weights = instance.weights | {"embedding.weight": written * scale / declared}
+        untied = model.variant.but(tied=False)
+        component = model.bound.component
+        want = component.forward(weights | (head or {}), {"ids": ids}, instance.sizes, untied)
+        return float(np.abs(logits - want).max())
+
+    own = misfit(declared)
+    for name, scale in (
+        ("1", 1.0),
+        ("√d_model", root),
+        ("1/√d_model", 1 / root),
+        ("d_model", root**2),
+        ("1/d_model", root**-2),
+    ):
+        if abs(scale - declared) > 1e-9:
+            other = misfit(scale)
+            check(
+                f"the logits are those of embeddings times {name} (off by {other:.2g}), want times {declared:.4g} "
+                f"(off by {own:.2g})",
+                other > 1e-3 * own,
+            )
+
+
+@clause("LM-ORACLE")
+def test_logits_are_those_of_the_declared_composition(model: Subject, draw: Draw) -> None:
+    for wanted in (*SIZES, LONG):
+        instance = model.build(**wanted).randomize(draw)
+        block_size = instance.sizes["block_size"]
+        few = (every_id(instance, draw), draw_ids(instance, draw, 1, 1)) if wanted is not LONG else ()
+        for ids in (*few, draw_ids(instance, draw, 2, block_size)):
+            under(f"{wanted}, ids {ids.shape[0]}×{ids.shape[1]}")
+            check_close("logits", logits_of(instance, ids), instance.expected(ids), own_tolerance(instance))
+
+
+@clause("LM-VOCAB-RELABEL")
+def test_renaming_the_ids_renames_the_logits(model: Subject, draw: Draw) -> None:
+    instance = model.build(vocab_size=11).randomize(draw)
+    vocab_size, ids = instance.sizes["vocab_size"], every_id(instance, draw)
+    before, new_id = logits_of(instance, ids), draw.permutation(vocab_size)
+    old_id = np.argsort(new_id)
+    by_id = [name for name in ("embedding.weight", "head.weight", "head.bias") if name in instance.weights]
+    instance.write({name: instance.weights[name][old_id] for name in by_id})
+    after = logits_of(instance, new_id[ids])
+    check_close("the logits, ids renamed back", after[..., new_id], before, own_tolerance(instance))
+
+
+# -- parameters --------------------------------------------------------------------------------------------------------
+
+
+@clause("LM-PARAM-COUNT")
+def test_the_parameters_are_those_of_the_definition(model: Subject, draw: Draw) -> None:
+    del draw
+    for wanted in each_of(SIZES):
+        instance = model.build(**wanted)
+        want = sum(math.prod(parameter.shape) for parameter in instance.canonical.values())
+        check(
+            f"it has {instance.count()} trainable numbers, the definition {want}: {instance.count() - want:+d}",
+            instance.count() == want,
+            "yours: " + ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in instance.trainable)[:1500],
+            "its: " + ", ".join(f"{name} {parameter.shape}" for name, parameter in instance.canonical.items())[:1500],
+        )
+    model.bound.require_weights()
+
+
+@clause("LM-BUFFERS")
+def test_no_trainable_parameter_is_a_table_of_constants(model: Subject, draw: Draw) -> None:
+    del draw
+    takes_block_size(model)
+    short, long = (model.build(block_size=size) for size in (9, 23))
+    if short.sizes["block_size"] == long.sizes["block_size"]:
+        raise NotApplicable("its limits allow one block size only")
+    shapes = {p["name"]: tuple(p["shape"]) for p in short.trainable}
+    grown = {p["name"]: tuple(p["shape"]) for p in long.trainable if shapes.get(p["name"]) != tuple(p["shape"])}
+    learned = (long.sizes["block_size"], long.sizes["d_model"])
+    tables = [
+        name
+        for name, shape in grown.items()
+        if model.variant.positions != "learned" or sorted(shape) != sorted(learned)
+    ]
+    check(
+        f"{', '.join(tables)} is trainable and grows with block_size: a mask or a table of positions is no parameter",
+        not tables,
+        *(
+            f"{name}: {shapes.get(name)} at block_size {short.sizes['block_size']}, {grown[name]} at {learned[0]}"
+            for name in tables
+        ),
+    )
+
+
+@clause("LM-BLOCK-SIZE-FREE")
+def test_the_same_weights_serve_every_block_size(model: Subject, draw: Draw) -> None:
+    takes_block_size(model)
+    short, long = (model.build(block_size=size, seed=seed) for size, seed in ((8, 1), (21, 2)))
+    sizes = short.sizes["block_size"], long.sizes["block_size"]
+    check(
+        f"block_size = {sizes[0]} gives {short.count()} trainable numbers, {sizes[1]} gives {long.count()}, want equal",
+        short.count() == long.count(),
+    )
+    short.scatter(draw)
+    weights = short.read_raw()
+    long.write_raw({p["name"]: weights[p["name"]] for p in short.trainable})
+    ids = draw_ids(short, draw, 2, 6)
+    under(f"the same weights with block_size = {sizes[0]} and {sizes[1]}")
+    check_close("logits", logits_of(long, ids), logits_of(short, ids), own_tolerance(short))
+
+
+@clause("LM-STATE-ROUNDTRIP")
+def test_a_model_that_is_given_the_state_of_another_gives_its_logits(model: Subject, draw: Draw) -> None:
+    one, other = model.build(seed=1), model.build(seed=2)
+    one.scatter(draw)
+    ids = draw_ids(one, draw, 2, 6)
+    want = logits_of(one, ids)
+    names = {p["name"] for p in other.listing}
+    other.write_raw({name: array for name, array in one.read_raw().items() if name in names})
+    check_close("the logits of the second model", logits_of(other, ids), want, own_tolerance(one))
+
+
+@clause("LM-SEED")
+def test_the_seed_decides_the_initial_parameters(model: Subject, draw: Draw) -> None:
+    del draw
+    first, again, other = (model.build(seed=seed).read_raw() for seed in (11, 11, 12))
+    for name, array in first.items():
+        check_equal(f"{name} after the same seed", again[name], array)
+    check(
+        "two seeds give the same initial parameters", any((other[name] != array).any() for name, array in first.items())
+    )
+
+
+@clause("LM-INIT-LOSS")
+def test_an_untrained_model_is_about_as_unsure_as_can_be(model: Subject, draw: Draw) -> None:
+    losses = []
+    for seed in (1, 2):
+        instance = model.build(vocab_size=65, d_model=64, num_heads=4, num_layers=2, d_ff=128, block_size=16, seed=seed)
+        ids = draw_ids(instance, draw, 4, 16)
+        logits = logits_of(instance, ids)
+        losses.append(float((logsumexp(logits) - logits.mean(axis=-1)).mean()))  # every id as target, equally often
+    best = math.log(instance.sizes["vocab_size"])
+    loss = float(np.mean(losses))
+    check(
+        f"the loss of a new model is {loss:.3f} nats, want {best:.3f} = ln V, or up to 0.5 more",
+        abs(loss - best) <= 0.5,
+    )
+
+
+# -- modes and gradients -----------------------------------------------------------------------------------------------
+
+
+@clause("LM-GRAD-ALL")
+def test_every_trainable_parameter_gets_a_gradient(model: Subject, draw: Draw) -> None:
+    instance = model.build(num_layers=7, block_size=7).scatter(draw)
+    ids = draw_ids(instance, draw, 3, instance.sizes["block_size"])
+    cotangent = draw.values(*ids.shape, instance.sizes["vocab_size"])
+    found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True).parameters
+    unreached = [name for name, grad in found.items() if grad is None]
+    check(f"{', '.join(unreached)} gets no gradient: the logits do not depend on it", not unreached)
+    for name, grad in found.items():
+        assert grad is not None
+        check_finite(f"the gradient of {name}", grad)
+        shifts_keys = model.variant.qkv_bias and grad.ndim == 1
+        check(f"the gradient of {name} is zero", shifts_keys or bool((grad != 0.0).any()))
+
+
+@clause("LM-EVAL-DET")
+def test_eval_mode_repeats_itself_exactly(model: Subject, draw: Draw) -> None:
+    instance = model.build(dropout=0.5).scatter(draw)
+    ids, between = draw_ids(instance, draw, 2, 6), draw_ids(instance, draw, 3, 4)
+    first = logits_of(instance, ids, seed=1)
+    instance.call(between, seed=2)
+    check_equal("the logits of the same ids again", logits_of(instance, ids, seed=3), first)
+
+
+@clause("LM-TRAIN-P0")
+def test_without_dropout_training_mode_changes_nothing(model: Subject, draw: Draw) -> None:
+    instance = model.build(num_layers=6, dropout=0.0).scatter(draw)
+    ids = draw_ids(instance, draw, 6, 7)
+    for name, seeds in (("as drawn", range(6)), ("large", (6,))):
+        if name == "large":
+            instance.write_raw(_large_biases(instance, draw))
+        want = logits_of(instance, ids)
+        for seed in seeds:
+            under(f"seed {seed}, logits {name}")
+            after = logits_of(instance, ids, mode="train", seed=seed)
+            check_close("the logits in training mode", after, want, own_tolerance(instance))
+
+
+def _large_biases(instance: Instance, draw: Draw) -> dict[str, Array]:
+    """Return large numbers for what has one number for each id, which is added to the logits."""
+    shape = [instance.sizes["vocab_size"]]
+    if shape[0] in [size for name, size in instance.sizes.items() if name != "vocab_size"]:
+        return {}
+    return {p["name"]: draw.values(*shape, scale=100.0) for p in instance.trainable if list(p["shape"]) == shape}
+
+
+@clause("LM-DROPOUT-ACTIVE")
+def test_dropout_makes_training_calls_differ(model: Subject, draw: Draw) -> None:
+    instance = model.build(dropout=0.5).scatter(draw)
+    ids = draw_ids(instance, draw, 2, 6)
+    one, other = (logits_of(instance, ids, mode="train", seed=seed) for seed in (1, 2))
+    check_differs("the logits of two training calls with dropout 0.5", other, one, at_least=SLIGHT)
+
+
+@clause("LM-MODE-KEPT")
+def test_a_call_leaves_the_mode_as_it_is(model: Subject, draw: Draw) -> None:
+    instance = model.build(num_layers=1, dropout=0.1).scatter(draw)
+    ids = draw_ids(instance, draw)
+    for mode, flag in each_of([("train", True), ("eval", False)]):
+        modes = instance.call(ids, mode=mode, seed=1, watch=True).modes
+        found = " and ".join("training" if found else "eval" for found in modes)
+        check(f"after a call in {mode} mode, its parts are in {found} mode", modes == (flag,))
+
+
+@clause("LM-INPUT-UNCHANGED")
+def test_the_ids_are_left_as_they_were(model: Subject, draw: Draw) -> None:
+    instance = model.build().scatter(draw)
+    for tokens in each_of([7, 1]):
+        ids = draw_ids(instance, draw, 2, tokens)
+        after = instance.call(ids.copy(), echo=True).arguments["ids"]
+        check_equal("the ids after the call", after, model.bound.to_theirs(ids))

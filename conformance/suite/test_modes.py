@@ -1,0 +1,101 @@
+"""Clauses of spec/modes.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.binding.sizes import nearest_allowed
+from conformkit.conformance.evidence.checks import (
+    check,
+    check_differs,
+    check_finite,
+    refusing,
+)
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.every import each
+from conformkit.conformance.evidence.twins import check_same, trainable
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Subject, example, example_inputs
+
+Array = npt.NDArray[Any]
+VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
+"""Components whose inputs no clause of their own protects."""
+
+
+@clause("DET-MODE-RECURSIVE")
+def test_switching_the_mode_reaches_every_part(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "modes"):
+        instance, inputs = example(subject, draw, dropout=0.5)
+        before = instance(*inputs)
+        instance.call(*inputs, mode="train", seed=1)
+        after = instance.call(*inputs, watch=True)
+        check(f"{subject.name}: some part is still in training mode after the switch", not any(after.modes))
+        check_same(f"{subject.name}: the output after a call in training mode", after.out, before, instance)
+
+
+@clause("DET-FUNCTIONAL-DROPOUT")
+def test_the_dropout_rate_changes_nothing_in_evaluation(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "weights-bound"):
+        dropping = subject.build(dropout=0.5).randomize(draw)
+        keeping = subject.build(dropout=0.0).write(dropping.weights)
+        inputs = example_inputs(dropping, draw)
+        check_same(f"{subject.name}: the output with dropout rate 0.5", dropping(*inputs), keeping(*inputs), dropping)
+
+
+@clause("DET-MODES-AGREE")
+def test_without_dropout_training_and_evaluation_compute_the_same(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "modes"):
+        instance, inputs = example(subject, draw, dropout=0.0, num_layers=1, block_size=40, max_len=40)
+        settings = [inputs, example_inputs(instance, draw, batch=1, tokens=36)]
+        if subject.precision == "float64" and inputs[0].dtype.kind == "f":  # scores of 1e5 are coarse in float32
+            settings.append(tuple(300.0 * a for a in inputs))
+        for given in settings:
+            training = instance.call(*given, mode="train", seed=1)
+            check_same(f"{subject.name}: the output in training mode", training.out, instance(*given), instance)
+
+
+@clause("DET-TRAIN-AGAIN")
+def test_training_mode_drops_again_after_an_evaluation(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "modes"):
+        instance, inputs = example(subject, draw, dropout=0.5)
+        instance(*inputs)
+        one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
+        check_differs(f"{subject.name}: the output in training mode with another random state", one, other)
+
+
+@clause("DET-DROPOUT-RATE")
+def test_the_higher_of_two_rates_drops_more(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "modes", named=VECTORS):
+        seldom = subject.build(dropout=0.1).scatter(draw)
+        often = subject.build(dropout=0.8)
+        often.write_raw(trainable(seldom))
+        (x,) = example_inputs(seldom, draw, batch=1, tokens=4)
+        many = np.repeat(x, nearest_allowed("batch", 200, subject.bound.limits), axis=0)
+        few, more = (instance(many, mode="train", seed=1) - instance(x) for instance in (seldom, often))
+        low, high = (float(np.sqrt((moved**2).mean())) for moved in (few, more))
+        told = f"{subject.name}: outputs move by {low:.3g} at dropout rate 0.1, by {high:.3g} at 0.8"
+        check(told, high >= low)
+
+
+@clause("DET-DROPOUT-DRAWS")
+def test_each_position_and_each_sequence_has_draws_of_its_own(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "modes", named=VECTORS):
+        instance, (x,) = example(subject, draw, batch=1, tokens=8, dropout=0.5)
+        same = np.repeat(np.repeat(x[:1, :1], x.shape[1], axis=1), 4, axis=0)
+        out = instance(same, mode="train", seed=1)
+        check_differs(f"{subject.name}: outputs of equal sequences, one beside another,", out[1:], out[:-1])
+        if x.shape[1] > 1:
+            check_differs(f"{subject.name}: outputs of equal positions, one beside another,", out[:, 1:], out[:, :-1])
+
+
+@clause("DET-DROPOUT-ALL")
+def test_a_rate_of_1_gives_finite_outputs_or_is_refused(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "dropout", "modes"):
+        output = np.zeros(1)
+        with refusing():
+            instance, inputs = example(subject, draw, num_layers=1, dropout=1.0)
+            output = instance(*inputs, mode="train", seed=1)
+        check_finite(f"{subject.name}: the output with dropout rate 1", output)
