@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -17,7 +17,6 @@ from conformkit.spec.clauses import Level, UnknownClauseError, clauses, select
 if TYPE_CHECKING:
     from conformkit.conformance.report.terminal import Color
     from conformkit.conformance.results import Report
-    from conformkit.conformance.runner import RunRequest
 
 __all__ = ["run"]
 
@@ -76,17 +75,15 @@ def run(
     prefixes = _prefixes(only or [])
     known = list(dict.fromkeys(["core", *(clause.profile for clause in clauses().values())]))
     how = one_of("--isolation", isolation, ("process", "none", "sandbox"))
-    targets = _targets({"--json": json_path, "--junit": junit_path})
-    from conformkit.conformance.runner import RunRequest
-
-    request = RunRequest(
-        impl=impl, profile=one_of("--profile", profile, known), level=Level(one_of("--level", level, list(Level))),
-        only=prefixes, seed=seed, isolation=_isolation(how), device=_device(device), config=config,
-        processes=processes or min(2, os.cpu_count() or 1),
-    )  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
+    settings: dict[str, Any] = {
+        "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
+        "only": prefixes, "seed": seed, "isolation": _isolation(how), "device": _device(device), "config": config,
+        "processes": processes or min(2, os.cpu_count() or 1),
+    }  # fmt: skip
+    targets = _targets({"--json": json_path, "--junit": junit_path})
     piped = _STDOUT in targets.values()
-    report = _judge(request, shade, bar=not quiet, piped=piped)
+    report = _judge(impl, settings, shade, bar=not quiet, piped=piped)
     _write_files(report, targets)
     _show(report, shade, verbose=verbose, quiet=quiet, piped=piped, repeat=["--config", str(config)] if config else [])
     raise typer.Exit(_code(report))
@@ -135,15 +132,20 @@ def _targets(paths: dict[str, str]) -> dict[str, str]:
     return wanted
 
 
-def _judge(request: RunRequest, color: Color, *, bar: bool, piped: bool) -> Report:
+def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, piped: bool) -> Report:
+    from conformkit.conformance.driver.head_start import head_start
+
+    # torch takes a second to import: let it begin before the harness imports its own parts
+    early = head_start(impl) if settings["isolation"] == "process" else None
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
     from conformkit.conformance.report import progress, terminal
 
+    request = runner.RunRequest(impl=impl, **settings)
     page = terminal.console(sys.stderr, color)
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
-    with explained(request.impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:
-        return runner.run(request, step)
+    with explained(impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:
+        return runner.run(request, step, early=early)
 
 
 def _write_files(report: Report, targets: dict[str, str]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from copy import copy
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -17,6 +18,10 @@ from conformkit.spec.components import COMPONENTS
 __all__ = ["Absent", "Implementation", "Link"]
 
 Array = npt.NDArray[Any]
+
+
+_PILE = 16
+"""So many components are let go of at once."""
 
 
 class Link(Protocol):
@@ -35,17 +40,20 @@ class Absent(LookupError):
 class Implementation:
     """Components of the implementation, and the worker that they live in."""
 
-    def __init__(self, session: Session | InProcess, config: Config) -> None:
+    def __init__(self, session: Session | InProcess, config: Config, *, tries: int | None = None) -> None:
         self.session = session
         self.config = config
+        self._tries = tries
         self.is_torch = False
         self.framework = ""
         self.errors: dict[str, str] = {}
         """Exports that were found but could not be imported, with what happened."""
         self._subjects: dict[str, Subject] = {}
+        self._built: list[int] = []
+        """What lives in the worker, by handle."""
 
-    def load(self) -> None:
-        """Import it, look for the contract's components, and bind those that are there.
+    def load(self, components: Collection[str] | None = None) -> None:
+        """Import it, look for the contract's components (or only for some), and bind those that are there.
 
         Raises ExportMismatch when one is constructed or called in another way, DriverError when it can't be loaded.
         """
@@ -60,6 +68,8 @@ class Implementation:
         free = exports.get("generate")
         known: dict[str, str] = {}
         for component in COMPONENTS.values():
+            if components is not None and component.name not in components:
+                continue
             export = exports[component.export]
             if not export["found"]:
                 if export.get("error"):
@@ -67,15 +77,38 @@ class Implementation:
                 continue
             bound = bind_export(component, export, self.config, free if free and free["found"] else None)
             subject = Subject(bound, self)
+            subject.tries = self._tries
             subject.declared = self.config.rules_for(component.name)
             self._subjects[component.name] = subject
             known |= probe(subject, self.config.dtypes, gradients=self.is_torch, known=known)
 
+    def load_like(self, other: Implementation) -> None:
+        """Import it, and bind it as another worker with the same implementation is bound. Raises DriverError."""
+        loaded = self.session.start()
+        self.framework, self.is_torch = loaded.framework, other.is_torch
+        self.errors = other.errors
+        for subject in other.subjects():
+            own = Subject(copy(subject.bound), self)
+            own.declared, own.around_one = subject.declared, dict(subject.around_one)
+            self._subjects[own.name] = own
+
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
         """Ask the worker; a fresh one when the last was lost."""
         if self.session.lost:
+            self._built.clear()
             self.session.restart()
-        return self.session.request(dict(header), tensors or {})
+        reply = self.session.request(dict(header), tensors or {})
+        if header["op"] in {"build", "copy"}:
+            self._built.append(reply.header["handle"])
+        return reply
+
+    def tidy(self) -> None:
+        """Let go of what was built, now and then: nobody uses it any more. A mask of 1024 × 1024 in each adds up."""
+        if len(self._built) < _PILE or self.session.lost:
+            return
+        requests = [{"op": "release", "handle": handle} for handle in self._built]
+        self._built.clear()
+        self.request({"op": "batch", "requests": requests})
 
     def has(self, name: str) -> bool:
         """Whether the implementation exports this component."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,10 @@ class RunRequest:
     config: Path | None = None
     processes: int = 1
     limits: Limits = field(default_factory=Limits)
+    tries: int | None = None
+    """How many places for the weights of a component are tried; by default, until the numbers fit."""
+    diagnose: bool = True
+    """Whether to look for the known mistakes behind what fails."""
     folder: Path | None = None
     """Where relative paths and module names are looked up; the current folder by default."""
 
@@ -70,17 +74,25 @@ class Progress:
     last: Result | None
 
 
-def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = None) -> Report:
-    """Judge an implementation. Interrupted, return what there is so far, marked incomplete."""
+def run(
+    request: RunRequest, on_progress: Callable[[Progress], None] | None = None, *, early: Nursery | None = None
+) -> Report:
+    """Judge an implementation. Interrupted, return what there is so far, marked incomplete.
+
+    `early` is a warm process that is on its way already; it is closed at the end, or at once where it does not fit.
+    """
     started = time.perf_counter()
     chosen = _chosen(request)
-    with _shared(request) as warm, opened(request, warm) as (implementation, location):
+    with _shared(request, early) as warm, opened(request, warm) as (implementation, location):
         report = empty_report(request, implementation, location)
         report.missing = _missing(request, implementation)
         tell = _Teller(report, chosen, on_progress)
         try:
             _judge_all(request, implementation, chosen, tell, warm)
             report.complete = True
+            _name_undeclared(report, implementation)
+            if request.diagnose and report.failures():
+                report.results = _diagnosed(request, report.results, implementation, warm)
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
     report.seconds = time.perf_counter() - started
@@ -88,34 +100,49 @@ def run(request: RunRequest, on_progress: Callable[[Progress], None] | None = No
 
 
 @contextmanager
-def opened(request: RunRequest, warm: Nursery | None = None) -> Iterator[tuple[Implementation, Location]]:
-    """Find, load and bind the implementation; end its worker in any case.
+def opened(
+    request: RunRequest, warm: Nursery | None = None,
+    *, components: Collection[str] | None = None, like: Implementation | None = None,
+) -> Iterator[tuple[Implementation, Location]]:  # fmt: skip
+    """Find, load and bind the implementation, or only some of its components; end its worker in any case.
 
-    `warm` is the process that makes its worker, where several share one.
+    `warm` is the process that makes its worker, where several share one. `like` is the same implementation in another
+    worker, which has been bound already.
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
     location, config = _found(request)
-    implementation = Implementation(_session(request, location, config, warm), config)
+    implementation = Implementation(_session(request, location, config, warm), config, tries=request.tries)
     try:
         tests()  # imported while the worker imports its framework
-        _load(implementation, request)
+        _load(implementation, request, components, like)
         yield implementation, location
     finally:
         implementation.close()
 
 
 @contextmanager
-def _shared(request: RunRequest) -> Iterator[Nursery | None]:
-    """One warm process for all workers, where there is to be more than one."""
-    if request.processes == 1 or request.isolation != "process":
-        yield None
-        return
-    location, config = _found(request)
-    shared = SharedNursery(nursery(request.limits.threads, torch=_needs_torch(location, config)))
-    try:
-        yield shared
-    finally:
-        shared.close()
+def _shared(request: RunRequest, early: Nursery | None) -> Iterator[Nursery | None]:
+    """One warm process for all workers of a run."""
+    with ExitStack() as closing:
+        if early is not None:
+            closing.callback(early.close)
+        if request.isolation != "process":
+            yield None
+            return
+        location, config = _found(request)
+        torch = _needs_torch(location, config)
+        if early is None or early.torch != torch:
+            early = nursery(request.limits.threads, torch=torch)
+            closing.callback(early.close)
+        yield SharedNursery(early)
+
+
+def _name_undeclared(report: Report, implementation: Implementation) -> None:
+    """Look for choices that were made but not declared, where something is wrong; no verdict depends on it."""
+    if not report.conforms:
+        from conformkit.conformance.undeclared import undeclared
+
+        report.undeclared = undeclared(implementation)
 
 
 def _chosen(request: RunRequest) -> list[Clause]:
@@ -158,9 +185,14 @@ def _needs_torch(location: Location, config: Config) -> bool:
     return named or location.path is None or mentions_torch(location.path)
 
 
-def _load(implementation: Implementation, request: RunRequest) -> None:
+def _load(
+    implementation: Implementation, request: RunRequest, components: Collection[str] | None, like: Implementation | None
+) -> None:
     try:
-        implementation.load()
+        if like is None:
+            implementation.load(components)
+        else:
+            implementation.load_like(like)
     except ExportMismatch as mismatch:
         raise LoadFailure(str(mismatch), where=mismatch.source, advice=mismatch.advice) from None
     except ImplementationFailure as failure:
@@ -251,7 +283,7 @@ def _judge_all(
     if request.processes > 1 and request.isolation == "process":
         from conformkit.conformance.parallel import judge_in_parallel
 
-        another = partial(_another, request, warm)
+        another = partial(_another, request, warm, implementation)
         judge_in_parallel(chosen, implementation, another, processes=request.processes, seed=request.seed, tell=tell)
         return
     judge = Judge(implementation, tests(), seed=request.seed)
@@ -259,7 +291,25 @@ def _judge_all(
         tell(judge.result(clause.id))
 
 
+def _diagnosed(
+    request: RunRequest, results: list[Result], implementation: Implementation, warm: Nursery | None
+) -> list[Result]:
+    """Add the known mistakes that reproduce the failures. References with mistakes in them run in workers, too."""
+    from conformkit.conformance.diagnosis.diagnose import diagnose
+    from conformkit.conformance.diagnosis.witness import witness
+
+    variant = implementation.config.variant_for("TinyTransformerLM")
+    dtypes = tuple({bound.dtype: None for bound in implementation.bounds()})
+    with ExitStack() as closing:
+        if warm is None or not warm.torch:
+            warm = SharedNursery(nursery(request.limits.threads, torch=True))
+            closing.callback(warm.close)
+        return diagnose(
+            results, variant, partial(witness, variant=variant, seed=request.seed, dtypes=dtypes, warm=warm)
+        )
+
+
 @contextmanager
-def _another(request: RunRequest, warm: Nursery | None) -> Iterator[Implementation]:
-    with opened(request, warm) as (implementation, _):
+def _another(request: RunRequest, warm: Nursery | None, first: Implementation) -> Iterator[Implementation]:
+    with opened(request, warm, like=first) as (implementation, _):
         yield implementation

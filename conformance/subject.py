@@ -44,6 +44,8 @@ class Outcome:
     """The training flags of the module and its submodules after a watched call, without repetition."""
     structure: str = ""
     """What was returned, `tuple(tensor, tensor)`."""
+    graph: bool = False
+    """Whether anything was kept for derivatives; False unless it generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Subject:
         self.link = link
         self.declared: tuple[Rule, ...] = ()
         """Where its weights are, as conform.toml says."""
+        self.tries: int | None = None
+        """How many places for its weights the probe tries; as many as it takes, else."""
         self.around_one: dict[str, bool] = {}
         """Which of its vectors are scales; see `Instance.scatter`."""
 
@@ -275,7 +279,7 @@ class Instance:
         """Generate `count` ids after the prompts ids (B, T); options: temperature, top_k, top_p, greedy."""
         keyed = {**self.sizes, **({} if seed is None else {"seed": seed}), **options}
         header, tensors = self.subject.bound.generate_request(ids, count, keyed)
-        header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True}
+        header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True, "graph": True}
         reply, arrays = self._ask(header, tensors)
         out = self.subject.bound.generated(arrays["out"], ids)
         return Outcome(
@@ -286,6 +290,7 @@ class Instance:
             requires_grad=bool(reply.get("requires_grad")),
             used_random_state=len(set(reply["rng"])) > 1,
             modes=tuple(reply.get("modes") or ()),
+            graph=bool(reply["graph"]),
         )
 
     def expected(self, *inputs: Array | None) -> Array:

@@ -37,6 +37,11 @@ class SharedNursery:
             return self._nursery.reap(pid, killed=killed)
 
     @property
+    def torch(self) -> bool:
+        """Whether its workers come with torch imported."""
+        return self._nursery.torch
+
+    @property
     def alive(self) -> bool:
         """Whether it can still make workers."""
         return self._nursery.alive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["clean", "clean_tree", "shorten"]
@@ -16,6 +17,7 @@ _ESCAPES = re.compile(
     """,
     re.VERBOSE,
 )
+_SHORT = 100
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -34,12 +36,18 @@ def clean(text: str, limit: int | None = None) -> str:
 def clean_tree(value: Any) -> Any:
     """Clean every text in a JSON value, keys too."""
     if isinstance(value, str):
-        return clean(value)
+        return _clean_again(value) if len(value) <= _SHORT else clean(value)
     if isinstance(value, list):
         return [clean_tree(item) for item in value]
     if isinstance(value, dict):
-        return {clean(key): clean_tree(item) for key, item in value.items()}
+        return {clean_tree(key): clean_tree(item) for key, item in value.items()}
     return value
+
+
+@lru_cache(maxsize=4096)
+def _clean_again(text: str) -> str:
+    """Clean a short text; replies say the same few ones, names of parameters mostly, thousands of times."""
+    return clean(text)
 
 
 def shorten(text: str, limit: int) -> str:

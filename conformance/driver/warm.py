@@ -65,6 +65,10 @@ def scrubbed(environment: Mapping[str, str], threads: int) -> dict[str, str]:
 class Nursery(Protocol):
     """Makes workers and tells how they ended."""
 
+    @property
+    def torch(self) -> bool:
+        """Whether its workers come with torch imported."""
+
     def wait_ready(self) -> None:
         """Return once a worker can be made without delay. Raises StartError."""
 
@@ -98,6 +102,7 @@ class WarmProcess:
     """A process that has imported what workers need, and forks one in milliseconds."""
 
     def __init__(self, threads: int, *, torch: bool) -> None:
+        self.torch = torch
         self._control, theirs = socket.socketpair()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         arguments = [theirs.fileno(), threads, int(torch)]
@@ -201,7 +206,7 @@ class ColdProcess:
 
     def __init__(self, threads: int, *, torch: bool) -> None:
         self._threads = threads
-        self._torch = torch
+        self.torch = torch
         self._process: subprocess.Popen[bytes] | None = None
 
     def wait_ready(self) -> None:
@@ -209,7 +214,7 @@ class ColdProcess:
 
     def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
         """Start a process."""
-        arguments = [wire_fd, output_fd, self._threads, memory or 0, int(self._torch)]
+        arguments = [wire_fd, output_fd, self._threads, memory or 0, int(self.torch)]
         self._process = _start("worker", arguments, self._threads, [wire_fd, output_fd], subprocess.DEVNULL)
         return 0
 
