@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from conformkit.cli.defects import defects
 from conformkit.cli.explain import explain
 from conformkit.cli.run import run
 from conformkit.cli.spec import spec
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(spec)
 app.command()(explain)
+app.command()(defects)
 
 
 def _print_version(wanted: bool) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.exports import bind_export, targets
-from conformkit.conformance.driver.session import InProcess, Reply, Session
+from conformkit.conformance.driver.interface import Driver, Reply
 from conformkit.conformance.subject import Subject
 from conformkit.spec.components import COMPONENTS
 
@@ -40,7 +40,7 @@ class Absent(LookupError):
 class Implementation:
     """Components of the implementation, and the worker that they live in."""
 
-    def __init__(self, session: Session | InProcess, config: Config, *, tries: int | None = None) -> None:
+    def __init__(self, session: Driver, config: Config, *, tries: int | None = None) -> None:
         self.session = session
         self.config = config
         self._tries = tries

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, Evidence, NotApplicable, gathering
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Absent, Implementation
@@ -131,6 +132,8 @@ class Judge:
         self.implementation.session.take_output()
         with gathering() as evidence:
             result = self._outcome(clause, test, evidence)
+        with suppress(DriverError):
+            self.implementation.tidy()
         return replace(result, distance=evidence.distance, output=self.implementation.session.take_output())
 
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from conformkit.conformance.defects import Hint
 from conformkit.spec.clauses import Clause, Level
 
-__all__ = ["Report", "Result", "Verdict"]
+__all__ = ["Certainty", "LooksLike", "Report", "Result", "Undeclared", "Verdict"]
 
 
 class Verdict(StrEnum):
@@ -34,6 +35,28 @@ class Verdict(StrEnum):
         return self in {Verdict.FAIL, Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT}
 
 
+class Certainty(StrEnum):
+    """How sure it is that a known mistake is behind a failure."""
+
+    EXACT = "exact"
+    """It gives the same numbers on the same input, and no other mistake that was tried does."""
+    LIKELY = "likely"
+    """It fails in the same way, and no other does; the failure quotes no numbers."""
+    UNSURE = "unsure"
+    """Several fit equally well."""
+
+
+@dataclass(frozen=True, slots=True)
+class LooksLike:
+    """A known mistake that reproduces a failure; `together_with` names others that it takes as well."""
+
+    defect: str
+    title: str
+    certainty: Certainty
+    together_with: tuple[str, ...]
+    hint: Hint
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """The verdict on one clause.
@@ -54,7 +77,24 @@ class Result:
     """The implementation's own line that raised, `mypkg/attention.py:31 in forward`."""
     output: str = ""
     """What the implementation printed meanwhile, cleaned and shortened."""
+    looks_like: tuple[LooksLike, ...] = ()
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """A choice that a component's results show and conform.toml does not declare.
+
+    `line` under `[table]` would declare it.
+    """
+
+    component: str
+    choice: str
+    declared: Any
+    """The value that holds now, which is canonical where nothing is declared."""
+    actual: Any
+    table: str
+    line: str
 
 
 @dataclass(slots=True)
@@ -77,6 +117,8 @@ class Report:
     """What the binding found out and the reader should know."""
     missing: list[str] = field(default_factory=list)
     """Required components that the implementation lacks."""
+    undeclared: list[Undeclared] = field(default_factory=list)
+    """Choices that were made but not declared; looked for where the implementation does not conform."""
     complete: bool = False
     seconds: float = 0.0
 

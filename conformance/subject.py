@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,8 @@ class Subject:
         """How many places for its weights the probe tries; as many as it takes, else."""
         self.around_one: dict[str, bool] = {}
         """Which of its vectors are scales; see `Instance.scatter`."""
+        self.on_built: Callable[[Instance], None] | None = None
+        """Who wants to know of each object that is constructed."""
 
     @property
     def name(self) -> str:
@@ -123,6 +125,8 @@ class Subject:
         header, tensors = self.bound.build_request(sizes, dtype=own_dtype, seed=seed)
         reply = self.link.request(header, tensors)
         instance = Instance(self, dict(sizes), reply.header["handle"], reply.header["parameters"], own_dtype)
+        if self.on_built is not None:
+            self.on_built(instance)
         if reply.header["lazy"]:
             instance.make_lazy_parameters()
         return instance

@@ -43,8 +43,7 @@ def tiny_transformer_lm(
     x = np.asarray(weights["embedding.weight"], np.float64)[ids]  # (B, T, D)
     if variant.embedding_scale:
         x = x * math.sqrt(x.shape[-1])
-    if variant.positions in {"sinusoidal", "learned"}:
-        x = positional_encoding(weights, x, variant=variant)
+    x = positional_encoding(weights, x, variant=variant)
     if variant.embedding_norm:
         x = normalize(weights, "embedding_norm", x, variant)
     for layer in range(num_layers):

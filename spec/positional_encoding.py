@@ -41,8 +41,10 @@ def sinusoids(length: int, width: int, variant: Variant) -> Array:
 
 
 def positional_encoding(weights: Weights, x: Array, *, variant: Variant) -> Array:
-    """Return x plus its positions' codes: a learned table where the variant says so, else sinusoids."""
+    """Return x plus its positions' codes, a learned table or sinusoids; x where attention turns, or there are none."""
     length, width = x.shape[-2:]
+    if variant.positions in {"rotary", "none"}:
+        return x
     if variant.positions == "learned":
         return np.asarray(x + weights["positions.weight"][:length])
     return np.asarray(x + sinusoids(length, width, variant))

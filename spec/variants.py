@@ -6,10 +6,12 @@ declared variant is wrong, however common its choice is elsewhere.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
-__all__ = ["CANONICAL", "Variant", "choices"]
+__all__ = ["CANONICAL", "FAMOUS", "Variant", "alternatives", "choices", "described", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +67,102 @@ def choices() -> dict[str, tuple[Any, ...] | type]:
     """Return, for each choice, the admissible values, or their type where they are open."""
     hints = get_type_hints(Variant)
     return {name: get_args(hint) or hint for name, hint in hints.items()}
+
+
+_IN_USE: Mapping[str, tuple[Any, ...]] = {
+    "norm_eps": (1e-6, 1e-12, 1e-8, 1e-3, 1e-4, 1e-7, 1e-9, 1e-10),
+    "kv_heads": ("1", "num_heads // 2", "num_heads // 4", "num_heads // 3", "2", "4"),
+    "head_width": ("d_model", "2 * d_model // num_heads", "d_model // 2", "2", "4", "6", "8", "16", "32", "64"),
+    "rotary_base": (500000.0, 1000000.0, 1000.0, 500.0, 100000.0),
+}
+"""Values of open choices that code has, the most frequent first."""
+
+
+def alternatives(choice: str, value: Any) -> tuple[Any, ...]:
+    """Return what a choice may be instead of this value: all of a closed one, of an open one what is in use."""
+    kind = choices()[choice]
+    default = getattr(CANONICAL, choice)
+    known = kind if isinstance(kind, tuple) else (True, False) if kind is bool else (default, *_IN_USE[choice])
+    return tuple(other for other in known if other != value)
+
+
+_LLAMA = Variant(
+    norm="rmsnorm", activation="silu", gated=True, ffn_bias=False, kv_heads="num_heads // 4", positions="rotary",
+    rotary_layout="halves", head_bias=False,
+)  # fmt: skip
+
+FAMOUS: Mapping[str, Variant] = {
+    "gpt2": Variant(
+        activation="gelu_tanh", qkv_bias=True, output_bias=True, positions="learned", tied=True, head_bias=False
+    ),
+    "nanogpt": Variant(norm_bias=False, ffn_bias=False, positions="learned", tied=True, head_bias=False),
+    "llama": _LLAMA,
+    "qwen": _LLAMA.but(norm_eps=1e-6, qkv_bias=True, rotary_base=1e6),
+    "gemma": _LLAMA.but(
+        norm_eps=1e-6, activation="gelu_tanh", kv_heads="1", head_width="2 * d_model // num_heads",
+        embedding_scale=True, tied=True,
+    ),
+    "bert": Variant(
+        norm_eps=1e-12, placement="post", qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True,
+        final_norm=False, tied=True,
+    ),
+    "vaswani": Variant(
+        placement="post", activation="relu", qkv_bias=True, output_bias=True, embedding_scale=True, final_norm=False,
+        tied=True,
+    ),
+    "annotated": Variant(
+        norm_eps=1e-6, norm_deviation="sample", activation="relu", qkv_bias=True, output_bias=True,
+        embedding_scale=True,
+    ),
+}  # fmt: skip
+"""The choices of well-known models, by the names under which their style goes."""
+
+
+_WORDS: Mapping[tuple[str, Any], str] = {
+    ("norm", "layernorm"): "LayerNorm", ("norm", "rmsnorm"): "RMSNorm",
+    ("norm_bias", True): "norms with a shift β", ("norm_bias", False): "norms without a shift β",
+    ("norm_deviation", "biased"): "the biased deviation in norms",
+    ("norm_deviation", "sample"): "the sample deviation in norms",
+    ("placement", "pre"): "pre-norm", ("placement", "post"): "post-norm",
+    ("activation", "gelu"): "GELU", ("activation", "gelu_tanh"): "GELU's tanh approximation",
+    ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU",
+    ("gated", True): "a gated feed-forward", ("gated", False): "a feed-forward without a gate",
+    ("qkv_bias", True): "queries, keys and values with biases",
+    ("qkv_bias", False): "queries, keys and values without biases",
+    ("output_projection", True): "attention with an output projection",
+    ("output_projection", False): "attention without an output projection",
+    ("output_bias", True): "an output projection with a bias",
+    ("output_bias", False): "an output projection without a bias",
+    ("ffn_bias", True): "a feed-forward with biases", ("ffn_bias", False): "a feed-forward without biases",
+    ("positions", "sinusoidal"): "sinusoidal positions", ("positions", "learned"): "learned positions",
+    ("positions", "rotary"): "rotary positions", ("positions", "none"): "no positions",
+    ("sinusoid_layout", "interleaved"): "sines and cosines in turn",
+    ("sinusoid_layout", "halves"): "all sines, then all cosines",
+    ("rotary_layout", "pairs"): "rotation of neighboring features",
+    ("rotary_layout", "halves"): "rotation of features half a head apart",
+    ("embedding_scale", True): "embeddings times √d_model",
+    ("embedding_scale", False): "embeddings as they are",
+    ("embedding_norm", True): "a norm on the embeddings", ("embedding_norm", False): "no norm on the embeddings",
+    ("final_norm", True): "a norm after the last block", ("final_norm", False): "no norm after the last block",
+    ("tied", True): "a head that is the embedding matrix", ("tied", False): "a head of its own",
+    ("head_bias", True): "a head with a bias", ("head_bias", False): "a head without a bias",
+}  # fmt: skip
+
+
+def described(choice: str, value: Any) -> str:
+    """Return what a choice is called in a sentence: `ReLU`, `post-norm`, `norm_eps = 1e-6`."""
+    return _WORDS.get((choice, value)) or f"{choice} = {_number(value) if isinstance(value, float) else value}"
+
+
+def written(choice: str, value: Any) -> str:
+    """Return the line of conform.toml that declares a choice."""
+    if isinstance(value, bool):
+        return f"{choice} = {str(value).lower()}"
+    if isinstance(value, float):
+        return f"{choice} = {_number(value)}"
+    return f"{choice} = {value}" if str(value).isdigit() else f'{choice} = "{value}"'
+
+
+def _number(value: float) -> str:
+    """Write 1e-06 as 1e-6."""
+    return re.sub(r"e([-+])0*", lambda e: "e" + e[1].strip("+"), f"{value:g}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 __all__ = ["Groups", "axes_of", "groups_of", "letters_of"]
 
@@ -12,6 +13,7 @@ Groups = tuple[tuple[str, ...], ...]
 """The letters of each dimension, none for one of a single entry."""
 
 
+@lru_cache(maxsize=1024)
 def groups_of(axes: str) -> Groups:
     """Return the letters of each dimension."""
     return tuple(tuple(re.findall("[A-Za-z]", group)) for group in re.findall(r"\([^)]*\)|\w", axes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,17 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How the model generates: a method, or a function that takes the model."""
+    """How the model generates: a method, or a function that takes the model.
+
+    `own_greedy`: greedy text is asked for otherwise than by temperature 0, which then may be refused.
+    """
 
     method: str | None
     function: str | None
     call: Arguments
     greedy: Arguments
     new_only: bool
+    own_greedy: bool = False
 
 
 @dataclass(slots=True)
@@ -64,13 +69,15 @@ class Bound:
     """Unbound although there are as many numbers as the definition has: nobody can say that it is wrong."""
     failure: DriverError | None = None
     notes: list[str] = field(default_factory=list)
+    constants: tuple[str, ...] = ()
+    """Patterns of arrays that turned out to be no parameters, where nothing but a trial can tell."""
     weights_output: int | str | None = None
 
     # -- parameters --------------------------------------------------------------------------------------------
 
     def ignored(self, name: str) -> bool:
-        """Whether a parameter is declared to be a constant that is never written nor counted."""
-        return self.config.ignores(name)
+        """Whether a parameter is a constant that is never written nor counted: declared, or found to be one."""
+        return self.config.ignores(name) or any(fnmatchcase(name, pattern) for pattern in self.constants)
 
     def require_weights(self) -> None:
         """Raise ClauseFailure, with both sides listed, where the weights could not be bound."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, Generation, set_only
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
-from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from
+from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
 from conformkit.spec.components import COMPONENTS, GENERATE, Component
 
 __all__ = ["ExportMismatch", "bind_export", "targets"]
@@ -169,22 +170,37 @@ def _generation(config: GenerateConfig, export: Mapping[str, Any], free: Mapping
     names = [a.name for a in GENERATE]
     required = {"ids", "max_new_tokens"} | (set() if method else {"model"})
     contract = names if method else ["model", *names]
-    call = config.call or call_from(described or (), [*contract, "seed"], required)
-    greedy = config.greedy
-    if greedy is None:
-        greedy = _greedy(call, {p["name"] for p in described or ()})
-    return Generation(method, None if method else (free or {}).get("path"), call, greedy, config.returns == "new")
+    switch = None if config.call else _switch(described or ())
+    call = config.call or call_from(_without(described or (), switch), [*contract, "seed"], required)
+    if switch is not None:
+        call = replace(call, named={**call.named, switch: _SAMPLES[switch]})
+    greedy = Arguments((), {switch: not _SAMPLES[switch]}) if switch else _greedy(call)
+    function = None if method else (free or {}).get("path")
+    own = config.greedy is not None or switch is not None
+    return Generation(method, function, call, config.greedy or greedy, config.returns == "new", own)
 
 
-def _greedy(call: Arguments, names: set[str]) -> Arguments:
+_SAMPLES = {"do_sample": True, "sample": True, "sampling": True, "greedy": False, "deterministic": False}
+"""Switches between sampling and greedy decoding, and their value for sampling."""
+
+
+def _switch(described: Signature) -> str | None:
+    """Return the argument that is such a switch: called so, and with a truth value as its default, if any."""
+    found = (p["name"] for p in described if p["name"] in _SAMPLES and p["default"] in {None, "None", "True", "False"})
+    return next(found, None)
+
+
+def _without(described: Signature, name: str | None) -> Signature:
+    """Return a signature in which one argument takes no place; what follows it is passed by name."""
+    return [{**p, "kind": "keyword", "required": False} if p["name"] == name else p for p in described]
+
+
+def _greedy(call: Arguments) -> Arguments:
     """Return what asks for greedy decoding: a positional argument is replaced by the contract's name for it."""
     by_meaning = {a.text: a.text for a in call.positional if isinstance(a, Expression)}
     by_meaning |= {a.text: name for name, a in call.named.items() if isinstance(a, Expression)}
     if "temperature" in by_meaning:
         return Arguments((), {by_meaning["temperature"]: 0.0})
-    for name, value in (("do_sample", False), ("greedy", True), ("sample", False)):
-        if name in names:
-            return Arguments((), {name: value})
     return Arguments((), {by_meaning["top_k"]: 1} if "top_k" in by_meaning else {})
 
 

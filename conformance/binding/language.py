@@ -77,6 +77,7 @@ class Problem(Exception):
         self.problem, self.nearest = problem, nearest
 
 
+@lru_cache(maxsize=1024)
 def names(expression: str) -> frozenset[str]:
     """Return the names of the values that an expression uses; raise ExpressionError when it is none."""
     tree = parse(expression)

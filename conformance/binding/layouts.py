@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from conformkit.conformance.binding.axes import axes_of, groups_of
+from conformkit.conformance.binding.grouped import grouping
 from conformkit.spec.components import Parameter
 
 __all__ = ["Layout", "layouts"]
@@ -66,6 +67,8 @@ def layouts(
     squeezed = tuple(n for n in shape if n != 1)
     for parts in _groups(canonical):
         parameters = [canonical[part] for part in parts]
+        if sum(math.prod(p.shape) for p in parameters) != (heads or 1) * math.prod(shape):
+            continue
         for rank, axes in enumerate(_candidates(parameters, per_head=heads is not None)):
             if heads is not None and any(p.sizes["h"] != heads for p in parameters):
                 continue
@@ -100,6 +103,9 @@ def _candidates(parameters: list[Parameter], *, per_head: bool) -> tuple[str, ..
 
 def _extent(axes: str, parameters: list[Parameter]) -> tuple[int, ...] | None:
     """Return the shape that the axes give, None where the parts do not fit together."""
+    grouped = grouping(groups_of(axes), parameters)
+    if grouped is not None:  # in a single group they are simply concatenated, which is another candidate
+        return grouped.shape if min(p.sizes["h"] for p in parameters) > 1 else None
     equal = all(p.sizes == parameters[0].sizes for p in parameters)
     extents: list[int] = []
     for group in groups_of(axes):

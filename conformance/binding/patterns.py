@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from einops import rearrange
 
 from conformkit.conformance.binding.affine import Affine, affine
 from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, letters_of
+from conformkit.conformance.binding.grouped import Grouping, grouping
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.messages import hint, nearest
 from conformkit.conformance.binding.rules import WEIGHT, Part, PatternError, Rule, check_axes
@@ -107,8 +108,15 @@ class _Place:
         return next((n for n, group in enumerate(self.groups) if group[:1] == ("s",) and len(group) > 1), None)
 
     @property
+    def grouping(self) -> Grouping | None:
+        """How parts lie in groups, where they differ in the number of heads."""
+        return None if self.per_head else grouping(self.groups, [piece.parameter for piece in self.pieces])
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of each target."""
+        if self.grouping:
+            return self.grouping.shape
         extents = []
         for n, group in enumerate(self.groups):
             own = [math.prod(p.parameter.sizes[a] for a in group if a != "s") for p in self.pieces]
@@ -122,10 +130,12 @@ class _Place:
 
 
 def _places(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:
-    for rule in itertools.chain.from_iterable(_renamings(rule, parameters) for rule in rules):
-        for layer in _layers(rule, parameters) if "{i}" in rule.target else (None,):
+    count = len({name.split(".")[1] for name in parameters if name.startswith("blocks.")})
+    counted = (rule.with_layers(count) for rule in rules)
+    for rule in itertools.chain.from_iterable(_renamings(rule, parameters) for rule in counted):
+        for layer in _layers(rule, parameters) if rule.layered else (None,):
             pieces = tuple(_piece(rule, part, layer, parameters) for part in rule.parts)
-            target = rule.target if layer is None else rule.target.replace("{i}", layer)
+            target = rule.target if layer is None else rule.target_at(layer)
             heads = range(pieces[0].parameter.sizes["h"]) if "{h}" in target else ()
             targets = tuple(target.replace("{h}", str(h)) for h in heads) or (target,)
             yield _Place(rule, targets, pieces, _wanted(rule, pieces))
@@ -138,10 +148,8 @@ def _renamings(rule: Rule, parameters: Mapping[str, Parameter]) -> Iterator[Rule
         return
     below = re.compile(re.escape(rule.parts[0].name[:-1]).replace(r"\{i\}", r"(\d+)") + r"(.+)")
     for match in filter(None, map(below.fullmatch, parameters)):
-        target = rule.target[:-1] + match.groups()[-1]
-        if "{i}" in target:
-            target = target.replace("{i}", match[1])
-        yield Rule(target, (Part(match[0]),))
+        one = replace(rule, target=rule.target[:-1] + match.groups()[-1])
+        yield Rule(one.target_at(match[1]) if rule.layered else one.target, (Part(match[0]),))
 
 
 def _layers(rule: Rule, parameters: Mapping[str, Parameter]) -> list[str]:
@@ -185,6 +193,8 @@ def _fuse(arrays: list[Array], place: _Place) -> Array:
     place.shape  # noqa: B018  (raises where parts do not fit together)
     if len(parts) == 1:
         return _rearrange(arrays[0], parts[0].axes, axes_of(place.groups), parts[0].sizes)
+    if place.grouping:
+        return place.grouping.fuse(arrays)
     if place.joint is not None:
         plain = axes_of(_without_s(place.groups))
         moved = [_rearrange(a, p.axes, plain, p.sizes) for a, p in zip(arrays, parts, strict=True)]
@@ -201,6 +211,8 @@ def _unfuse(whole: Array, place: _Place) -> list[Array]:
     parts = [piece.parameter for piece in place.pieces]
     if len(parts) == 1:
         return [_rearrange(whole, axes_of(place.groups), parts[0].axes, parts[0].sizes)]
+    if place.grouping:
+        return place.grouping.unfuse(whole)
     if place.joint is not None:
         plain = _without_s(place.groups)
         extents = [math.prod(p.sizes[a] for a in plain[place.joint]) for p in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.binding.layouts import Layout
+from conformkit.conformance.binding.constants import constants
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule, parse_rule
 from conformkit.conformance.binding.sizes import NoSizeError
@@ -22,15 +23,15 @@ from conformkit.conformance.subject import Instance, Subject, example_inputs
 from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import tolerance
 
-__all__ = ["probe"]
+__all__ = ["ROUNDING", "placements", "probe"]
 
 Array = npt.NDArray[Any]
 _FITS = 1e-6
 """Relative error below which no better layout is looked for: far above float64 rounding, far below any mistake."""
 _FITS_FLOAT32 = 2e-5
-_ROUNDING = 5e-7
-"""Relative error that float32 rounding explains in one component, some eight times its unit; more is a mistake."""
 """Relative error up to which the best layout counts as found."""
+ROUNDING = 5e-7
+"""Relative error that float32 rounding explains in one component, some eight times its unit; more is a mistake."""
 _TRIES = 1000
 """Enough for four square matrices in any order and any consistent layout, whatever their names say."""
 _TRIES_OF_A_WHOLE = 400
@@ -90,6 +91,8 @@ def _abilities(instance: Instance, *, gradients: bool) -> None:
 
 def _bind_weights(instance: Instance, known: Mapping[str, str]) -> dict[str, str]:
     bound = instance.subject.bound
+    if not instance.subject.link.is_torch:
+        bound.constants = constants(instance)
     inputs = example_inputs(instance, Draw(0, "weights"), further=0)  # no other length: DET-HISTORY-LENGTH
     instance.scatter(Draw(0, "scatter"))
     output = instance(*inputs)
@@ -134,10 +137,15 @@ def _search(
     first: tuple[Rule, ...] | None = None
     best: tuple[float, tuple[Rule, ...]] = (np.inf, ())
     try:
-        for assignment in _assignments(instance, theirs, known):
-            rules = tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
+        for rules in placements(
+            theirs, ours, instance.sizes, known, bare=not instance.subject.link.is_torch, limit=instance.subject.tries
+        ):  # fmt: skip
             first = first or rules
-            error = _error(instance, to_canonical(rules, raw, ours, instance.sizes), inputs, output)
+            try:
+                canonical = to_canonical(rules, raw, ours, instance.sizes)
+            except PatternError:  # one candidate that does not fit leaves the others
+                continue
+            error = _error(instance, canonical, inputs, output)
             if error < best[0]:
                 best = (error, rules)
             if error < _FITS:
@@ -166,26 +174,36 @@ def _give_up(instance: Instance, nothing: Unassignable) -> None:
     )
 
 
-def _assignments(
-    instance: Instance, theirs: Mapping[str, tuple[int, ...]], known: Mapping[str, str]
-) -> Iterator[list[tuple[Theirs, Layout]]]:
-    """Yield assignments: first those in which numbers in names count heads, then those in which they do not.
+def placements(
+    theirs: Mapping[str, tuple[int, ...]], canonical: Mapping[str, Parameter], sizes: Mapping[str, Any],
+    known: Mapping[str, str], *, bare: bool, limit: int | None = None,
+) -> Iterator[tuple[Rule, ...]]:  # fmt: skip
+    """Yield rules that place all parameters: first those in which numbers in names count heads, then those without.
 
-    Raises Unassignable at the end when there are none in one of these ways.
+    Where there are none, layers may be counted from another number than 0.
+
+    `bare` parameters are arrays whose matrices usually are (in, out). Raises Unassignable at the end when there are
+    none in one of these ways.
     """
-    ours, sizes = _folded(instance.canonical), instance.sizes
+    ours = _folded(canonical)
     heads = {n for n in (sizes.get("num_heads"), sizes.get("kv_heads")) if n}
-    limit = _TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES
-    layers, bare = sizes.get("num_layers", 0), not instance.subject.link.is_torch
-    plain = families(theirs, layers=layers, heads=set(), bare=bare)
-    by_head = families(theirs, layers=layers, heads=heads, bare=bare)
+    limit = limit or (_TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES)
+    layers = sizes.get("num_layers", 0)
+    tried: list[list[Theirs]] = []
     problem: Unassignable | None = None
-    for counted in [by_head] if by_head == plain else [by_head, plain]:
+    placed = False
+    for shifted, numbered in itertools.product((False, True), (heads, set[int]())):
+        counted = families(theirs, layers=layers, heads=numbered, bare=bare, shifted=shifted)
+        if counted in tried or (shifted and placed):
+            continue
+        tried.append(counted)
         try:
-            yield from assignments(counted, ours, known, limit)
+            for assignment in assignments(counted, ours, known, limit):
+                placed = True
+                yield tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
         except Unassignable as nothing:
             problem = problem or nothing
-    if problem is not None:
+    if problem is not None and not placed:
         raise problem
 
 
@@ -207,7 +225,7 @@ def _settle_precision(instance: Instance, error: float) -> None:
     """A float64 result that is right only to float32 precision was computed in float32 somewhere."""
     bound = instance.subject.bound
     depth = {"TransformerBlock": 2, "TinyTransformerLM": 5}.get(bound.component.name, 1)
-    if bound.dtype == "float64" and tolerance("float64", 4) < error < _ROUNDING * depth:
+    if bound.dtype == "float64" and tolerance("float64", 4) < error < ROUNDING * depth:
         bound.precision = "float32"
         what = f"{bound.component.name} computes in float32 somewhere inside"
         bound.notes.append(f"{what} (off by {error:.0e} in float64); judged as float32")

@@ -6,7 +6,8 @@ The source names canonical parts and the axes in which the target holds them, in
 those of the canonical axes (spec/components.py), `s` counts the listed parts, `1` is an axis of one entry, and without
 an arrow the axes are the canonical ones. Where `s` comes first in a group the parts are concatenated, and may differ
 in size. {h} in the target: one array a head. {i} on both sides: one a layer; in the source only: the layers are stacked
-on the axis `i`. A part may be an affine function of itself (`norm1.weight - 1`). `*` at both ends: everything below.
+on the axis `i`. {i+1} in the target counts layers from 1, and {n} is their number. A part may be an affine function of
+itself (`norm1.weight - 1`). `*` at both ends: everything below.
 
     PatternError       a rule cannot be read, or does not fit; names both sides, the problem and advice
 """
@@ -30,6 +31,9 @@ __all__ = [
 WEIGHT = "_"
 """Stands for the part itself in its expression."""
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.(?:\w+|\{i\}))+")
+_LAYER = re.compile(r"\{i(?: *\+ *(\d+))?\}")
+_LAYERS = re.compile(r"\{n(?: *\+ *(\d+))?\}")
+_MARK = re.compile(rf"\{{h\}}|{_LAYER.pattern}|{_LAYERS.pattern}")
 _AXES = re.compile(r"(?:[A-Za-z]\b|1\b|\((?: *[A-Za-z]\b)+ *\)| )+")
 
 
@@ -75,11 +79,28 @@ class Rule:
 
     def stacks(self, part: Part) -> bool:
         """Whether all layers of a part are in one array."""
-        return "{i}" in part.name and "{i}" not in self.target
+        return "{i}" in part.name and not self.layered
+
+    @property
+    def layered(self) -> bool:
+        """Whether there is one array a layer."""
+        return bool(_LAYER.search(self.target))
+
+    def target_at(self, layer: str) -> str:
+        """Return the target of one layer."""
+        return _counted(_LAYER, int(layer), self.target)
+
+    def with_layers(self, count: int) -> Rule:
+        """Return this rule for so many layers."""
+        return replace(self, target=_counted(_LAYERS, count, self.target)) if "{n" in self.target else self
 
     def error(self, problem: str, advice: str = "") -> PatternError:
         """Return the error that says what is wrong with this rule."""
         return PatternError(self.target, self.source, problem, advice)
+
+
+def _counted(mark: re.Pattern[str], number: int, target: str) -> str:
+    return mark.sub(lambda found: str(number + int(found[1] or 0)), target)
 
 
 def describe(rule: Rule) -> str:
@@ -109,7 +130,7 @@ def parse_rule(target: str, source: str) -> Rule:
         raise rule.error(f"an axis occurs twice in {shown(axes)}")
     if len(rule.parts) > 1 and "s" not in (axes or ""):
         raise rule.error("several parts need axes with an s, the position in the list", 'for example "-> (s h d) m"')
-    if "{i}" in target and not all("{i}" in part.name for part in rule.parts):
+    if rule.layered and not all("{i}" in part.name for part in rule.parts):
         raise rule.error("{i} is in the target but not in every part")
     return rule
 
@@ -117,16 +138,16 @@ def parse_rule(target: str, source: str) -> Rule:
 def _target_problem(target: str) -> str:
     if not 0 < len(target) <= 300 or not target.isprintable():
         return "a target is the name of a parameter, 1 to 300 printable characters"
-    if unknown := [mark for mark in re.findall(r"\{[^}]*\}?|\}", target) if mark not in {"{h}", "{i}"}]:
+    if unknown := [mark for mark in re.findall(r"\{[^}]*\}?|\}", target) if not _MARK.fullmatch(mark)]:
         return f"{shown(unknown[0])} in the target is neither {{h}} (a head) nor {{i}} (a layer)"
-    if target.count("{h}") > 1 or target.count("{i}") > 1:
+    if target.count("{h}") > 1 or len(_LAYER.findall(target)) > 1:
         return "{h} and {i} may occur once each in the target"
     return ""
 
 
 def _parse_subtree(target: str, source: str, left: str) -> Rule:
     ends = [re.fullmatch(r"(?:[^*]+\.)?\*", text) for text in (target, source.strip())]
-    if not all(ends) or ("{i}" in target) != ("{i}" in left):
+    if not all(ends) or bool(_LAYER.search(target)) != ("{i}" in left):
         raise PatternError(target, source, 'both sides end in ".*", with {i} on both or on none')
     if "{h}" in target or not re.fullmatch(r"(?:[A-Za-z_]\w*\.)?(?:(?:\w+|\{i\})\.)*\*", left):
         raise PatternError(target, source, "only a canonical name may stand before the *, and {h} nowhere")

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformkit.conformance.binding.axes import groups_of
 from conformkit.conformance.binding.layouts import Layout, layouts
 from conformkit.conformance.binding.names import fit, template
 from conformkit.spec.components import Parameter
@@ -20,7 +21,7 @@ __all__ = ["Theirs", "Unassignable", "assignments", "families"]
 class Theirs:
     """Parameters of an implementation that differ only in a layer's or a head's number.
 
-    `name` has {i} in place of the layer and {h} in place of the head; `heads` counts the latter.
+    `name` has {i} in place of the layer ({i+1}: counted from 1), {h} in place of the head; `heads` counts the latter.
     """
 
     name: str
@@ -39,26 +40,67 @@ class Unassignable(ValueError):
         self.theirs, self.ours = tuple(theirs), tuple(ours)
 
 
-def families(shapes: Mapping[str, tuple[int, ...]], *, layers: int, heads: set[int], bare: bool) -> list[Theirs]:
-    """Fold names that count layers (0 … layers-1) or heads into one entry each."""
-    names = dict(shapes)
+def families(
+    shapes: Mapping[str, tuple[int, ...]], *, layers: int, heads: set[int], bare: bool, shifted: bool = False
+) -> list[Theirs]:
+    """Fold names that count layers (0 … layers-1) or heads into one entry each.
+
+    What is numbered on after the layers, in the same list, is named by their number {n}. `shifted`: the layers may be
+    counted from another number than 0.
+    """
     folded: list[Theirs] = []
-    layered = _fold(names, "{i}", {layers}) if layers else {n: (s, None) for n, s in names.items()}
-    plain = {name: shape for name, (shape, _) in layered.items()}
+    plain = _fold_layers(shapes, layers, shifted=shifted) if layers else dict(shapes)
     for name, (shape, count) in _fold(plain, "{h}", heads).items():
         is_bare = bare or not name.endswith("weight")
-        folded.append(Theirs(name, shape, count, "{i}" in name, is_bare))
+        folded.append(Theirs(name, shape, count, "{i" in name, is_bare))
     return folded
+
+
+def _fold_layers(shapes: Mapping[str, tuple[int, ...]], layers: int, *, shifted: bool) -> dict[str, tuple[int, ...]]:
+    """Replace a layer's number by {i} or {i+1}, and the number of what follows the layers by {n} or {n+1}."""
+    groups = _numbers(shapes)
+    found: dict[str, tuple[int, ...]] = {}
+    ends: dict[str, int] = {}
+    for name, shape in shapes.items():
+        folded = name
+        for match in re.finditer(r"\d+", name):
+            before, after = name[: match.start()], name[match.end() :]
+            numbers = groups[before, after, shape]
+            start = min(numbers)
+            if numbers == set(range(start, start + layers)) and (shifted or start == 0):
+                folded = f"{before}{_mark('i', start)}{after}"
+                ends[before] = start + layers
+                break
+        found[folded] = shape
+    return {_after_layers(name, ends, layers): shape for name, shape in found.items()}
+
+
+def _after_layers(name: str, ends: Mapping[str, int], layers: int) -> str:
+    for before, end in ends.items():
+        match = re.match(r"\d+(?=\.|$)", name[len(before) :]) if name.startswith(before) else None
+        if match and int(match[0]) >= end:
+            return f"{before}{_mark('n', int(match[0]) - layers)}{name[len(before) + match.end() :]}"
+    return name
+
+
+def _mark(letter: str, further: int) -> str:
+    return f"{{{letter}+{further}}}" if further else f"{{{letter}}}"
+
+
+def _numbers(shapes: Mapping[str, tuple[int, ...]]) -> Mapping[tuple[str, str, tuple[int, ...]], set[int]]:
+    """Return which numbers occur in otherwise equal names of equal shapes."""
+    groups: dict[tuple[str, str, tuple[int, ...]], set[int]] = defaultdict(set)
+    for name, shape in shapes.items():
+        for match in re.finditer(r"\d+", name):
+            groups[name[: match.start()], name[match.end() :], shape].add(int(match[0]))
+    return groups
 
 
 def _fold(
     shapes: Mapping[str, tuple[int, ...]], mark: str, counts: set[int]
 ) -> dict[str, tuple[tuple[int, ...], int | None]]:
     """Replace a number that takes all values 0 … n-1, n in counts, with otherwise equal names and shapes."""
-    groups: dict[tuple[str, str, tuple[int, ...]], set[int]] = defaultdict(set)
-    for name, shape in shapes.items():
-        for match in re.finditer(r"\d+", name):
-            groups[name[: match.start()], name[match.end() :], shape].add(int(match[0]))
+    groups = _numbers(shapes)
     found: dict[str, tuple[tuple[int, ...], int | None]] = {}
     for name, shape in shapes.items():
         for match in re.finditer(r"\d+", name):
@@ -77,11 +119,7 @@ class _Option:
     layout: Layout
     score: float
     turned: bool | None
-    """Whether the width of a head is slower than the heads, (d h); None where there is nothing to turn round."""
-
-
-_TURNED = 20.0
-"""What it costs that one array has its heads the other way round than the others: nobody mixes the two on purpose."""
+    """Whether the width of a head is slower than the heads, (d h); None where the two are not in one extent."""
 
 
 def assignments(
@@ -111,10 +149,9 @@ def assignments(
                 yield [(t, o.layout) for t, o in zip(order, chosen, strict=True)]
             continue
         for option in options[order[depth]]:
-            if used.isdisjoint(option.layout.parts):
+            if used.isdisjoint(option.layout.parts) and _consistent(chosen, option):
                 extended, total = (*chosen, option), score + option.score
-                reachable = total - _inconsistency(extended) + best_after[depth + 1]
-                entry = (-reachable, next(ticket), total, used.union(option.layout.parts), extended)
+                entry = (-total - best_after[depth + 1], next(ticket), total, used.union(option.layout.parts), extended)
                 heapq.heappush(heap, entry)
     if not yielded:
         raise _left_over(order, options, ours)
@@ -124,9 +161,13 @@ def _best(options: list[_Option]) -> float:
     return max((o.score for o in options), default=-100.0)
 
 
-def _inconsistency(chosen: Sequence[_Option]) -> float:
-    turned = [option.turned for option in chosen]
-    return _TURNED * min(turned.count(True), turned.count(False))
+def _consistent(chosen: Sequence[_Option], option: _Option) -> bool:
+    """Whether heads are merged into rows and columns the same way round everywhere.
+
+    Who splits in one order and merges in another has shuffled the features, even though some order of the weights
+    would excuse it; nobody does that on purpose, and conform.toml can say so.
+    """
+    return option.turned is None or all(other.turned in {None, option.turned} for other in chosen)
 
 
 def _options(theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, str]) -> list[_Option]:
@@ -135,9 +176,15 @@ def _options(theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, 
     for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=not theirs.bare):
         score = fit(theirs.name, layout.parts) - layout.penalty
         score += 10.0 * _is_known(theirs.name, layout, known)
-        turned = True if "d h" in layout.axes else False if "h d)" in layout.axes else None
-        found.append(_Option(layout, score, turned))
+        found.append(_Option(layout, score, _turned(layout.axes)))
     return sorted(found, key=lambda o: -o.score)
+
+
+def _turned(axes: str) -> bool | None:
+    for group in groups_of(axes):
+        if {"h", "d"} <= set(group):
+            return group.index("d") < group.index("h")
+    return None
 
 
 def _is_known(name: str, layout: Layout, known: Mapping[str, str]) -> bool:

@@ -15,6 +15,7 @@ from conformkit.conformance.driver.errors import ImplementationFailure
 
 __all__ = [
     "ClauseFailure",
+    "Compared",
     "Evidence",
     "NotApplicable",
     "check",
@@ -33,12 +34,22 @@ __all__ = [
 Array = npt.NDArray[Any]
 
 
-class ClauseFailure(AssertionError):
-    """A clause does not hold: one sentence, and further lines."""
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The arrays that a check found too far apart, or with `alike` too near; up to `allowed` they may differ."""
 
-    def __init__(self, message: str, *details: str) -> None:
+    got: Array
+    want: Array
+    allowed: float = 0.0
+    alike: bool = False
+
+
+class ClauseFailure(AssertionError):
+    """A clause does not hold: one sentence, and further lines; `compared` where two arrays were."""
+
+    def __init__(self, message: str, *details: str, compared: Compared | None = None) -> None:
         super().__init__(message)
-        self.message, self.details = message, details
+        self.message, self.details, self.compared = message, details, compared
 
 
 class NotApplicable(Exception):
@@ -87,10 +98,10 @@ def under(setting: str) -> None:
         evidence.setting = setting
 
 
-def _fail(message: str, *details: str) -> ClauseFailure:
+def _fail(message: str, *details: str, compared: Compared | None = None) -> ClauseFailure:
     evidence = _current.get(None)
     setting = (f"with {evidence.setting}",) if evidence is not None and evidence.setting else ()
-    return ClauseFailure(message, *details, *setting)
+    return ClauseFailure(message, *details, *setting, compared=compared)
 
 
 def check(label: str, holds: bool, *details: str) -> None:
@@ -154,7 +165,8 @@ def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
         at = _worst(np.abs(got) * bad)
         bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
         many = f"{int(bad.sum())} of {got.size} entries are too large"
-        raise _fail(f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {many}")
+        nothing = Compared(got, np.zeros_like(got), at_most)
+        raise _fail(f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {many}", compared=nothing)
 
 
 def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:
@@ -162,7 +174,8 @@ def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-
     check_shape(label, one, other.shape)
     check_finite(label, one)
     if not (np.abs(one.astype(np.float64) - other.astype(np.float64)) > at_least).any():
-        raise _fail(f"{label} is unchanged, want a difference of more than {at_least:g}")
+        same = Compared(one, other, at_least, alike=True)
+        raise _fail(f"{label} is unchanged, want a difference of more than {at_least:g}", compared=same)
 
 
 def check_refuses(label: str, action: Callable[[], Any]) -> str:
@@ -203,6 +216,7 @@ def _mismatch(label: str, got: Array, want: Array, bad: Array, how: str, allowed
     return _fail(
         f"{label}{_index(at)} is {_number(got[at])}, want {_number(want[at])} ({got.dtype}, {how})",
         f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
+        compared=Compared(got, want, allowed),
     )
 
 

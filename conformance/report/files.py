@@ -28,19 +28,19 @@ def obstacle(path: Path) -> str:
     return ""
 
 
-def write(path: Path, text: str) -> None:
-    """Replace the file by this text in one step: whoever reads meanwhile sees the old one or the new one.
+def write(path: Path, content: str | bytes) -> None:
+    """Replace the file by this text or these bytes in one step: whoever reads meanwhile sees the old one or the new one.
 
     Devices and pipes (`/dev/null`) are written to, not replaced; a link stays a link.
     """
-    target = path.resolve()
+    target, data = path.resolve(), content.encode() if isinstance(content, str) else content
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(data)
         return
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with draft.open("x", encoding="utf-8") as stream:
-            stream.write(text)
+        with draft.open("xb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(target)

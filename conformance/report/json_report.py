@@ -10,8 +10,8 @@ from typing import Any
 
 from conformkit.conformance.report.text import plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.report.wording import in_order
-from conformkit.conformance.results import Report, Result
+from conformkit.conformance.report.wording import in_order, undeclared_line
+from conformkit.conformance.results import Report, Result, Undeclared
 
 __all__ = ["SCHEMA", "as_json", "as_object", "schema"]
 
@@ -47,6 +47,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "ledger": report.ledger(),
         "missing": [plain(name) for name in report.missing],
         "notes": [plain(note) for note in report.notes],
+        "undeclared": [_undeclared(found) for found in report.undeclared],
         "seconds": _finite(report.seconds, 3) or 0.0,
         "clauses": [_clause(report, result) for result in in_order(report)],
     }
@@ -57,6 +58,18 @@ def schema() -> dict[str, Any]:
     text = files(__package__).joinpath("report.schema.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def _undeclared(found: Undeclared) -> dict[str, Any]:
+    return {
+        "component": found.component,
+        "choice": found.choice,
+        "declared": _constant(found.declared),
+        "actual": _constant(found.actual),
+        "table": found.table,
+        "line": found.line,
+        "message": undeclared_line(found),
+    }
 
 
 def _clause(report: Report, result: Result) -> dict[str, Any]:
@@ -76,7 +89,15 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "reason": plain(result.reason),
         "where": plain(result.where),
         "output": plain(result.output, 8000),
-        "looks_like": [],
+        "looks_like": [
+            {
+                "defect": like.defect,
+                "title": like.title,
+                "certainty": like.certainty.value,
+                "together_with": list(like.together_with),
+            }
+            for like in result.looks_like
+        ],
         "seconds": _finite(result.seconds, 6) or 0.0,
     }
 

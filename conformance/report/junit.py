@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from conformkit.conformance.report.text import plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.report.wording import command, in_order, verdict_line
+from conformkit.conformance.report.wording import command, in_order, undeclared_line, verdict_line
 from conformkit.conformance.results import Report, Result, Verdict
 
 __all__ = ["as_junit"]
@@ -51,6 +51,8 @@ def _properties(report: Report) -> ET.Element:
     }  # fmt: skip
     for name, value in facts.items():
         ET.SubElement(element, "property", {"name": name, "value": _safe(value)})
+    for found in report.undeclared:
+        ET.SubElement(element, "property", {"name": "undeclared", "value": _safe(undeclared_line(found))})
     return element
 
 

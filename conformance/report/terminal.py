@@ -15,7 +15,7 @@ from rich.text import Text
 
 from conformkit.conformance.report.text import count, one_line, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.report.wording import command, groups, in_order, ledger_line, verdict_line
+from conformkit.conformance.report.wording import command, groups, in_order, ledger_line, undeclared_line, verdict_line
 from conformkit.conformance.results import Report, Result, Verdict
 
 __all__ = ["Color", "console", "render", "wants_color", "write"]
@@ -64,6 +64,7 @@ def write(
         _header(report, page)
         if verbose:
             _every_clause(report, page)
+        _undeclared(report, page)
         _failures(report, page, repeat, verbose=verbose)
         _unjudged(report, page)
         _missing(report, page)
@@ -96,6 +97,15 @@ def _header(report: Report, page: Console) -> None:
     for note in report.notes:
         _say(page, note, lead="note: ")
     page.print()
+
+
+def _undeclared(report: Report, page: Console) -> None:
+    """Say first what one line in conform.toml may turn green: the reader can spare himself the rest."""
+    for found in report.undeclared:
+        _say(page, Text(undeclared_line(found), style="bold yellow"), lead="undeclared: ")
+    if report.undeclared:
+        what = "this choice" if len(report.undeclared) == 1 else "these choices"
+        _say(page, f"with {what} the definition gives exactly these numbers; undeclared, it is a mistake like others\n")
 
 
 def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 from conformkit.conformance.report.text import count, one_line
 from conformkit.conformance.report.versions import SPEC_VERSION
-from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.results import Report, Result, Undeclared, Verdict
 from conformkit.spec.clauses import STEMS, Level
+from conformkit.spec.variants import CANONICAL, described
 
-__all__ = ["command", "groups", "in_order", "ledger_line", "obstacles", "verdict_line"]
+__all__ = ["command", "groups", "in_order", "ledger_line", "obstacles", "undeclared_line", "verdict_line"]
 
 
 def verdict_line(report: Report) -> str:
@@ -63,6 +64,15 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--isolation", report.isolation] if report.isolation != "process" else []
     words += ["--device", report.device] if report.device != "cpu" else []
     return shlex.join([*words, *extra])
+
+
+def undeclared_line(found: Undeclared) -> str:
+    """Return the sentence that tells a choice from a mistake, and what to write into conform.toml."""
+    actual, declared = (described(found.choice, value) for value in (found.actual, found.declared))
+    canonical = found.declared == getattr(CANONICAL, found.choice)
+    known = f"the canonical variant is {declared}" if canonical else f"the declared variant is {declared}"
+    advice = f"declare `{found.line}` under [{found.table}] in conform.toml, or change it"
+    return f"{found.component}: this is {actual}, {known}: {advice}"
 
 
 def in_order(report: Report) -> list[Result]:

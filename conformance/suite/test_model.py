@@ -82,8 +82,17 @@ def test_every_length_up_to_the_block_size_is_taken(model: Subject, draw: Draw) 
 
 @clause("LM-OVERLONG")
 def test_more_ids_than_the_block_size_are_refused(model: Subject, draw: Draw) -> None:
+    _check_overlong(model, draw, 7, 2)
+
+
+@clause("LM-OVERLONG-ONE")
+def test_two_ids_are_refused_where_there_is_one_position(model: Subject, draw: Draw) -> None:
+    _check_overlong(model, draw, 1)
+
+
+def _check_overlong(model: Subject, draw: Draw, *sizes: int) -> None:
     takes_block_size(model)
-    for wanted in each_of([7, 1]):
+    for wanted in each_of(sizes):
         instance = model.build(block_size=wanted).scatter(draw)
         block_size = instance.sizes["block_size"]
         for length in (block_size + 1, 2 * block_size + 3):
@@ -95,11 +104,22 @@ def test_more_ids_than_the_block_size_are_refused(model: Subject, draw: Draw) ->
 def test_an_id_outside_the_vocabulary_is_refused(model: Subject, draw: Draw) -> None:
     instance = model.build(vocab_size=11).scatter(draw)
     vocab_size = instance.sizes["vocab_size"]
-    for wrong in (vocab_size, vocab_size + 5, -1, -vocab_size):
+    _check_refused(instance, draw, vocab_size, vocab_size + 5, 3 * vocab_size)
+
+
+@clause("LM-OOB-NEGATIVE")
+def test_a_negative_id_is_refused(model: Subject, draw: Draw) -> None:
+    instance = model.build(vocab_size=11).scatter(draw)
+    _check_refused(instance, draw, -1, -instance.sizes["vocab_size"])
+
+
+def _check_refused(instance: Instance, draw: Draw, *outside: int) -> None:
+    for wrong in outside:
         for place in (0, -1):
             ids = draw_ids(instance, draw, 2, 5)
             ids[-1, place] = wrong
-            check_refuses(f"the id {wrong} in a vocabulary of {vocab_size}", partial(instance, ids))
+            known = instance.sizes["vocab_size"]
+            check_refuses(f"the id {wrong} in a vocabulary of {known}", partial(instance, ids))
 
 
 @clause("LM-DIVISIBLE")

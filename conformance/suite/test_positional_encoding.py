@@ -193,16 +193,21 @@ def test_copies_and_half_precision_give_the_same_codes(positions: Subject, draw:
 
 @clause("PE-OVERLONG")
 def test_more_positions_than_rows_raise(positions: Subject) -> None:
-    check_overlong(positions)
+    check_overlong(positions, 4, 2)
 
 
-def check_overlong(positions: Subject) -> None:
-    for max_len in (4, 1):
+def check_overlong(positions: Subject, *lengths: int) -> None:
+    for max_len in lengths:
         instance = build(positions, 8, max_len)
         rows = instance.sizes["max_len"]
         for tokens in (rows + 1, 2 * rows, 2 * rows + 3):
             x = np.ones((2, tokens, instance.sizes["d_model"]))
             check_refuses(f"a sequence of {tokens} positions with max_len = {rows}", partial(instance, x))
+
+
+@clause("PE-OVERLONG-ONE")
+def test_more_positions_than_one_row_raise(positions: Subject) -> None:
+    check_overlong(positions, 1)
 
 
 @clause("PE-INTERLEAVED")
@@ -388,4 +393,4 @@ def test_twice_the_table_adds_twice_as_much(positions: Subject, draw: Draw) -> N
 
 @clause("LPE-OVERLONG")
 def test_more_positions_than_learned_rows_raise(positions: Subject) -> None:
-    check_overlong(positions)
+    check_overlong(positions, 4, 2)

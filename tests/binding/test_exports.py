@@ -253,7 +253,8 @@ def test_a_method_of_another_name_is_declared():
 @pytest.mark.parametrize(
     ("names", "greedy"),
     [
-        (("ids", "n", "temperature=", "do_sample="), {"temperature": 0.0}),
+        (("ids", "n", "temperature="), {"temperature": 0.0}),
+        (("ids", "n", "temperature=", "do_sample="), {"do_sample": False}),
         (("ids", "n", "temp="), {"temp": 0.0}),
         (("ids", "n", "do_sample=", "top_k="), {"do_sample": False}),
         (("ids", "n", "greedy="), {"greedy": True}),
@@ -261,10 +262,33 @@ def test_a_method_of_another_name_is_declared():
         (("ids", "n", "topk="), {"topk": 1}),
         (("ids", "n"), {}),
     ],
-    ids=["temperature", "temp", "do-sample", "greedy", "sample", "top-k", "always-greedy"],
+    ids=["temperature", "switch-before-temperature", "temp", "do-sample", "greedy", "sample", "top-k", "always-greedy"],
 )
 def test_greedy_is_spelled_with_what_there_is(names, greedy):
     assert texts(model(generate=names).generation.greedy) == ([], greedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("do_sample", True), ("sample", True), ("greedy", False), ("deterministic", False)]
+)
+def test_sampling_is_asked_for_where_there_is_a_switch(name, value):
+    # do_sample is False by default: sampled text came from arg max
+    generation = model(generate=("idx", "n", f"{name}=", "temperature=", "top_k=")).generation
+    assert texts(generation.call)[1] == {"temperature": "temperature", "top_k": "top_k", name: value}
+    assert generation.own_greedy
+
+
+def test_a_switch_without_a_default_is_given_a_value_too():
+    generation = model(generate=("idx", "n", "do_sample", "temperature=")).generation
+    assert texts(generation.call) == (["ids", "max_new_tokens"], {"temperature": "temperature", "do_sample": True})
+
+
+def test_an_argument_called_like_a_switch_whose_default_is_no_truth_value_is_left_alone():
+    described = export(LM_CONSTRUCT, ("ids",), generate=("ids", "n", "temperature=", "sample="))
+    described["methods"]["generate"][-1]["default"] = "'top-p'"
+    generation = bind(described, name="TinyTransformerLM").generation
+    assert texts(generation.call)[1] == {"temperature": "temperature"}
+    assert not generation.own_greedy
 
 
 def test_the_declared_spelling_of_greedy_goes_first():

@@ -77,10 +77,19 @@ def test_heads_can_be_interleaved_in_a_fused_projection():
     assert "q.weight, k.weight, v.weight -> m (h s d)" not in offered
 
 
-def test_parts_of_unequal_size_are_concatenated_and_never_interleaved():
+def test_parts_of_unequal_size_are_concatenated():
     axes = {layout.axes for layout in found((20, 10), attention(kv_heads=1)) if len(layout.parts) == 3}
     assert axes == {"(s h d) m"}
     assert not any(len(layout.parts) == 3 for layout in found((36, 10), attention(kv_heads=1)))
+
+
+def test_parts_of_unequal_size_lie_in_groups_too_one_for_each_key():
+    sizes = {"d_model": MODEL, "num_heads": 4, "kv_heads": 2, "head_width": WIDTH}
+    canonical = COMPONENTS["MultiHeadAttention"].parameters(sizes, Variant())
+    offered = {shape: sources(shape, canonical) for shape in [(32, 10), (2, 16, 10), (2, 4, 4, 10)]}
+    assert "q.weight, k.weight, v.weight -> (h s d) m" in offered[32, 10]
+    assert "q.weight, k.weight, v.weight -> h (s d) m" in offered[2, 16, 10]
+    assert not any("s h" in source for source in offered[2, 16, 10])
 
 
 def test_keys_and_values_can_be_fused_without_queries():

@@ -196,12 +196,35 @@ def test_the_layout_of_a_fused_projection_is_found(attention, split, axes):
     assert agrees(subject, num_heads=2)
 
 
-def test_constants_that_train_nowhere_are_left_out_when_declared(attention):
-    source = SEPARATE.replace(
-        "self.heads, self.causal =", "self.table = np.ones((7, 7))\n        self.heads, self.causal ="
-    )
-    assert attention(source).bound.rules is None
-    assert agrees(attention(source, "[components.MultiHeadAttention]\nignore = ['table']"))
+def holding(statement):
+    return SEPARATE.replace("self.heads, self.causal =", f"{statement}\n        self.heads, self.causal =")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "self.table = np.tril(np.ones((7, 7)))",
+        "self.inverse = 10.0 ** -np.arange(5)",
+        "self.dwq, self.grads = np.zeros((d_model, d_model)), {'wk': np.zeros((d_model, d_model))}",
+    ],
+    ids=["mask", "frequencies", "gradients"],
+)
+def test_arrays_that_are_no_weights_are_told_by_what_they_hold_and_are_called(attention, statement):
+    # NumPy knows no buffers: every table in an attribute passed for a parameter
+    assert agrees(attention(holding(statement)))
+
+
+def test_what_a_call_leaves_behind_is_no_weight(attention):
+    source = SEPARATE.replace("def forward(self, x):", "def forward(self, x):\n        self.cache = x + 0")
+    assert source != SEPARATE
+    assert agrees(attention(source))
+
+
+def test_a_bias_too_many_is_a_parameter_although_it_has_no_place(attention):
+    # taken for a constant, a bias that the definition does not have would go unnoticed
+    bound = attention(holding("self.bo = np.zeros(d_model)")).bound
+    assert bound.rules is None
+    assert not bound.constants
 
 
 def test_a_wrong_implementation_is_bound_by_its_names(attention):

@@ -136,3 +136,20 @@ def test_heads_lie_the_same_way_in_all_arrays_or_in_none() -> None:
         if len({"d h" in layout.axes for layout in chosen}) == 1
     }
     assert len(consistent) == 24
+
+
+def folded(*names: str, shifted: bool = False) -> list[str]:
+    return [t.name for t in families(dict.fromkeys(names, (12,)), layers=2, heads=set(), bare=False, shifted=shifted)]
+
+
+def test_what_follows_the_layers_in_their_list_is_named_by_their_number() -> None:
+    # the final norm of nn.Sequential(*blocks, norm) was blocks.2 in models of any depth
+    assert folded("blocks.0.g", "blocks.1.g", "blocks.2.weight", "blocks.3.bias") == [
+        "blocks.{i}.g", "blocks.{n}.weight", "blocks.{n+1}.bias",
+    ]  # fmt: skip
+
+
+def test_layers_may_be_counted_from_another_number_than_0() -> None:
+    names = ("body.0.e", "body.2.0.g", "body.3.0.g", "body.4.weight")
+    assert folded(*names) == list(names)
+    assert folded(*names, shifted=True) == ["body.0.e", "body.{i+2}.0.g", "body.{n+2}.weight"]

@@ -25,6 +25,7 @@ from conformkit.conformance.evidence.checks import (
     check_zero,
     each_of,
     gathering,
+    refusing,
     under,
 )
 
@@ -177,6 +178,17 @@ def test_the_message_of_a_refusal_comes_back() -> None:
 def test_what_is_no_exception_of_the_implementation_is_no_refusal(kind: str) -> None:
     with pytest.raises(ImplementationFailure):
         check_refuses("d_model = 13", refuse(kind))
+
+
+def test_what_is_refused_ends_there_and_nothing_else_does() -> None:
+    reached = []
+    with refusing():
+        reached.append("before")
+        refuse()()
+        reached.append("after")
+    assert reached == ["before"]
+    with pytest.raises(ImplementationFailure), refusing():
+        refuse("memory")()
 
 
 def test_a_crash_is_no_refusal() -> None:

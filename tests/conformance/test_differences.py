@@ -159,11 +159,14 @@ class Layer:
     def write_raw(self, arrays: dict[str, Any]) -> None:
         self.parameters |= arrays
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any, *, mode: str = "eval", seed: int | None = None) -> Any:
+        assert (mode, seed) == ("eval", None)
         return np.sin(x @ self.parameters["W"].T) + self.parameters["b"]
 
-    def vjp(self, x: Any, *, cotangent: Any, wrt: tuple[str, ...], mode: str = "eval") -> Gradients:
-        assert (wrt, mode) == (("x",), "eval")
+    def vjp(
+        self, x: Any, *, cotangent: Any, wrt: tuple[str, ...], mode: str = "eval", seed: int | None = None
+    ) -> Gradients:
+        assert (wrt, mode, seed) == (("x",), "eval", None)
         inner = cotangent * np.cos(x @ self.parameters["W"].T)
         found = {
             "x": inner @ self.parameters["W"],

@@ -137,3 +137,17 @@ def test_a_mistake_of_the_kit_is_no_verdict(judging: Judging) -> None:
 
     with pytest.raises(ZeroDivisionError):
         judging((make_clause("A-ONE"), test)).result("A-ONE")
+
+
+def test_what_a_clause_has_built_does_not_stay_in_the_worker(judging: Judging) -> None:
+    # masks of 1024 × 1024, one in each of some hundred models, filled the memory before the run was over
+    built = []
+
+    def builds(attend: Attend) -> None:
+        built.extend(attend.subject.build() for _ in range(40))
+        check("they are there", holds=bool(built[0].read_raw() is not None))
+
+    judge = judging((make_clause("A-ONE"), builds))
+    assert judge.result("A-ONE").verdict is Verdict.PASS
+    with pytest.raises(ImplementationFailure, match="no component with handle"):
+        built[0].read_raw()

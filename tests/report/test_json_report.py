@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 
 from conformkit.conformance.report.json_report import as_json, as_object, schema
-from conformkit.conformance.results import Verdict
+from conformkit.conformance.results import Undeclared, Verdict
 
 HOSTILE = '\x1b[31m"}]\ud800\x00\u202e\n</script>' + "A" * 100_000
 
@@ -17,6 +17,10 @@ def varied(report, result):
         result(Verdict.FAIL, "SDPA-INF", distance=math.inf, seconds=math.nan, line=90),
         result(Verdict.ERROR, "SDPA-EVIL", message=HOSTILE, details=(HOSTILE,), output=HOSTILE, where=HOSTILE, line=91),
         implementation=HOSTILE, notes=[HOSTILE], missing=["FeedForward"], only=("SDPA",),
+        undeclared=[
+            Undeclared("TransformerBlock", "norm_eps", 1e-5, 1e-6, "variant", "norm_eps = 1e-6"),
+            Undeclared("TinyTransformerLM", "tied", False, True, "components.TinyTransformerLM.variant", "tied = true"),
+        ],
         variant={"norm_eps": 1e-12, "tied": True, "kv_heads": "num_heads // 2", "rotary_base": math.inf},
     )  # fmt: skip
 
@@ -70,3 +74,14 @@ def test_an_incomplete_report_says_so_and_does_not_conform(report, result):
     whole, partial = as_object(report(result())), as_object(report(result(), complete=False))
     assert (whole["complete"], whole["conforms"]) == (True, True)
     assert (partial["complete"], partial["conforms"]) == (False, False)
+
+
+def test_an_undeclared_choice_is_listed_with_the_line_that_declares_it(varied):
+    first, second = as_object(varied)["undeclared"]
+    assert first == {
+        "component": "TransformerBlock", "choice": "norm_eps", "declared": 1e-5, "actual": 1e-6, "table": "variant",
+        "line": "norm_eps = 1e-6",
+        "message": "TransformerBlock: this is norm_eps = 1e-6, the canonical variant is norm_eps = 1e-5: "
+        "declare `norm_eps = 1e-6` under [variant] in conform.toml, or change it",
+    }  # fmt: skip
+    assert (second["declared"], second["actual"]) == (False, True)

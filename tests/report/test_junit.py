@@ -3,7 +3,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from conformkit.conformance.report.junit import as_junit
-from conformkit.conformance.results import Verdict
+from conformkit.conformance.results import Undeclared, Verdict
 from conformkit.spec.clauses import Level
 
 
@@ -62,3 +62,11 @@ def test_hostile_text_leaves_the_xml_well_formed(report, result):
     )
     root = ET.fromstring(as_junit(made))
     assert len(root.findall(".//testcase")) == 2
+
+
+def test_an_undeclared_choice_is_a_property_and_no_case(report, result):
+    relu = Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')
+    root = ET.fromstring(as_junit(report(result(Verdict.FAIL), undeclared=[relu])))
+    (told,) = root.findall(".//property[@name='undeclared']")
+    assert told.get("value", "").startswith("FeedForward: this is ReLU")
+    assert [outcome(case) for case in root.iter("testcase")] == ["failure"]

@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from conformkit.conformance.report.terminal import IN_FULL, console, render, wants_color
 from conformkit.conformance.report.terminal import write as write_report
-from conformkit.conformance.results import Verdict
+from conformkit.conformance.results import Undeclared, Verdict
 from conformkit.spec.clauses import Level
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[red]PASS[/red] \u202eevil\u202c \x9b1A\r\nconforms \ud800\x00 :smile: " + "A" * 5000
@@ -166,3 +166,19 @@ def test_a_name_with_line_breaks_forges_no_verdict(report, result):
     forged = "x\nx conforms to core (spec 1.0): 9 of 9 clauses pass"
     text = render(report(result(Verdict.FAIL, where=forged), implementation=forged, location=forged), width=200)
     assert not any(line.lstrip().startswith("x conforms") for line in text.splitlines())
+
+
+def test_an_undeclared_choice_stands_before_the_failures_it_causes(report, result):
+    relu = Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')
+    text = render(report(result(Verdict.FAIL), undeclared=[relu]), width=200)
+    sentence = (
+        "undeclared: FeedForward: this is ReLU, the canonical variant is GELU: "
+        'declare `activation = "relu"` under [variant] in conform.toml, or change it'
+    )
+    assert text.index(sentence) < text.index("FAIL SDPA-SCALE")
+    assert "does not conform" in text.splitlines()[-1]
+
+
+def test_what_was_declared_is_not_called_canonical(report, result):
+    wrong = Undeclared("TransformerBlock", "placement", "post", "pre", "variant", 'placement = "pre"')
+    assert "this is pre-norm, the declared variant is post-norm" in render(report(result(), undeclared=[wrong]), 200)

@@ -30,7 +30,8 @@ def right_ones() -> list[str]:
     for folder in (ROOT / "examples", ROOT / "tests" / "right"):
         for entry in sorted(folder.iterdir()):
             single = entry.suffix == ".py" and entry.stem not in {"__init__", Path(__file__).stem, "test_right"}
-            if single or (entry.is_dir() and entry.name not in WRONG and list(entry.glob("*.py"))):
+            sources = entry.is_dir() and (list(entry.glob("*.py")) or list(entry.glob("src/*/*.py")))
+            if single or (sources and entry.name not in WRONG):
                 found.append(str(entry))
     return found
 

@@ -1,0 +1,99 @@
+"""`conform defects`: the known mistakes, and what catches each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformkit.cli.exits import wrong
+
+if TYPE_CHECKING:
+    from conformkit.conformance.defects import Defect
+
+__all__ = ["defects"]
+
+
+def defects(
+    prefixes: Annotated[
+        list[str] | None, typer.Argument(metavar="PREFIX", help="Only mistakes whose ids begin so, e.g. mask.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every field as JSON.")] = False,
+    measure: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Judge them again, which takes minutes; keep the result there.")
+    ] = None,
+) -> None:
+    """List the known mistakes with the clauses that catch each, and the kill rate."""
+    from conformkit.conformance.defects import defects as catalogue
+    from conformkit.conformance.defects.kills import kill_rate, kills
+
+    words = [word.lower() for item in prefixes or [] for word in item.split(",") if word]
+    found = [d for d in catalogue().values() if not words or any(d.id.startswith(word) for word in words)]
+    if not found:
+        wrong("PREFIX", f"{', '.join(words)}: no known mistake has an id that begins so.")
+    if measure is not None:
+        _measure([defect.id for defect in found], measure)
+        return
+    red = {defect.id: kills().get(defect.id, ()) for defect in found}
+    if as_json:
+        print(json.dumps([_fields(defect, red[defect.id]) for defect in found], indent=2, ensure_ascii=False))
+        return
+    print("\n".join(_listing(found, red, shutil.get_terminal_size().columns)))
+    killed, total = kill_rate(red)
+    print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
+
+
+def _measure(ids: Sequence[str], path: Path) -> None:
+    """Judge defects anew; those that are not asked for keep what the file says of them."""
+    from conformkit.conformance.defects import kills
+    from conformkit.conformance.report.files import obstacle, write
+
+    problem = obstacle(path)
+    if problem:
+        wrong("--measure", f"{problem}.")
+    found: dict[str, Sequence[str]] = {}
+    for name, red in kills.measure(ids):
+        found[name] = red
+        print(f"{name}: {', '.join(red) or 'nothing'}", flush=True)
+    write(path, kills.as_json({**_kept(path), **found}))
+    killed, total = kills.kill_rate(found)
+    print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
+
+
+def _kept(path: Path) -> dict[str, Sequence[str]]:
+    from conformkit.conformance.defects import defects as catalogue
+
+    if not path.exists():
+        return {}
+    return {name: red for name, red in json.loads(path.read_text(encoding="utf-8")).items() if name in catalogue()}
+
+
+def _listing(found: Sequence[Defect], red: dict[str, Sequence[str]], width: int) -> Iterator[str]:
+    room = max(width, 40)
+    for stem, group in groupby(found, key=lambda defect: defect.stem):
+        members = list(group)
+        yield f"{stem} ({len(members)})"
+        for defect in members:
+            yield from textwrap.wrap(
+                f"{defect.id} · {defect.title}", room, initial_indent="  ", subsequent_indent="    "
+            )
+            caught = ", ".join(name for name in defect.clauses if name in red[defect.id]) or "nothing"
+            yield from textwrap.wrap(
+                f"caught by {caught}", room, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+            )
+
+
+def _fields(defect: Defect, red: Sequence[str]) -> dict[str, object]:
+    return {
+        "id": defect.id, "stem": defect.stem, "title": defect.title, "common": defect.common,
+        "clauses": list(defect.clauses), "red": list(red), "sources": list(defect.sources),
+        "hint": {"symptom": defect.hint.symptom, "area": defect.hint.area, "mistake": defect.hint.mistake},
+        "variant": defect.variant.differences(),
+    }  # fmt: skip

@@ -1,0 +1,7 @@
+"""Which known mistake is it? Patched references fail the clauses that the implementation failed; their numbers tell.
+
+suspects.py   which defects the verdicts leave possible, without running anything
+witness.py    the reference with defects in it, judged on the same clauses with the same inputs
+likeness.py   whether two failures are the same one
+diagnose.py   the defects that reproduce an implementation's failures, one, or two together
+"""

@@ -1,0 +1,37 @@
+"""The reference with defects in it, judged as an implementation is."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from conformkit.conformance.defects import Defect
+from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.driver.warm import Nursery
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.registry import tests
+from conformkit.conformance.runner import RunRequest, opened
+from conformkit.spec.variants import Variant
+
+__all__ = ["witness"]
+
+
+@contextmanager
+def witness(
+    chosen: Sequence[Defect], components: Collection[str],
+    *, variant: Variant, seed: int, dtypes: Sequence[str], warm: Nursery,
+) -> Iterator[Judge]:  # fmt: skip
+    """A judge of these components of the reference with these defects, in this variant.
+
+    Raises PatchError where the defects don't go together, LoadFailure where nothing can be judged with them.
+    """
+    patches = tuple(patch for defect in chosen for patch in defect.patches)
+    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
+        package = write_reference(Path(folder) / "witness", patches, variant, dtypes=dtypes)
+        with opened(RunRequest(impl=str(package), seed=seed, tries=1), warm, components=components) as (
+            implementation,
+            _,
+        ):
+            yield Judge(implementation, tests(), seed=seed)

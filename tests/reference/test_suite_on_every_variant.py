@@ -1,0 +1,91 @@
+"""The whole suite on the reference in every variant: no clause is red, and those meant for the variant ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance import registry
+from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.driver.shared import SharedNursery
+from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.results import Result, Verdict
+from conformkit.conformance.runner import RunRequest, opened
+from conformkit.spec.clauses import clauses
+from conformkit.spec.variants import CANONICAL, Variant
+
+from .variants import every_variant
+
+NEVER_TOUCHED = "ScaledDotProductAttention"
+"""No choice concerns it, so that its clauses are judged once."""
+
+EVERYWHERE = {"MHA-PARAM-COUNT", "MHA-ORACLE", "FFN-PARAM-COUNT", "FFN-ORACLE", "BLOCK-PARAM-COUNT", "BLOCK-ORACLE",
+              "LM-PARAM-COUNT", "LM-ORACLE", "GRAD-ORACLE", "GEN-GREEDY-ARGMAX", "BLOCK-NORM-KIND"}  # fmt: skip
+MEANT = {
+    "norm": {
+        "layernorm": {"LN-MEAN", "LN-VAR", "LN-EPS", "LN-AFFINE", "LN-CONST", "LN-SHIFT-INV"},
+        "rmsnorm": {"RMS-FORMULA", "RMS-NO-CENTER", "RMS-SCALE-INV"},
+    },
+    "placement": {
+        "pre": {"BLOCK-PRELN-ORDER", "BLOCK-ZERO-IDENTITY", "BLOCK-SEQUENTIAL"},
+        "post": {"BLOCK-POSTLN-ORDER", "BLOCK-POSTLN-NORMED"},
+    },
+    "activation": {"relu": {"FFN-RELU-ZERO", "FFN-NONLINEAR"}},
+    "gated": {"True": {"FFN-GATED"}, "False": {"FFN-NONLINEAR"}},
+    "qkv_bias": {"True": {"SA-PARAM-COUNT", "SA-ORACLE"}, "False": {"SA-NO-BIAS"}},
+    "output_projection": {"True": {"MHA-OUT-PROJ"}, "False": {"MHA-HEADS-INDEPENDENT"}},
+    "ffn_bias": {"True": {"FFN-BIAS"}, "False": {"FFN-BIAS"}},
+    "positions": {
+        "sinusoidal": {"PE-EVEN-SIN", "PE-ODD-COS", "PE-EXPONENT", "LM-POSITIONS-ADDED", "LM-ORDER"},
+        "learned": {"LPE-TRAINABLE", "LPE-ROWS", "LPE-ADD", "LM-POSITIONS-ADDED", "LM-ORDER"},
+        "rotary": {"ROPE-NORM", "ROPE-RELATIVE", "ROPE-QK-ONLY", "ROPE-PAIRING", "LM-ORDER"},
+        "none": {"MHA-PERM-EQUIV"},
+    },
+    "embedding_scale": {"True": {"LM-EMB-SCALE"}},
+    "final_norm": {"True": {"LM-FINAL-NORM"}},
+    "head_bias": {"True": {"LM-HEAD-BIAS"}},
+}
+"""By choice and value, the clauses that say something about it."""
+ANY_HEAD_WIDTH = {"MHA-HEADS-INDEPENDENT"}
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[SharedNursery]:
+    shared = SharedNursery(nursery(1, torch=True))
+    yield shared
+    shared.close()
+
+
+def judged(folder: Path, warm: SharedNursery, *, all_components: bool) -> list[Result]:
+    with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
+        judge = Judge(implementation, registry.tests())
+        wanted = [c for c in clauses().values() if all_components or c.component != NEVER_TOUCHED]
+        return [judge.result(clause.id) for clause in wanted]
+
+
+def meant(variant: Variant) -> set[str]:
+    found = set(EVERYWHERE)
+    for choice, by_value in MEANT.items():
+        if choice == "positions" or not (choice == "embedding_scale" and variant.positions in {"rotary", "none"}):
+            found |= by_value.get(str(getattr(variant, choice)), set())
+    if variant.kv_heads != "num_heads":
+        found |= {"GQA-PARAM-COUNT", "GQA-EXPAND"}
+    if variant.norm == "layernorm" and variant.norm_deviation == "biased":
+        found |= {"LN-BIASED"}
+    return found - (ANY_HEAD_WIDTH if variant.head_width != CANONICAL.head_width else set())
+
+
+@pytest.mark.parametrize("variant", every_variant().values(), ids=every_variant())
+def test_the_suite_finds_nothing_wrong_with_the_reference(
+    variant: Variant, warm: SharedNursery, tmp_path: Path
+) -> None:
+    folder = write_reference(tmp_path / "reference_in_variant", variant=variant)
+    results = judged(folder, warm, all_components=variant == CANONICAL)
+    quiet = {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    alarms = [f"{r.clause.id} {r.verdict}: {r.message or r.reason}" for r in results if r.verdict not in quiet]
+    assert not alarms, "\n".join(alarms)
+    passed = {result.clause.id for result in results if result.verdict is Verdict.PASS}
+    assert sorted(meant(variant) - passed) == []

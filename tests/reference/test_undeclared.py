@@ -1,0 +1,142 @@
+"""A variant that nobody declared does not conform, and the report names the choice; a mistake is never named as one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.defects import Patch
+from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.driver.shared import SharedNursery
+from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.results import Undeclared
+from conformkit.conformance.runner import RunRequest, opened, run
+from conformkit.conformance.undeclared import undeclared
+from conformkit.spec.variants import CANONICAL, Variant
+
+from .variants import every_variant
+
+NO_POSITIONS = Patch("model.py", "        x = self.positions(x)\n", "")
+UNSCALED = Patch("attention.py", "(q / math.sqrt(q.shape[-1]))", "q")
+RELU = Patch("feed_forward.py", '"gelu": gelu,', '"gelu": relu,')
+RIGHT = Path(__file__).parents[1] / "right"
+UNDECLARED = {name: variant for name, variant in every_variant().items() if variant != CANONICAL}
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[SharedNursery]:
+    shared = SharedNursery(nursery(1, torch=True))
+    yield shared
+    shared.close()
+
+
+def looked_at(folder: Path, warm: SharedNursery, declaration: str = "") -> list[Undeclared]:
+    (folder / "conform.toml").write_text(declaration)
+    with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
+        return undeclared(implementation)
+
+
+def lines(found: list[Undeclared]) -> list[str]:
+    return [f"{each.component} [{each.table}] {each.line}" for each in found]
+
+
+@pytest.mark.parametrize("variant", UNDECLARED.values(), ids=UNDECLARED)
+def test_exactly_the_undeclared_choices_are_named(variant: Variant, warm: SharedNursery, tmp_path: Path) -> None:
+    found = looked_at(write_reference(tmp_path / "undeclared", variant=variant), warm)
+    assert {each.choice: each.actual for each in found} == variant.differences()
+    assert {each.table for each in found} == {"variant"}
+    text = "[variant]\n" + "\n".join(each.line for each in found)
+    assert parse_config(text).variant_for("TinyTransformerLM") == variant
+
+
+@pytest.mark.parametrize(
+    "name", ["annotated", "complex_rope", "gemma", "gpt2_conv1d", "stacked_layers", "torch_layers"]
+)
+def test_choices_are_told_whatever_the_parameters_are_called(name: str, warm: SharedNursery, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(RIGHT / name, tmp_path / name))
+    declared = (folder / "conform.toml").read_text()
+    found = looked_at(folder, warm, re.sub(r"^\[variant\]\n([^\[\n].*\n|\n)*", "", declared, flags=re.MULTILINE))
+    assert {each.choice: each.actual for each in found} == parse_config(declared).variant
+
+
+def test_what_conforms_has_nothing_undeclared(warm: SharedNursery, tmp_path: Path) -> None:
+    assert looked_at(write_reference(tmp_path / "canonical"), warm) == []
+
+
+def test_a_declared_choice_that_was_not_made_is_named_too(warm: SharedNursery, tmp_path: Path) -> None:
+    found = looked_at(write_reference(tmp_path / "canonical"), warm, '[variant]\nplacement = "post"\n')
+    assert lines(found) == ['TransformerBlock [variant] placement = "pre"']
+    assert found[0].declared == "post"
+
+
+@pytest.mark.parametrize(
+    ("patches", "want"),
+    [
+        ((UNSCALED,), []),
+        ((UNSCALED, RELU), ['FeedForward [variant] activation = "relu"']),
+        ((Patch("block.py", "x = x + self.feed_forward(self.norm2(x))", "x = self.feed_forward(self.norm2(x))"),), []),
+        ((Patch("norms.py", "wide - wide.mean(dim=-1, keepdim=True)", "wide - wide.mean()"),), []),
+        ((NO_POSITIONS, Patch("block.py", "self.norm2(x))\n        else", "self.norm1(x))\n        else")), []),
+    ],
+    ids=["unscaled", "unscaled-and-relu", "no-residual", "norm-over-everything", "two-mistakes"],
+)
+def test_a_mistake_is_not_named_as_a_choice(
+    patches: tuple[Patch, ...], want: list[str], warm: SharedNursery, tmp_path: Path
+) -> None:
+    assert lines(looked_at(write_reference(tmp_path / "wrong", patches), warm)) == want
+
+
+def test_a_choice_that_one_component_made_alone_is_declared_for_it_alone(warm: SharedNursery, tmp_path: Path) -> None:
+    found = looked_at(write_reference(tmp_path / "forgotten", (NO_POSITIONS,)), warm)
+    assert lines(found) == ['TinyTransformerLM [components.TinyTransformerLM.variant] positions = "none"']
+
+
+def test_a_component_may_have_a_declared_variant_of_its_own(warm: SharedNursery, tmp_path: Path) -> None:
+    alone = Patch(
+        "feed_forward.py", "dropout: float = 0.0, *, variant: Variant = CANONICAL",
+        'dropout: float = 0.0, *, variant: Variant = CANONICAL.but(activation="relu")',
+    )  # fmt: skip
+    folder = write_reference(tmp_path / "mixed", (alone,))
+    (named,) = looked_at(folder, warm)
+    assert lines([named]) == ['FeedForward [components.FeedForward.variant] activation = "relu"']
+    (folder / "conform.toml").write_text(f"[{named.table}]\n{named.line}\n")
+    report = run(RunRequest(impl=str(folder), only=("FFN", "BLOCK", "LM")))
+    assert report.conforms
+
+
+def test_positions_that_are_no_component_are_named_by_the_model(warm: SharedNursery, tmp_path: Path) -> None:
+    patches = (
+        Patch("__init__.py", "from conformkit.reference.positional_encoding import PositionalEncoding\n", ""),
+        Patch("positional_encoding.py", "class PositionalEncoding(nn.Module)", "class Other(nn.Module)"),
+    )
+    folder = write_reference(tmp_path / "learned", patches, CANONICAL.but(positions="learned"))
+    assert lines(looked_at(folder, warm)) == ['TinyTransformerLM [variant] positions = "learned"']
+
+
+def test_the_report_names_it_and_stays_red(tmp_path: Path) -> None:
+    folder = write_reference(tmp_path / "relu", variant=CANONICAL.but(activation="relu"))
+    (folder / "conform.toml").unlink()
+    report = run(RunRequest(impl=str(folder), only=("FFN",)))
+    assert not report.conforms
+    assert lines(report.undeclared) == ['FeedForward [variant] activation = "relu"']
+    assert run(RunRequest(impl="conformkit.reference", only=("FFN",))).undeclared == []
+
+
+def test_a_process_that_does_not_answer_is_asked_once(warm: SharedNursery, tmp_path: Path, monkeypatch: Any) -> None:
+    folder = write_reference(tmp_path / "lost")
+    asked = []
+
+    def lost(subject: Any, *_: Any, **__: Any) -> None:
+        asked.append(subject.name)
+        raise WorkerLost("timeout", "60 s")
+
+    monkeypatch.setattr("conformkit.conformance.undeclared.Trial.of", lost)
+    assert looked_at(folder, warm) == []
+    assert asked == ["SelfAttention"]
