@@ -8,6 +8,7 @@ import typer
 
 from conformkit.cli.defects import defects
 from conformkit.cli.explain import explain
+from conformkit.cli.repro import repro
 from conformkit.cli.run import run
 from conformkit.cli.spec import spec
 
@@ -24,6 +25,7 @@ app.command()(run)
 app.command()(spec)
 app.command()(explain)
 app.command()(defects)
+app.command()(repro)
 
 
 def _print_version(wanted: bool) -> None:

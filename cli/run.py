@@ -58,6 +58,9 @@ def run(
             help="Use this conform.toml, not the one beside it.",
         ),
     ] = None,
+    hints: Annotated[
+        int, typer.Option(metavar="1|2|3", min=1, max=3, help="Tell the symptom; where to look, too; the mistake.")
+    ] = 3,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every clause with its distance.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the verdict line only.")] = False,
     color: Annotated[
@@ -79,7 +82,7 @@ def run(
     settings: dict[str, Any] = {
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "seed": seed, "isolation": _isolation(how), "device": _device(device), "config": config,
-        "processes": processes or min(2, os.cpu_count() or 1),
+        "hints": hints, "processes": processes or min(2, os.cpu_count() or 1),
     }  # fmt: skip
     targets = _targets({"--json": json_path, "--junit": junit_path})
     piped = _STDOUT in targets.values()

@@ -24,6 +24,10 @@ _PILE = 16
 """So many components are let go of at once."""
 
 
+_TRIES_WITH_A_WRONG_PART = 48
+"""Where a part is wrong already, the whole will hardly fit, wherever its weights are looked for."""
+
+
 class Link(Protocol):
     """What a subject needs of the driver."""
 
@@ -77,10 +81,13 @@ class Implementation:
                 continue
             bound = bind_export(component, export, self.config, free if free and free["found"] else None)
             subject = Subject(bound, self)
-            subject.tries = self._tries
+            parts = self.bounds()
+            subject.tries = self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
             subject.declared = self.config.rules_for(component.name)
             self._subjects[component.name] = subject
             known |= probe(subject, self.config.dtypes, gradients=self.is_torch, known=known)
+            if not bound.fits and any(part.precision == "float32" for part in parts):
+                bound.precision = "float32"  # as its parts; its own numbers can't tell
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it as another worker with the same implementation is bound. Raises DriverError."""

@@ -119,6 +119,8 @@ class Report:
     """Required components that the implementation lacks."""
     undeclared: list[Undeclared] = field(default_factory=list)
     """Choices that were made but not declared; looked for where the implementation does not conform."""
+    hints: int = 3
+    """How much is told of known mistakes: 1 the symptom, 2 where to look as well, 3 the mistake."""
     complete: bool = False
     seconds: float = 0.0
 

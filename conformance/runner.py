@@ -59,6 +59,8 @@ class RunRequest:
     """How many places for the weights of a component are tried; by default, until the numbers fit."""
     diagnose: bool = True
     """Whether to look for the known mistakes behind what fails."""
+    hints: int = 3
+    """How much the report tells of them: 1 the symptom, 2 where to look as well, 3 the mistake."""
     folder: Path | None = None
     """Where relative paths and module names are looked up; the current folder by default."""
 
@@ -91,7 +93,7 @@ def run(
             _judge_all(request, implementation, chosen, tell, warm)
             report.complete = True
             _name_undeclared(report, implementation)
-            if request.diagnose and report.failures():
+            if request.diagnose and not report.conforms:
                 report.results = _diagnosed(request, report.results, implementation, warm)
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
@@ -230,7 +232,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
     return Report(
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
-        device=request.device, variant=_variants(implementation), only=request.only,
+        device=request.device, variant=_variants(implementation), only=request.only, hints=request.hints,
         notes=[note for bound in implementation.bounds() for note in bound.notes],
     )  # fmt: skip
 

@@ -234,16 +234,17 @@ class Instance:
         cast: bool = True,
         format: str | None = None,  # noqa: A002
         watch: bool = False,
+        record: bool = True,
     ) -> Outcome:
         """Call with the contract's inputs in order.
 
         `watch` observes the random state and the training flags. `echo` brings back the arguments as they are
         afterwards. `strided` passes views of non-contiguous memory. `cast=False` leaves the number format of the inputs
         alone; `format` converts them to one that does not cross the wire (`int32` for ids). Half precision is passed to
-        an instance of half precision.
+        an instance of half precision. `record=False` calls it where nothing is recorded for derivatives.
         """
         header, tensors = self._call_header(inputs, strided=strided, cast=cast, form=format)
-        header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch}
+        header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch, "record": record}
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
         out = bound.from_theirs(arrays["out"])

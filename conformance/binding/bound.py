@@ -67,6 +67,8 @@ class Bound:
     unbound: tuple[str, ...] = ()
     same_count: bool = False
     """Unbound although there are as many numbers as the definition has: nobody can say that it is wrong."""
+    fits: bool = False
+    """Whether the definition, with the weights found, gave what the implementation gave."""
     failure: DriverError | None = None
     notes: list[str] = field(default_factory=list)
     constants: tuple[str, ...] = ()

@@ -224,6 +224,7 @@ def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Arr
 def _settle_precision(instance: Instance, error: float) -> None:
     """A float64 result that is right only to float32 precision was computed in float32 somewhere."""
     bound = instance.subject.bound
+    bound.fits = error < _FITS_FLOAT32
     depth = {"TransformerBlock": 2, "TinyTransformerLM": 5}.get(bound.component.name, 1)
     if bound.dtype == "float64" and tolerance("float64", 4) < error < ROUNDING * depth:
         bound.precision = "float32"

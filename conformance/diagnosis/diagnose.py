@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -27,6 +28,8 @@ _MOST = 12
 """So many defects are tried alone,"""
 _PAIRED = 4
 """and so many of those that explain something with each other."""
+_AT_ONCE = 2
+"""So many references with defects run side by side."""
 
 
 def diagnose(results: Sequence[Result], variant: Variant, witness: Witness) -> list[Result]:
@@ -36,12 +39,10 @@ def diagnose(results: Sequence[Result], variant: Variant, witness: Witness) -> l
     """
     chosen = suspects(results, variant)[:_MOST]
     found = _Matches(results, witness)
-    for defect in chosen:
-        found.try_out((defect,))
+    found.try_out([(defect,) for defect in chosen])
     confirmed = [defect for defect in chosen if found.weight((defect,))]
-    for pair in itertools.combinations(confirmed[:_PAIRED], 2):
-        if found.unexplained():
-            found.try_out(pair)
+    if found.unexplained():
+        found.try_out(list(itertools.combinations(confirmed[:_PAIRED], 2)))
     return [replace(result, looks_like=found.of(result)) for result in results]
 
 
@@ -49,25 +50,31 @@ class _Matches:
     """Which defects reproduce which failures."""
 
     def __init__(self, results: Iterable[Result], witness: Witness) -> None:
-        red = [r for r in results if r.verdict.red and r.clause.level is not Level.MAY]
+        red = [r for r in results if r.verdict.red]
+        binding = [r for r in red if r.clause.level is Level.MUST] or red
         # what concerns every component takes them all: tried only where nothing else tells
-        self._red = [r for r in red if r.clause.component != "all"] or red
+        self._red = [r for r in binding if r.clause.component != "all"] or binding
         self._witness = witness
         self._by_clause: dict[str, list[tuple[Defect, ...]]] = {result.clause.id: [] for result in self._red}
         self._weight: dict[tuple[Defect, ...], int] = {}
 
-    def try_out(self, chosen: tuple[Defect, ...]) -> None:
-        """Compare what the reference with these defects does; for a pair, on what no defect alone explains."""
-        wanted = [r for r in self._red if len(chosen) == 1 or not self._by_clause[r.clause.id]]
+    def try_out(self, combinations: Sequence[tuple[Defect, ...]]) -> None:
+        """Compare what the reference with these defects does, on what nothing explains so far."""
+        wanted = [r for r in self._red if not self._by_clause[r.clause.id]]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            matches = pool.map(lambda chosen: self._matched(chosen, wanted), combinations)
+        for chosen, matched in zip(combinations, matches, strict=True):
+            for result in matched:
+                self._by_clause[result.clause.id].append(chosen)
+            self._weight[chosen] = sum(1 + numbers_in(result) for result in matched)
+
+    def _matched(self, chosen: tuple[Defect, ...], wanted: Sequence[Result]) -> list[Result]:
         components = {result.clause.component for result in wanted} - {"all"}
         try:
             with self._witness(chosen, components or set(COMPONENTS)) as judge:
-                matched = [r for r in wanted if same_failure(r, judge.result(r.clause.id))]
+                return [r for r in wanted if same_failure(r, judge.result(r.clause.id))]
         except (PatchError, LoadFailure):
-            return
-        for result in matched:
-            self._by_clause[result.clause.id].append(chosen)
-        self._weight[chosen] = sum(1 + numbers_in(result) for result in matched)
+            return []
 
     def weight(self, chosen: tuple[Defect, ...]) -> int:
         """How much they explain: a failure that quotes numbers counts more."""

@@ -207,7 +207,8 @@ class Operations:
             framework.seed(header["seed"])
         watched = header.get("watch") is not False
         before = framework.digest() if watched else ""
-        with framework.graph_watched() if header.get("graph") else nullcontext(_no) as has_graph:
+        unrecorded = framework.unrecorded() if header.get("record") is False else nullcontext()
+        with unrecorded, framework.graph_watched() if header.get("graph") else nullcontext(_no) as has_graph:
             value = entry(*args, **kwargs)
         training, modes = framework.modes(component) if watched else (None, [])
         rng = [before, framework.digest()] if watched else []

@@ -29,7 +29,7 @@ def obstacle(path: Path) -> str:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Replace the file by this text or these bytes in one step: whoever reads meanwhile sees the old one or the new one.
+    """Replace the file by this content in one step: whoever reads meanwhile sees the old one or the new one.
 
     Devices and pipes (`/dev/null`) are written to, not replaced; a link stays a link.
     """

@@ -11,7 +11,7 @@ from typing import Any
 from conformkit.conformance.report.text import plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.report.wording import in_order, undeclared_line
-from conformkit.conformance.results import Report, Result, Undeclared
+from conformkit.conformance.results import LooksLike, Report, Result, Undeclared
 
 __all__ = ["SCHEMA", "as_json", "as_object", "schema"]
 
@@ -37,6 +37,7 @@ def as_object(report: Report) -> dict[str, Any]:
         },
         "profile": report.profile,
         "level": report.level.value,
+        "hints": report.hints,
         "only": list(report.only),
         "variant": _constants(report.variant),
         "isolation": report.isolation,
@@ -89,17 +90,18 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "reason": plain(result.reason),
         "where": plain(result.where),
         "output": plain(result.output, 8000),
-        "looks_like": [
-            {
-                "defect": like.defect,
-                "title": like.title,
-                "certainty": like.certainty.value,
-                "together_with": list(like.together_with),
-            }
-            for like in result.looks_like
-        ],
+        "looks_like": [_likeness(like, report.hints) for like in result.looks_like],
         "seconds": _finite(result.seconds, 6) or 0.0,
     }
+
+
+def _likeness(like: LooksLike, hints: int) -> dict[str, Any]:
+    """Tell of a known mistake as much as the hints allow."""
+    steps = [like.hint.symptom, like.hint.area, like.hint.mistake]
+    told: dict[str, Any] = {"certainty": like.certainty.value, "hint": steps[:hints]}
+    if hints >= len(steps):
+        told |= {"defect": like.defect, "title": like.title, "together_with": list(like.together_with)}
+    return told
 
 
 def _finite(value: float | None, digits: int | None = None) -> float | None:

@@ -15,7 +15,15 @@ from rich.text import Text
 
 from conformkit.conformance.report.text import count, one_line, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.report.wording import command, groups, in_order, ledger_line, undeclared_line, verdict_line
+from conformkit.conformance.report.wording import (
+    advice,
+    command,
+    groups,
+    in_order,
+    ledger_line,
+    undeclared_line,
+    verdict_line,
+)
 from conformkit.conformance.results import Report, Result, Verdict
 
 __all__ = ["Color", "console", "render", "wants_color", "write"]
@@ -134,12 +142,12 @@ def _explanation(report: Report, result: Result, page: Console, repeat: Sequence
     for line in (result.message, *result.details):
         if line:
             _say(page, line, indent=indent)
-    facts = [("why:", result.clause.why), ("fix:", result.clause.fix), ("where:", one_line(result.where))]
+    facts = [("why:", result.clause.why), *advice(result, report.hints), ("where:", one_line(result.where))]
     if not report.breaks(result):
         facts.insert(0, ("level:", f"{result.clause.level}: a warning, which leaves the verdict as it is"))
     for label, fact in facts:
         if fact:
-            _say(page, fact, indent=indent, lead=f"{label:<9}")
+            _say(page, fact, indent=indent, lead=f"{label:<8} ")
     if result.output:
         _say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
     again = Text(f"{'':{indent}}{'again:':<9}{command(report, result.clause.id, repeat)}")

@@ -7,11 +7,20 @@ from collections.abc import Callable, Sequence
 
 from conformkit.conformance.report.text import count, one_line
 from conformkit.conformance.report.versions import SPEC_VERSION
-from conformkit.conformance.results import Report, Result, Undeclared, Verdict
+from conformkit.conformance.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
 from conformkit.spec.clauses import STEMS, Level
 from conformkit.spec.variants import CANONICAL, described
 
-__all__ = ["command", "groups", "in_order", "ledger_line", "obstacles", "undeclared_line", "verdict_line"]
+__all__ = [
+    "advice",
+    "command",
+    "groups",
+    "in_order",
+    "ledger_line",
+    "obstacles",
+    "undeclared_line",
+    "verdict_line",
+]
 
 
 def verdict_line(report: Report) -> str:
@@ -73,6 +82,31 @@ def undeclared_line(found: Undeclared) -> str:
     known = f"the canonical variant is {declared}" if canonical else f"the declared variant is {declared}"
     advice = f"declare `{found.line}` under [{found.table}] in conform.toml, or change it"
     return f"{found.component}: this is {actual}, {known}: {advice}"
+
+
+def advice(result: Result, hints: int) -> list[tuple[str, str]]:
+    """Return what to say about the cause, as labelled lines, a step more with each of the hints up to 3."""
+    known = result.looks_like
+    if hints < 3:
+        return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
+    fixes = list(dict.fromkeys(like.hint.mistake for like in known)) if known and _sure(known) else [result.clause.fix]
+    return [*([("looks like:", _likeness(known))] if known else []), *(("fix:", fix) for fix in fixes)]
+
+
+def _sure(known: Sequence[LooksLike]) -> bool:
+    return known[0].certainty is not Certainty.UNSURE
+
+
+def _likeness(found: Sequence[LooksLike]) -> str:
+    titles = list(dict.fromkeys(like.title for like in found))
+    how = {
+        Certainty.EXACT: "this input gives exactly your numbers with that",
+        Certainty.LIKELY: "with that it fails in the same way",
+        Certainty.UNSURE: "unsure: each of them gives the same here",
+    }[found[0].certainty]
+    if found[0].together_with:
+        return f"{', and '.join(titles)} ({how}, both together)"
+    return f"{', or '.join(titles[:3])} ({how})"
 
 
 def in_order(report: Report) -> list[Result]:

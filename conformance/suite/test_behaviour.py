@@ -40,6 +40,14 @@ def test_evaluation_gives_equal_outputs_for_equal_inputs(every: list[Subject], d
         check_same(f"{subject.name}: the second output", other, one, instance)
 
 
+@clause("DET-NO-GRAD")
+def test_outputs_do_not_depend_on_whether_derivatives_are_recorded(every: list[Subject], draw: Draw) -> None:
+    for subject in each(every, "gradients"):
+        instance, inputs = example(subject, draw, num_layers=2)
+        recorded, unrecorded = instance(*inputs), instance.call(*inputs, record=False).out
+        check_close(f"{subject.name}: the output under no_grad", unrecorded, recorded, subject.tolerance(2))
+
+
 @clause("DET-NO-STATE")
 def test_a_call_leaves_no_trace_in_the_next_one(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):

@@ -74,10 +74,20 @@ def test_every_length_up_to_the_block_size_is_taken(model: Subject, draw: Draw) 
         check_finite("the logits", logits_of(instance, ids))
     weights = instance.read_raw()
     fresh.write_raw({p["name"]: weights[p["name"]] for p in fresh.trainable})
+    _check_long_row(model, draw)
     for length in (lengths[-1], lengths[0]):
         under(f"T={length} after T={', '.join(map(str, lengths))}, compared with a model that was not called before")
         ids = draw_ids(instance, draw, 2, length)
         check_close("the logits", logits_of(instance, ids), logits_of(fresh, ids), own_tolerance(instance))
+
+
+def _check_long_row(model: Subject, draw: Draw) -> None:
+    """One row longer than any table whose length somebody wrote down."""
+    if "block_size" in model.bound.construct.names():
+        instance = model.build(num_layers=1, block_size=300, d_model=8, d_ff=8)
+        block_size = instance.sizes["block_size"]
+        under(f"T={model.tokens(block_size)}, block_size={block_size}")
+        check_finite("the logits", logits_of(instance, draw_ids(instance, draw, 1, block_size)))
 
 
 @clause("LM-OVERLONG")

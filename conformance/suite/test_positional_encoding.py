@@ -86,6 +86,8 @@ def test_the_same_is_added_to_every_input(positions: Subject, draw: Draw) -> Non
     added = codes(instance, 7, batch=2)
     check_close("f(x) - x, beside f(0),", instance(x) - x, added, positions.tolerance(), scale=10.0)
     check_close("f(x) - x for a larger x", instance(other) - other, added, positions.tolerance(), scale=30.0)
+    x[:, :3] = 0.0
+    check_close("f(x) - x where x begins with zeros", instance(x) - x, added, positions.tolerance(), scale=10.0)
 
 
 @clause("PE-NO-SCALE")

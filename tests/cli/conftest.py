@@ -58,7 +58,8 @@ class FakeRun:
     prints: str = ""
     requests: list[runner.RunRequest] = field(default_factory=list)
 
-    def __call__(self, request, on_progress=None):
+    def __call__(self, request, on_progress=None, *, early=None):
+        assert early is None
         self.requests.append(request)
         if self.prints:
             sys.stdout.write(self.prints)
@@ -75,6 +76,7 @@ class FakeRun:
 def fake_run(monkeypatch, small_law):
     fake = FakeRun([Result(clause, Verdict.PASS) for clause in small_law.values()])
     monkeypatch.setattr(runner, "run", fake)
+    monkeypatch.setattr("conformkit.conformance.driver.head_start.head_start", lambda impl: None)
     return fake
 
 

@@ -93,6 +93,9 @@ class Framework(Protocol):
     def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
         """While this lasts, note whether anything is kept for derivatives; what it gives tells."""
 
+    def unrecorded(self) -> AbstractContextManager[Any]:
+        """While this lasts, nothing is recorded for derivatives."""
+
     def held(self, component: Any) -> list[Held]:
         """List the arrays that a component holds."""
 

@@ -66,6 +66,10 @@ class Numpy:
         """Nothing ever is: NumPy has no derivatives."""
         return nullcontext(lambda: False)
 
+    def unrecorded(self) -> AbstractContextManager[Any]:
+        """As ever: NumPy records nothing."""
+        return nullcontext()
+
     def held(self, component: Any) -> list[Held]:
         """List the numeric arrays beneath a component."""
         return alias([_held(slot, value) for slot, value in _arrays(component)], _address, _owner)

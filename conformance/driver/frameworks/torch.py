@@ -117,6 +117,10 @@ class Torch:
         with torch.autograd.graph.saved_tensors_hooks(note, _itself):
             yield lambda: saved
 
+    def unrecorded(self) -> AbstractContextManager[Any]:
+        """As users evaluate."""
+        return torch.no_grad()
+
     def held(self, component: Any) -> list[Held]:
         """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
         if isinstance(component, nn.Module):

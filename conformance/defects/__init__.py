@@ -1,0 +1,107 @@
+"""Known mistakes, each a small patch to the reference: one file a defect, in a folder for each document of the law.
+
+A file `<stem>/<id>.toml` holds
+
+    title = "the scores are not divided by √d_k"
+    common = "often"                              # often, sometimes, rarely
+    clauses = ["SDPA-SCALE"]                      # each of them must fail
+    sources = ["handout §4.2", "…"]
+    variant = { norm = "rmsnorm" }                # the choices under which it shows; canonical when absent
+
+    [hint]                                        # one step more each
+    symptom = "the weights are too sharp, more so the wider the keys"
+    area = "between the dot products and the softmax"
+    mistake = "divide the scores by math.sqrt(k.shape[-1])"
+
+    [[patch]]                                     # `find` occurs exactly once in that file of the reference
+    file = "attention.py"
+    find = "…"
+    replace = "…"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from conformkit.spec.variants import CANONICAL, Variant
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+__all__ = ["Defect", "Hint", "Patch", "defects"]
+
+COMMON = ("often", "sometimes", "rarely")
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Replace `find`, which occurs exactly once in `file` of the reference, by `replace`."""
+
+    file: str
+    find: str
+    replace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What to tell, a step at a time: what one sees, where to look, what is wrong."""
+
+    symptom: str
+    area: str
+    mistake: str
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A known mistake."""
+
+    id: str
+    stem: str
+    """The document of the law that it concerns most."""
+    title: str
+    common: str
+    clauses: tuple[str, ...]
+    sources: tuple[str, ...]
+    hint: Hint
+    patches: tuple[Patch, ...]
+    variant: Variant = CANONICAL
+
+
+@cache
+def defects() -> dict[str, Defect]:
+    """Return all defects by id, in the order of their files."""
+    folders = sorted((f for f in files(__package__).iterdir() if f.is_dir()), key=lambda f: f.name)
+    found: dict[str, Defect] = {}
+    for folder in folders:
+        for file in sorted(folder.iterdir(), key=lambda f: f.name):
+            if file.name.endswith(".toml"):
+                defect = _read(folder.name, file)
+                if defect.id in found:
+                    raise ValueError(
+                        f"{folder.name}/{file.name}: the id {defect.id} is taken in {found[defect.id].stem}/"
+                    )
+                found[defect.id] = defect
+    return found
+
+
+def _read(stem: str, file: Traversable) -> Defect:
+    try:
+        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        COMMON.index(data["common"])
+        return Defect(
+            id=file.name.removesuffix(".toml"),
+            stem=stem,
+            title=data.pop("title"),
+            common=data.pop("common"),
+            clauses=tuple(data.pop("clauses")),
+            sources=tuple(data.pop("sources")),
+            hint=Hint(**data.pop("hint")),
+            patches=tuple(Patch(**patch) for patch in data.pop("patch")),
+            variant=CANONICAL.but(**data.pop("variant", {})),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"defects/{stem}/{file.name}: {error}") from error

@@ -1,0 +1,73 @@
+"""A copy of the reference with a defect in it, as a package of its own that the driver can load."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformkit.conformance.defects import Patch
+from conformkit.spec.variants import CANONICAL, Variant
+
+__all__ = ["PatchError", "write_reference"]
+
+_CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
+
+
+class PatchError(ValueError):
+    """A patch does not fit the reference: its text occurs never or more than once, or its file is none."""
+
+
+def write_reference(
+    folder: Path, patches: Sequence[Patch] = (), variant: Variant = CANONICAL, dtypes: Sequence[str] = ()
+) -> Path:
+    """Write the reference, patched and in a variant, into a new folder that is a package; return the folder.
+
+    Its modules import each other relatively under the folder's own name; the variant is both what they build and what
+    its conform.toml declares; `dtypes` are the number formats that it declares. Raises PatchError.
+    """
+    sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(_reference().glob("*.py"))}
+    for patch in patches:
+        sources[patch.file] = _patched(sources, patch)
+    folder.mkdir(parents=True)
+    for name, text in sources.items():
+        (folder / name).write_text(_own(text, folder.name, variant), encoding="utf-8")
+    (folder / "conform.toml").write_text(_declaration(variant, dtypes), encoding="utf-8")
+    return folder
+
+
+def _reference() -> Path:
+    """Return the folder of the reference, which is not imported: the harness does without torch."""
+    found = importlib.util.find_spec("conformkit.reference")
+    if found is None or found.origin is None:
+        raise PatchError("the bundled reference is not installed")
+    return Path(found.origin).parent
+
+
+def _patched(sources: dict[str, str], patch: Patch) -> str:
+    if patch.file not in sources:
+        raise PatchError(f"the reference has no file {patch.file}, only {', '.join(sorted(sources))}")
+    text = sources[patch.file]
+    if text.count(patch.find) != 1:
+        raise PatchError(f"{patch.file} holds {patch.find!r} {text.count(patch.find)} times, want once")
+    return text.replace(patch.find, patch.replace)
+
+
+def _own(text: str, package: str, variant: Variant) -> str:
+    """Let a module import its neighbours from its own package, and build the variant where none is given."""
+    text = text.replace("conformkit.reference", package)
+    if variant == CANONICAL:
+        return text
+    given = ", ".join(f"{name}={value!r}" for name, value in variant.differences().items())
+    imported = f"from conformkit.spec.variants import Variant\n\nCANONICAL = Variant({given})\n"
+    return text.replace(_CANONICAL, imported)
+
+
+def _declaration(variant: Variant, dtypes: Sequence[str]) -> str:
+    quoted = ", ".join(f'"{name}"' for name in dtypes)
+    lines = ["[implementation]", f"dtypes = [{quoted}]", ""] if dtypes else []
+    lines.append("[variant]")
+    for name, value in variant.differences().items():
+        written = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
+        lines.append(f"{name} = {written}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,142 @@
+"""A component with chosen weights: what it gives, and what the definition gives with these weights or others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.subject import Instance
+from conformkit.spec.variants import Variant
+
+__all__ = ["Bench", "Seen", "neutral_rows"]
+
+Array = npt.NDArray[Any]
+Weights = Mapping[str, Array]
+
+_FACTORS = (0.1, 0.3, 0.6, 1.0, 1.7, 3.0)
+"""Where the search for a factor starts, from the best of them."""
+_STEPS = 5
+_STEP = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One call: the weights and inputs, what came out, and what the definition gives."""
+
+    weights: Weights
+    inputs: Array
+    got: Array
+    want: Array
+
+    @property
+    def error(self) -> float:
+        """The largest difference, relative to the largest number wanted."""
+        return distance(self.got, self.want)
+
+    @property
+    def largest(self) -> float:
+        """The largest difference."""
+        return _size(self.got - self.want)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An instance, the weights that it has where a trial changes none, its usual inputs, and the error allowed."""
+
+    instance: Instance
+    base: Weights
+    inputs: Array
+    tolerance: float
+
+    @property
+    def variant(self) -> Variant:
+        """The declared choices."""
+        return self.instance.subject.variant
+
+    def see(self, *changes: Weights, inputs: Array | None = None) -> Seen:
+        """Write the base weights with these changes, and call. Raises DriverError."""
+        weights, x = _merged(self.base, *changes), self.inputs if inputs is None else inputs
+        got = np.asarray(self.instance.write(weights)(x), np.float64)
+        return Seen(weights, x, got, self.definition(weights, x))
+
+    def definition(self, weights: Weights, inputs: Array, **choices: Any) -> Array:
+        """Return what the definition gives; with choices, that of another variant."""
+        component = self.instance.subject.bound.component
+        given = {component.inputs[0]: inputs}
+        return component.forward(weights, given, self.instance.sizes, self.variant.but(**choices))
+
+    def agrees(self, seen: Seen) -> bool:
+        """Whether it gave what the definition gives."""
+        return seen.error <= self.tolerance
+
+    def off(self, seen: Seen, *changes: Weights, **choices: Any) -> float:
+        """Return how far what was seen is from the definition with other weights or choices."""
+        return distance(seen.got, self.definition(_merged(seen.weights, *changes), seen.inputs, **choices))
+
+    def off_by_a_factor(self, seen: Seen, names: Iterable[str], **choices: Any) -> float:
+        """Return how near the definition comes where these weights are multiplied by whichever factor is best."""
+        scaled = {name: seen.weights[name] for name in names if name in seen.weights}
+
+        def remainder(factor: float) -> Array:
+            weights = _merged(seen.weights, {name: factor * w for name, w in scaled.items()})
+            return self.definition(weights, seen.inputs, **choices) - seen.got
+
+        return _least(remainder) / max(_size(seen.want), 1e-30)
+
+    def zeros(self, *prefixes: str) -> dict[str, Array]:
+        """Return zeros for the canonical parameters whose names begin so."""
+        return {name: np.zeros_like(w) for name, w in self.base.items() if name.startswith(prefixes)}
+
+    def plain(self, *norms: str) -> dict[str, Array]:
+        """Return γ = 1 and β = 0 for norms."""
+        values = {f"{norm}.{kind}": value for norm in norms for kind, value in (("weight", 1.0), ("bias", 0.0))}
+        return {name: np.full_like(self.base[name], v) for name, v in values.items() if name in self.base}
+
+
+def neutral_rows(draw: Draw, batch: int, length: int, width: int) -> Array:
+    """Return rows (B, T, D) of mean 0 and variance 1, of signs where the width is even.
+
+    Signs come in opposite pairs, so that statistics over positions or the batch are 0 and 1, too.
+    """
+    drawn = np.stack([draw.permutation(width) for _ in range(-(-length // 2))])
+    signs = np.where(drawn % 2 == 0, 1.0, -1.0) if width % 2 == 0 else draw.values(*drawn.shape)
+    signs = signs - signs.mean(axis=-1, keepdims=True)
+    signs = signs / np.maximum(signs.std(axis=-1, keepdims=True), 1e-30)
+    rows = np.stack([signs, -signs], axis=1).reshape(-1, width)[:length]  # (T, D)
+    return np.stack([rows if number % 2 == 0 else -rows for number in range(batch)])
+
+
+def distance(got: Array, want: Array) -> float:
+    """Return the largest difference, relative to the largest number wanted; infinite where shapes differ."""
+    return _size(got - want) / max(_size(want), 1e-30) if got.shape == want.shape else float("inf")
+
+
+def _merged(weights: Weights, *changes: Weights) -> dict[str, Array]:
+    merged = dict(weights)
+    for change in changes:
+        merged |= change
+    return merged
+
+
+def _least(remainder: Callable[[float], Array]) -> float:
+    """Return the least remainder that a factor leaves: Gauss-Newton from the best of a few."""
+    best, factor = min((_size(remainder(factor)), factor) for factor in _FACTORS)
+    for _ in range(_STEPS):
+        now = remainder(factor)
+        slope = (remainder(factor + _STEP) - now) / _STEP
+        steepness = float((slope**2).sum())
+        if not np.isfinite(steepness) or steepness == 0.0:
+            break
+        factor -= float((now * slope).sum()) / steepness
+        best = min(best, _size(remainder(factor)))
+    return best
+
+
+def _size(numbers: Array) -> float:
+    size = float(np.abs(numbers).max(initial=0.0))
+    return size if np.isfinite(size) else float("inf")
