@@ -52,18 +52,19 @@ def defects(
 
 def _measure(ids: Sequence[str], path: Path) -> None:
     """Judge defects anew; those that are not asked for keep what the file says of them."""
-    from conformkit.conformance.defects import kills
+    from conformkit.conformance.defects.kills import as_json, kill_rate
+    from conformkit.conformance.defects.measuring import measure
     from conformkit.conformance.report.files import obstacle, write
 
     problem = obstacle(path)
     if problem:
         wrong("--measure", f"{problem}.")
     found: dict[str, Sequence[str]] = {}
-    for name, red in kills.measure(ids):
+    for name, red in measure(ids):
         found[name] = red
         print(f"{name}: {', '.join(red) or 'nothing'}", flush=True)
-    write(path, kills.as_json({**_kept(path), **found}))
-    killed, total = kills.kill_rate(found)
+    write(path, as_json({**_kept(path), **found}))
+    killed, total = kill_rate(found)
     print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
 
 

@@ -14,6 +14,8 @@ import typer
 
 from conformkit.cli.exits import wrong
 from conformkit.cli.spec import listing
+from conformkit.conformance.defects import Defect, defect
+from conformkit.conformance.defects.kills import kills
 from conformkit.fixtures import Stored, stored
 from conformkit.spec.clauses import Clause, UnknownClauseError, select
 from conformkit.spec.errata import Erratum, errata, errata_of
@@ -31,7 +33,9 @@ CUT = ", … ("
 def explain(
     ids: Annotated[
         list[str],
-        typer.Argument(metavar="ID", help="Clauses, or prefixes, which list theirs; errata (ERR-07); values (G8)."),
+        typer.Argument(
+            metavar="ID", help="Clauses, or prefixes, which list theirs; errata (ERR-07); values (G8); known mistakes."
+        ),
     ],
 ) -> None:
     """Explain clauses, points on which sources err, or stored values; list the clauses of a prefix.
@@ -52,6 +56,8 @@ def _page(wanted: str, width: int) -> Iterator[str]:
         return _erratum(errata()[name], width)
     if name == "ERR":
         return (line for point in errata().values() for line in _field(point.id, point.title, width))
+    if wanted == wanted.lower() and (known := defect(wanted)) is not None:  # clauses are in capitals
+        return _defect(known, width)
     if values:
         return _join(_value(item, width, alone=True) for item in values)
     found = _select(wanted)
@@ -67,7 +73,8 @@ def _select(wanted: str) -> tuple[Clause, ...]:
         like_others = re.match(r"(ERR-?|G)\d", wanted.upper())
         near = difflib.get_close_matches(wanted.upper(), others, n=3, cutoff=0.5) if like_others else error.nearest
         hint = f"; nearest: {', '.join(near)}" if near else ""
-        wrong("ID", f"no clause, erratum or stored value is called {wanted}{hint} (conform spec lists the clauses).")
+        what = "clause, erratum, stored value or known mistake"
+        wrong("ID", f"no {what} is called {wanted}{hint} (conform spec lists the clauses).")
 
 
 def _clause(clause: Clause, width: int) -> Iterator[str]:
@@ -82,6 +89,7 @@ def _clause(clause: Clause, width: int) -> Iterator[str]:
     }  # fmt: skip
     for name, value in facts.items():
         yield from _field(name, value, width)
+    yield from _field("catches", _some([name for name, red in kills().items() if clause.id in red]), width)
     for point in errata_of(clause.id):
         yield from _field("erratum", f"{point.id}: {point.title} Here: {point.ruling}", width)
     yield from _values(sorted((item for item in stored() if clause.id in item.clauses), key=_rank), width)
@@ -110,6 +118,23 @@ def _sentence(clause: Clause) -> str:
         if match := test.search(path.read_text(encoding="utf-8")):
             return f"{match[1].replace('_', ' ')} ({path.name})"
     return ""
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more known mistakes" if more > 0 else "")
+
+
+def _defect(known: Defect, width: int) -> Iterator[str]:
+    yield from textwrap.wrap(f"{known.id} · {known.title}", width, break_on_hyphens=False)
+    yield ""
+    variant = ", ".join(f"{name} = {_number(value)}" for name, value in known.variant.differences().items())
+    facts = {
+        "symptom": known.hint.symptom, "look at": known.hint.area, "fix": known.hint.mistake, "common": known.common,
+        "variant": variant, "caught by": ", ".join(kills().get(known.id, ())), "source": "; ".join(known.sources),
+    }  # fmt: skip
+    for name, value in facts.items():
+        yield from _field(name, value, width)
 
 
 def _erratum(point: Erratum, width: int) -> Iterator[str]:

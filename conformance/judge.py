@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 
+from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, Evidence, NotApplicable, gathering
@@ -143,6 +144,8 @@ class Judge:
             return Result(clause, Verdict.FAIL, failure.message, failure.details)
         except (NotApplicable, NoSizeError) as reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason))
+        except PatternError as problem:
+            return Result(clause, Verdict.ERROR, f"its weights are not where they were found at first: {problem}")
         except Absent as missing:
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{missing} is not exported")
         except (ImplementationFailure, WorkerLost) as trouble:

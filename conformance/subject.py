@@ -344,7 +344,8 @@ class Instance:
     def _cast(self, array: Array) -> Array:
         if not np.issubdtype(array.dtype, np.floating):
             return array
-        return np.ascontiguousarray(array, np.float32 if self.dtype != "float64" else np.float64)
+        form = np.float32 if self.dtype != "float64" else np.float64
+        return np.ascontiguousarray(array, form).reshape(array.shape)  # NumPy gives a number without axes one
 
     def _ask(
         self, header: dict[str, Any], tensors: Mapping[str, Array] | None = None

@@ -32,7 +32,7 @@ from conformkit.spec.variants import CANONICAL, Variant
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["Defect", "Hint", "Patch", "defects"]
+__all__ = ["Defect", "Hint", "Patch", "defect", "defects"]
 
 COMMON = ("often", "sometimes", "rarely")
 
@@ -79,13 +79,21 @@ def defects() -> dict[str, Defect]:
     for folder in folders:
         for file in sorted(folder.iterdir(), key=lambda f: f.name):
             if file.name.endswith(".toml"):
-                defect = _read(folder.name, file)
-                if defect.id in found:
-                    raise ValueError(
-                        f"{folder.name}/{file.name}: the id {defect.id} is taken in {found[defect.id].stem}/"
-                    )
-                found[defect.id] = defect
+                read = _read(folder.name, file)
+                if read.id in found:
+                    taken = found[read.id].stem
+                    raise ValueError(f"{folder.name}/{file.name}: the id {read.id} is taken in {taken}/")
+                found[read.id] = read
     return found
+
+
+def defect(name: str) -> Defect | None:
+    """Return one defect, without reading the others; None when there is none of that id."""
+    for folder in files(__package__).iterdir():
+        file = folder / f"{name}.toml"
+        if folder.is_dir() and file.is_file():
+            return _read(folder.name, file)
+    return None
 
 
 def _read(stem: str, file: Traversable) -> Defect:

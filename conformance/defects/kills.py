@@ -1,32 +1,17 @@
-"""Which of its clauses each defect breaks: as last measured (kills.json, beside this file), or measured again."""
+"""Which of its clauses each defect breaks, as last measured: kills.json, beside this file."""
 
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
-from conformkit.conformance.defects import Defect, defects
-from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.driver.shared import SharedNursery
-from conformkit.conformance.driver.warm import Nursery, nursery
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.registry import tests
-from conformkit.conformance.runner import LoadFailure, RunRequest, opened
 from conformkit.spec.clauses import Level, clauses
 
-__all__ = ["as_json", "kill_rate", "kills", "measure", "red_with"]
+__all__ = ["as_json", "kill_rate", "kills"]
 
 Kills = Mapping[str, Sequence[str]]
-
-_AT_ONCE = 2
-"""So many references with defects are judged side by side."""
-_TRIES = 48
-"""So many places for weights are tried: the names are right, unless the defect is about names or shapes."""
 
 
 @cache
@@ -45,45 +30,3 @@ def kill_rate(measured: Kills) -> tuple[int, int]:
     """Return how many defects break a binding clause, and how many there are."""
     binding = {name for name, clause in clauses().items() if clause.level is Level.MUST}
     return sum(not binding.isdisjoint(red) for red in measured.values()), len(measured)
-
-
-def measure(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Judge the reference with one defect after another; yield each with those of its clauses that were red."""
-    warm = nursery(1, torch=True)
-    try:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            shared = SharedNursery(warm)
-            yield from zip(ids, pool.map(lambda name: red_with(defects()[name], shared), ids), strict=True)
-    finally:
-        warm.close()
-
-
-def red_with(defect: Defect, warm: Nursery) -> list[str]:
-    """Judge the reference with a defect in it on the clauses that the defect names; return those that are red.
-
-    Where the defect keeps the reference from being loaded at all, no run of it conforms: that breaks every clause.
-    Raises PatchError.
-    """
-    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
-        package = write_reference(Path(folder) / "patched", defect.patches, defect.variant)
-        request = RunRequest(impl=str(package), tries=_TRIES)
-        try:
-            with opened(request, warm, components=_components(defect.clauses)) as (implementation, _):
-                judge = Judge(implementation, tests())
-                return [name for name in defect.clauses if judge.result(name).verdict.red]
-        except LoadFailure:
-            return list(defect.clauses)
-
-
-def _components(names: Sequence[str]) -> set[str] | None:
-    """Return what these clauses, and those that they need, are about; None for everything."""
-    found: set[str] = set()
-    waiting, seen = list(names), set(names)
-    while waiting:
-        clause = clauses()[waiting.pop()]
-        if clause.component == "all":
-            return None
-        found.add(clause.component)
-        waiting += [name for name in clause.needs if name not in seen]
-        seen.update(clause.needs)
-    return found

@@ -13,15 +13,25 @@ from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance
 from conformkit.spec.variants import Variant
 
-__all__ = ["Bench", "Seen", "neutral_rows"]
+__all__ = ["CLEARLY", "Bench", "Part", "Seen", "distance", "first", "neutral_rows"]
 
 Array = npt.NDArray[Any]
 Weights = Mapping[str, Array]
 
+CLEARLY = 0.01
+"""An explanation leaves at most this share of the difference."""
 _FACTORS = (0.1, 0.3, 0.6, 1.0, 1.7, 3.0)
 """Where the search for a factor starts, from the best of them."""
 _STEPS = 5
 _STEP = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The first part that differs, by the path of its parameters, and what shows it."""
+
+    path: str
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +88,38 @@ class Bench:
         """Return how far what was seen is from the definition with other weights or choices."""
         return distance(seen.got, self.definition(_merged(seen.weights, *changes), seen.inputs, **choices))
 
-    def off_by_a_factor(self, seen: Seen, names: Iterable[str], **choices: Any) -> float:
-        """Return how near the definition comes where these weights are multiplied by whichever factor is best."""
+    def factor(self, seen: Seen, names: Iterable[str]) -> tuple[float, float]:
+        """Return the positive factor of these weights with which the definition is nearest, and its distance."""
         scaled = {name: seen.weights[name] for name in names if name in seen.weights}
 
         def remainder(factor: float) -> Array:
             weights = _merged(seen.weights, {name: factor * w for name, w in scaled.items()})
-            return self.definition(weights, seen.inputs, **choices) - seen.got
+            return self.definition(weights, seen.inputs) - seen.got
 
-        return _least(remainder) / max(_size(seen.want), 1e-30)
+        factor, left = _best_factor(remainder)
+        return factor, left / max(_size(seen.want), 1e-30)
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the canonical parameters whose names begin so."""
+        return [name for name in self.base if name.startswith(prefix)]
+
+    def times(self, factor: float, *prefixes: str) -> dict[str, Array]:
+        """Return multiples of the canonical parameters whose names begin so."""
+        return {name: factor * w for name, w in self.base.items() if name.startswith(prefixes)}
 
     def zeros(self, *prefixes: str) -> dict[str, Array]:
         """Return zeros for the canonical parameters whose names begin so."""
-        return {name: np.zeros_like(w) for name, w in self.base.items() if name.startswith(prefixes)}
+        return self.times(0.0, *prefixes)
 
     def plain(self, *norms: str) -> dict[str, Array]:
         """Return γ = 1 and β = 0 for norms."""
         values = {f"{norm}.{kind}": value for norm in norms for kind, value in (("weight", 1.0), ("bias", 0.0))}
         return {name: np.full_like(self.base[name], v) for name, v in values.items() if name in self.base}
+
+
+def first(path: str, told: str) -> Part:
+    """Return a part with what shows that it is the first."""
+    return Part(path, f"{path} is the first part that differs: {told}")
 
 
 def neutral_rows(draw: Draw, batch: int, length: int, width: int) -> Array:
@@ -123,9 +147,10 @@ def _merged(weights: Weights, *changes: Weights) -> dict[str, Array]:
     return merged
 
 
-def _least(remainder: Callable[[float], Array]) -> float:
-    """Return the least remainder that a factor leaves: Gauss-Newton from the best of a few."""
-    best, factor = min((_size(remainder(factor)), factor) for factor in _FACTORS)
+def _best_factor(remainder: Callable[[float], Array]) -> tuple[float, float]:
+    """Return the positive factor that leaves the least remainder, and that: Gauss-Newton from the best of a few."""
+    least, best = min((_size(remainder(factor)), factor) for factor in _FACTORS)
+    factor = best
     for _ in range(_STEPS):
         now = remainder(factor)
         slope = (remainder(factor + _STEP) - now) / _STEP
@@ -133,8 +158,10 @@ def _least(remainder: Callable[[float], Array]) -> float:
         if not np.isfinite(steepness) or steepness == 0.0:
             break
         factor -= float((now * slope).sum()) / steepness
-        best = min(best, _size(remainder(factor)))
-    return best
+        if factor < _FACTORS[0] / 10:
+            break
+        least, best = min((least, best), (_size(remainder(factor)), factor))
+    return best, least
 
 
 def _size(numbers: Array) -> float:

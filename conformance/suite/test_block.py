@@ -306,6 +306,12 @@ def test_training_varies_with_dropout_and_not_without(block: Subject, draw: Draw
     x = inputs(instance, draw, 2, 5)
     first, second = (instance(x, mode="train", seed=seed) for seed in (1, 2))
     check_differs("output in training mode, dropout 0.5, another seed,", first, second)
+    if block.bound.rules is not None:
+        own = dict(instance.randomize(draw).weights)
+        for name, silent in (("attention", silent_feed_forward), ("the network", silent_attention)):
+            instance.write({**own, **silent(instance)})
+            first, second = (instance(x, mode="train", seed=seed) for seed in (1, 2))
+            check_differs(f"output in training mode, {name} alone, dropout 0.5, another seed,", first, second)
     plain = build(block, dropout=0.0).scatter(draw)
     check_close("output in training mode, dropout 0", plain(x, mode="train", seed=1), plain(x), block.tolerance(2))
 

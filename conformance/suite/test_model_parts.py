@@ -32,6 +32,7 @@ from conformkit.conformance.evidence.logits import (
 )
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
+from conformkit.spec.positional_encoding import sinusoids
 
 Array = npt.NDArray[Any]
 
@@ -114,6 +115,28 @@ def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> 
     divisor = width - 1 if model.variant.norm == "layernorm" and model.variant.norm_deviation == "sample" else width
     square = (plain**2).sum(axis=-1) / divisor
     check_close("the mean square of what the head reads", square, np.ones_like(square), slack)
+
+
+@clause("LM-NORM-EPS")
+def test_the_final_norm_adds_the_declared_epsilon(model: Subject, draw: Draw) -> None:
+    eps = model.variant.norm_eps
+    faint = eps if model.variant.norm_deviation == "sample" else np.sqrt(eps)
+    if faint < 1e-4 and model.precision == "float32":
+        raise NotApplicable(f"rows as faint as ε = {eps:g} drown in float32's rounding")
+    instance = model.build(vocab_size=17, d_model=12, num_layers=1).randomize(draw)
+    silent = (".attention.out.", ".attention.v.", ".feed_forward.down.", "positions.")
+    parts = instance.canonical.items()
+    silence = {name: np.zeros(part.shape) for name, part in parts if any(word in f".{name}" for word in silent)}
+    rows, ids = instance.weights["embedding.weight"], np.arange(min(4, instance.sizes["vocab_size"]))[:, None]
+    width = rows.shape[-1]
+    scale = np.sqrt(width) if model.variant.embedding_scale else 1.0
+    code = sinusoids(1, width, model.variant)[0] if model.variant.positions == "sinusoidal" else np.zeros(width)
+    for times in each_of((0.3, 1.0, 3.0)):
+        instance.write({**silence, "embedding.weight": (times * faint * rows - code) / scale})
+        bias = instance.weights.get("head.bias", 0.0)
+        under(f"rows of the stream {times} √ε large, ε = {eps:g}")
+        got, want = logits_of(instance, ids) - bias, instance.expected(ids) - bias
+        check_close("the logits without their bias", got, want, 1e-2)  # 1e-6 in place of 1e-5 is off by 4e-2 and more
 
 
 @clause("LM-HEAD-BIAS")

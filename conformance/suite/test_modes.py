@@ -18,11 +18,20 @@ from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each
 from conformkit.conformance.evidence.twins import check_same, trainable
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Subject, example, example_inputs
+from conformkit.conformance.subject import Instance, Subject, example, example_inputs
+from conformkit.conformance.suite.transparent import zeros
 
 Array = npt.NDArray[Any]
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
 """Components whose inputs no clause of their own protects."""
+DRAWS = 2000
+SIGMAS = 6.0
+"""Standard errors allowed to a share that is counted; by the normal law a right one is further off once in 5e8."""
+PLACES = 6
+"""Where a number may pass dropout in one component: on weights, hidden units, outputs, twice each."""
+ONE_BY_ONE = tuple(f"{role}.weight" for role in ("v", "out", "up", "gate", "down"))
+ROWS, KINDS = 16, 5
+"""Of so many outputs for equal inputs so many kinds; rows that are dropped as one come in two."""
 
 
 @clause("DET-MODE-RECURSIVE")
@@ -78,6 +87,8 @@ def test_the_higher_of_two_rates_drops_more(every: list[Subject], draw: Draw) ->
         low, high = (float(np.sqrt((moved**2).mean())) for moved in (few, more))
         told = f"{subject.name}: outputs move by {low:.3g} at dropout rate 0.1, by {high:.3g} at 0.8"
         check(told, high >= low)
+    for subject in each(every, "dropout", "modes", "weights-bound", named=VECTORS[1:]):
+        _check_shares(subject, draw, 0.25)
 
 
 @clause("DET-DROPOUT-DRAWS")
@@ -89,6 +100,10 @@ def test_each_position_and_each_sequence_has_draws_of_its_own(every: list[Subjec
         check_differs(f"{subject.name}: outputs of equal sequences, one beside another,", out[1:], out[:-1])
         if x.shape[1] > 1:
             check_differs(f"{subject.name}: outputs of equal positions, one beside another,", out[:, 1:], out[:, :-1])
+        kinds, rows = len(np.unique(out.reshape(-1, out.shape[-1]), axis=0)), len(out) * out.shape[1]
+        if rows >= ROWS:
+            told = f"{subject.name}: {rows} equal inputs give {kinds} kinds of outputs in training mode"
+            check(told, kinds >= KINDS, "whole rows are dropped, or none")
 
 
 @clause("DET-DROPOUT-ALL")
@@ -99,3 +114,47 @@ def test_a_rate_of_1_gives_finite_outputs_or_is_refused(every: list[Subject], dr
             instance, inputs = example(subject, draw, num_layers=1, dropout=1.0)
             output = instance(*inputs, mode="train", seed=1)
         check_finite(f"{subject.name}: the output with dropout rate 1", output)
+
+
+def _check_shares(subject: Subject, draw: Draw, rate: float) -> None:
+    """Check that a number that passes dropout k times is kept with probability (1 - rate)^k, for some k.
+
+    Each feature of the output is made to hang on a single number throughout: one value, one hidden unit. Of a block
+    that normalizes first, what a sublayer adds is looked at, the other one silent.
+    """
+    if subject.name == "TransformerBlock" and subject.variant.placement == "post":
+        return
+    instance = subject.build(d_model=12, num_heads=3, d_ff=20, dropout=rate)
+    x = np.ceil(8.0 * np.abs(example_inputs(instance, draw, batch=1, tokens=1)[0])) / 8.0  # exact in every format
+    draws = nearest_allowed("batch", DRAWS, subject.bound.limits)
+    if draws < DRAWS or x.shape[1] > 1:
+        return
+    many = np.repeat(x, draws, axis=0)
+    for part in ("attention.", "feed_forward.") if subject.name == "TransformerBlock" else ("",):
+        _one_by_one(instance, part)
+        base = x if part else np.zeros_like(x)
+        there = np.argwhere((instance(x) - base)[0, 0])[:, 0]
+        dropped = (instance(many, mode="train", seed=1) - base)[:, 0, there] == 0.0
+        _check_share(f"{subject.name}{part and ', ' + part[:-1]}", dropped, rate, instance.sizes.get("head_width", 1))
+
+
+def _check_share(label: str, dropped: Array, rate: float, together: int) -> None:
+    """Check how many are dropped, (draws, features), of which so many neighbors may go together, as a head's do."""
+    apart = max(1, dropped.shape[1] // together)
+    shares = 1.0 - (1.0 - rate) ** np.arange(PLACES + 1)
+    allowed = SIGMAS / np.sqrt(4.0 * len(dropped) * apart)
+    share = float(dropped.mean()) if dropped.size else 0.0
+    told = f"{label}: of {dropped.size} numbers {share:.1%} are dropped at dropout rate {rate:g}"
+    wanted = ", ".join(f"{right:.1%}" for right in shares[1:4])
+    check(told, bool((np.abs(shares - share) <= allowed).any()), f"want {wanted} where dropout is in 1, 2, 3 places")
+
+
+def _one_by_one(instance: Instance, part: str) -> None:
+    """Write weights of this part with which each feature is one value's, or one hidden unit's; all else is silent."""
+    found = zeros(instance, "")
+    for name, array in found.items():
+        if name.startswith(part) and name.endswith(ONE_BY_ONE):
+            found[name] = np.eye(*array.shape)
+        elif "norm" in name and name.endswith("weight"):
+            found[name] = np.ones(array.shape)
+    instance.write(found)

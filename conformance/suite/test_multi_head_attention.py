@@ -213,6 +213,11 @@ def test_the_outputs_of_a_prefix_are_the_prefix_of_the_outputs(multi_head: Subje
         full = output(instance, x)
         for prefix in [n for n in prefixes if n < x.shape[1]]:
             check_close("output", output(instance, x[:, :prefix]), full[:, :prefix], multi_head.tolerance())
+    under("the last position 700 times as large: its score is well above any other")
+    x = drawn(instance, draw, 4, 7)
+    x[:, -1] *= 700.0
+    if x.shape[1] > 1:
+        check_close("output", output(instance, x)[:, :-1], output(instance, x[:, :-1]), multi_head.tolerance())
 
 
 @clause("MHA-PERM-EQUIV")

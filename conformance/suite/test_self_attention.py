@@ -91,6 +91,11 @@ def test_the_outputs_of_a_prefix_are_the_prefix_of_the_outputs(self_attention: S
         full = _out(instance, x)
         for prefix in [n for n in prefixes if n < x.shape[1]]:
             check_close("output", _out(instance, x[:, :prefix]), full[:, :prefix], self_attention.tolerance())
+    under("the last position 700 times as large: its score is well above any other")
+    x = draw.values(4, self_attention.tokens(7), instance.sizes["d_model"])
+    x[:, -1] *= 700.0
+    if x.shape[1] > 1:
+        check_close("output", _out(instance, x)[:, :-1], _out(instance, x[:, :-1]), self_attention.tolerance())
 
 
 @clause("SA-PERM-EQUIV")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from conformkit.conformance.defects import defects
-from conformkit.conformance.defects.kills import kill_rate, kills, measure
+from conformkit.conformance.defects.kills import kill_rate, kills
+from conformkit.conformance.defects.measuring import measure
 from conformkit.spec.clauses import clauses
 
 

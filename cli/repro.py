@@ -1,0 +1,116 @@
+"""`conform repro`: the failure of one clause as a script that needs nothing of the kit."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformkit.cli.exits import Exit, fail, one_of, wrong
+from conformkit.spec.clauses import UnknownClauseError, clause
+
+if TYPE_CHECKING:
+    from conformkit.conformance.repro.reproduce import Reproduction
+
+__all__ = ["repro"]
+
+
+def repro(
+    clause_id: Annotated[str, typer.Argument(metavar="CLAUSE", help="The id of a clause that fails.")],
+    impl: Annotated[str, typer.Option(metavar="NAME|PATH", help="A package, a module, a .py file or a folder.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Where to write it; by default repro_CLAUSE.py, here.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed of the run in which it failed.")] = 0,
+    isolation: Annotated[
+        str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
+    ] = "process",
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Use this conform.toml, not the one beside it.",
+        ),
+    ] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink/--no-shrink", help="Look for smaller inputs that show it, too.")
+    ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+) -> None:
+    """Write a script that shows why a clause fails: your code, one call, what came out, what is wanted.
+
+    Exit code 0 when the clause holds or says nothing about this code, and nothing is written; 1 when it fails.
+    """
+    if not impl.strip():
+        wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
+    name = _known(clause_id)
+    path = out or Path(f"repro_{name.lower().replace('-', '_')}.py")
+    how = one_of("--isolation", isolation, ("process", "none"))
+    _check_free(path, force=force)
+    words = ["conform", "repro", name, "--impl", impl, *(["--seed", str(seed)] if seed else [])]
+    words += [*(["--config", str(config)] if config else []), *([] if shrink else ["--no-shrink"])]
+    from conformkit.cli.failures import explained
+    from conformkit.conformance.repro.reproduce import reproduce
+    from conformkit.conformance.runner import RunRequest
+
+    request = RunRequest(impl=impl, seed=seed, isolation=how, config=config)
+    with explained(impl):
+        found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)
+    _tell(found, path)
+
+
+def _known(clause_id: str) -> str:
+    try:
+        return clause(clause_id).id
+    except UnknownClauseError as error:
+        wrong("CLAUSE", f"{error}.")
+
+
+def _beside(path: Path) -> Path:
+    return path.with_suffix(".npz")
+
+
+def _check_free(path: Path, *, force: bool) -> None:
+    """End with the code for wrong usage where no script can be written, before anything is judged."""
+    from conformkit.conformance.report.files import obstacle
+
+    option = "--out"
+    if path.suffix != ".py":
+        wrong(option, f"{path} is no name of a Python script; let it end in .py.")
+    for place in (path, _beside(path)):
+        problem = obstacle(place)
+        if problem:
+            wrong(option, f"{problem}.")
+        if place.exists() and not force:
+            wrong(option, f"{place} exists; name another place, or add --force.")
+
+
+def _tell(found: Reproduction, path: Path) -> None:
+    """Write the script and say what it shows, or say why there is none."""
+    from conformkit.conformance.report.text import plain
+
+    result = found.result
+    name = result.clause.id
+    if found.script is None and not result.verdict.red and not result.blocked_by:
+        print(f"{name}: {result.verdict.value}; {plain(found.reason)}. Nothing was written.")
+        raise typer.Exit(Exit.CONFORMS)
+    if found.script is None:
+        fail(Exit.DIFFERS, f"{name} has no script: {found.reason}", plain(result.message))
+    from conformkit.conformance.report.files import write
+
+    written = [path]
+    try:
+        if found.script.arrays:
+            write(_beside(path), found.script.npz())
+            written.append(_beside(path))
+        write(path, found.script.text)
+    except OSError as error:
+        fail(Exit.KIT_FAILED, f"the script could not be written to {path}: {error.strerror or error}")
+    print(f"{name}: {plain(result.message)}")
+    print(f"wrote {' and '.join(map(str, written))}; run it: python {shlex.quote(str(path))}")
+    raise typer.Exit(Exit.DIFFERS)

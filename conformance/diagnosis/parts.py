@@ -1,0 +1,144 @@
+"""Which part of a composite is the first that differs from the definition.
+
+Nobody can reach inside an implementation, but its weights can be chosen: with weights of 0 attention and feed-forward
+networks add nothing. Starting with everything silent, parts are switched on in the order of depth, and after each the
+output is compared with the definition's under the same weights: the part with which they come apart is the first that
+differs. A norm is told from the part that reads it by rows that norms leave as they are.
+
+comparing.py    a component with chosen weights, beside the definition with these weights or others
+head_parts.py   multi-head attention: v, out, heads, mask, q, k, scale, scores
+block_parts.py  a block: attention, feed_forward, norm1, norm2, residual
+model_parts.py  a model: embedding, positions, blocks.{i} and their parts, norm, head, output
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from conformkit.conformance.binding.rules import PatternError
+from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.diagnosis.block_parts import block_part
+from conformkit.conformance.diagnosis.comparing import Bench, Part
+from conformkit.conformance.diagnosis.head_parts import heads_part
+from conformkit.conformance.diagnosis.model_parts import model_part
+from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.logits import rows
+from conformkit.conformance.results import Result, Verdict
+from conformkit.spec.generation import continue_greedily
+
+if TYPE_CHECKING:
+    from conformkit.conformance.implementation import Implementation
+    from conformkit.conformance.subject import Subject
+
+__all__ = ["Part", "first_difference", "locate"]
+
+_FIND = {"MultiHeadAttention": heads_part, "TransformerBlock": block_part, "TinyTransformerLM": model_part}
+_DEPTH = {"MultiHeadAttention": 1, "TransformerBlock": 2}
+_GENERATING = {"generation", "sampling"}
+_TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """Sizes to look at, and how many rows of how many tokens."""
+
+    batch: int
+    tokens: int
+    sizes: dict[str, int]
+
+
+_USUAL = _Setting(2, 6, {"num_layers": 3, "vocab_size": 19})
+_SETTINGS = (
+    _USUAL,
+    _Setting(1, 70, {"num_layers": 2, "vocab_size": 79, "block_size": 72}),
+    _Setting(1, 6, {"num_layers": 6, "vocab_size": 37, "num_heads": 12, "d_model": 24}),
+)
+"""Usual sizes; where all is well at those, many positions, then many heads and layers."""
+
+
+def locate(implementation: Implementation, results: Iterable[Result], *, seed: int = 0) -> dict[str, Part]:
+    """Return, by component, the first part that differs of each composite with a clause about values that fails."""
+    open_clauses = [r.clause for r in results if r.verdict.red or r.verdict is Verdict.BLOCKED]
+    found: dict[str, Part] = {}
+    for name in _FIND:
+        own = [clause for clause in open_clauses if clause.component == name]
+        generating = [clause.id for clause in own if clause.document in _GENERATING]
+        values = any(not {"oracle", "golden"}.isdisjoint(clause.evidence) for clause in own)
+        if not (values or generating) or not implementation.has(name):
+            continue
+        try:
+            part = _search(implementation.subject(name), seed)
+        except _TROUBLE:
+            continue
+        if part is None and generating:
+            told = "the logits agree with the definition's, what does not hold is about text"
+            part = Part("generate", f"{told}: {', '.join(generating[:3])}")
+        if part is not None:
+            found[name] = part
+    return found
+
+
+def first_difference(subject: Subject, seed: int) -> Part | None:
+    """Return the first part that differs; None where none does, or where that can't be found out."""
+    try:
+        return _search(subject, seed)
+    except _TROUBLE:
+        return None
+
+
+def _search(subject: Subject, seed: int) -> Part | None:
+    """Try one setting after the other. Raises one of _TROUBLE where that is not possible."""
+    if subject.name not in _FIND:
+        return None
+    subject.bound.require_weights()
+    for number, setting in enumerate(_SETTINGS):
+        draw = Draw(seed, f"parts {number}")
+        bench = _bench(subject, draw, setting)
+        if (part := _FIND[subject.name](bench, draw)) is not None:
+            return part
+        if setting is _USUAL and (part := _generation(bench)) is not None:
+            return part
+    return None
+
+
+def _bench(subject: Subject, draw: Draw, setting: _Setting) -> Bench:
+    """Build, and draw weights and inputs; each id of the vocabulary comes once at most."""
+    instance = subject.construct(subject.sizes(**setting.sizes))
+    batch, length = rows(subject, setting.batch), subject.tokens(setting.tokens)
+    if subject.name != "TinyTransformerLM":
+        inputs = draw.values(batch, length, instance.sizes["d_model"])
+        return Bench(instance, draw.weights(instance.canonical), inputs, subject.tolerance(_DEPTH[subject.name]))
+    ids = draw.permutation(instance.sizes["vocab_size"])
+    length = min(length, instance.sizes["block_size"], len(ids))
+    batch = min(batch, len(ids) // length)
+    depth = 2 * int(instance.sizes["num_layers"]) + 1
+    weights = draw.weights(instance.canonical)
+    return Bench(instance, weights, ids[: batch * length].reshape(batch, length), subject.tolerance(depth))
+
+
+def _generation(bench: Bench) -> Part | None:
+    """Continue greedily, as the definition does with these weights, unless calls depend on earlier ones."""
+    instance = bench.instance
+    if instance.subject.bound.generation is None:
+        return None
+    turned = np.concatenate([bench.inputs[:, :1], bench.inputs[:, :0:-1]], axis=1)
+    others = turned, bench.inputs[:, : instance.subject.tokens(3)]
+    if not all(bench.agrees(bench.see(inputs=ids)) for ids in others):
+        return None
+    prompt, context = bench.inputs[:, : instance.subject.tokens(3)], instance.sizes["block_size"]
+    want = continue_greedily(lambda ids: bench.definition(bench.base, ids), prompt, context, context)
+    got = instance.write(bench.base).generate(prompt, context, greedy=True).out
+    if got.shape == want.shape and (got == want).all():
+        return None
+    told = "the logits agree with the definition's, the greedy text does not"
+    if got.shape != want.shape:
+        return Part("generate", f"{told}: its shape is {got.shape}, want {want.shape}")
+    return Part(
+        "generate", f"{told}: column {int((got != want).any(axis=0).argmax())} is the first that is another one"
+    )

@@ -1,0 +1,80 @@
+"""How a script picks the array out of what a call returns, which replies describe as `tuple(tensor, None)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Returned", "pick", "returned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A value by the name of its type, with what it holds: by position, or by key."""
+
+    name: str
+    parts: tuple[Returned, ...] = ()
+    keys: tuple[str, ...] = field(default=())
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array: their types are named in lower case."""
+        return not self.parts and self.name.islower() and self.name not in {"int", "float", "bool", "str"}
+
+
+def returned(structure: str) -> Returned:
+    """Read a description."""
+    match = re.fullmatch(r"([^(]+)\((.*)\)", structure, re.DOTALL)
+    if match is None:
+        return Returned(structure)
+    texts = [t for t in _split(match[2]) if t and t != "…"]
+    pairs = [re.fullmatch(r"([^(:]+): (.*)", text, re.DOTALL) for text in texts]
+    if texts and all(pairs):
+        found = [pair for pair in pairs if pair]
+        return Returned(match[1], tuple(returned(p[2]) for p in found), tuple(p[1] for p in found))
+    return Returned(match[1], tuple(returned(text) for text in texts))
+
+
+def pick(value: Returned, selector: Any) -> tuple[str, bool]:
+    """Return what follows the call to get at the array, with `{}` for the call, and whether that is a native array."""
+    if selector is not None:
+        return _selected(value, selector), True
+    if value.is_array or not value.parts:
+        return ("{}", True) if value.is_array or not value.name[:1].isupper() else (_OF_OBJECT, True)
+    if all(part.name in {"int", "float", "bool"} for part in value.parts):
+        return "{}", False
+    if "logits" in value.keys:
+        return '{}["logits"]', True
+    path = next(_paths(value, "{}"), "{}")
+    if value.name in {"tuple", "list"} or value.keys:
+        return path, True
+    return f"(lambda r: getattr(r, 'logits', {path.format('r')}))({{}})", True
+
+
+_OF_OBJECT = "(lambda r: getattr(r, 'logits', next((v for v in vars(r).values() if hasattr(v, 'shape')), None)))({})"
+
+
+def _selected(value: Returned, selector: Any) -> str:
+    if isinstance(selector, int):
+        return f"list({{}}.values())[{selector}]" if value.keys else f"{{}}[{selector}]"
+    return f"{{}}[{selector!r}]" if value.keys else f"{{}}.{selector}"
+
+
+def _paths(value: Returned, text: str) -> Iterator[str]:
+    if value.is_array:
+        yield text
+    for position, part in enumerate(value.parts):
+        yield from _paths(part, f"{text}[{value.keys[position]!r}]" if value.keys else f"{text}[{position}]")
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas that are in no parentheses."""
+    depth, start = 0, 0
+    for place, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and not depth:
+            yield text[start:place].strip()
+            start = place + 1
+    yield text[start:].strip()

@@ -1,0 +1,78 @@
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NUMPY = Path(__file__).parents[2] / "examples" / "numpy_only"
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """An implementation whose scores are not divided by the root of their width, but by the width."""
+    code = tmp_path / "mine"
+    shutil.copytree(NUMPY, code)
+    file = code / "attention.py"
+    file.write_text(file.read_text().replace("math.sqrt(q.shape[-1])", "q.shape[-1]"))
+    return code
+
+
+def test_a_failing_clause_becomes_a_script_in_the_current_folder(process, broken, tmp_path):
+    result = process("repro", "sdpa-scale", "--impl", "mine", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "run it: python repro_sdpa_scale.py" in result.stdout
+    text = (tmp_path / "repro_sdpa_scale.py").read_text()
+    assert "conform repro SDPA-SCALE --impl mine" in text
+    assert "sys.path" not in text  # the code is beside it
+    assert "import conformkit" not in text
+    shown = subprocess.run([sys.executable, "repro_sdpa_scale.py"], cwd=tmp_path, capture_output=True, check=True)
+    assert b"difference" in shown.stdout
+
+
+def test_a_script_that_is_there_is_not_overwritten_unless_asked(process, broken, tmp_path):
+    path = tmp_path / "again.py"
+    path.write_text("mine")
+    result = process("repro", "SDPA-SCALE", "--impl", str(broken), "--out", str(path))
+    assert result.returncode == 2
+    assert "--force" in result.stderr
+    assert path.read_text() == "mine"
+    result = process("repro", "SDPA-SCALE", "--impl", str(broken), "--out", str(path), "--force")
+    assert result.returncode == 1
+    assert "SDPA-SCALE does not hold" in path.read_text()
+
+
+def test_a_clause_that_holds_leaves_nothing_behind(process, tmp_path):
+    result = process("repro", "SDPA-SCALE", "--impl", str(NUMPY), cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Nothing was written" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_blocked_clause_names_the_one_to_reproduce(process, broken, tmp_path):
+    result = process("repro", "SDPA-FORMULA", "--impl", str(broken), "--out", str(tmp_path / "r.py"))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "try conform repro SDPA-SCALE" in result.stderr
+    assert not (tmp_path / "r.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["SDPA-SCALR"], ["SDPA-SCALR", "nearest: SDPA-SCALE"]),
+        (["SDPA-SCALE", "--out", "nowhere/r.py"], ["nowhere"]),
+        (["SDPA-SCALE", "--out", "r.txt"], ["end in .py"]),
+    ],
+    ids=["no such clause", "no such folder", "no script"],
+)
+def test_wrong_usage_is_told_before_anything_runs(process, tmp_path, arguments, words):
+    result = process("repro", *arguments, "--impl", "mine", cwd=tmp_path)
+    assert result.returncode == 2
+    text = " ".join(result.stderr.split())
+    assert all(word in text for word in words), text
+
+
+def test_an_implementation_that_is_not_there_ends_with_3(process, tmp_path):
+    result = process("repro", "SDPA-SCALE", "--impl", "nobody_has_this", cwd=tmp_path)
+    assert result.returncode == 3
+    assert "Traceback" not in result.stderr

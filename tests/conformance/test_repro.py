@@ -1,0 +1,171 @@
+"""Scripts that reproduce a failure are run as their readers run them: without the kit."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.repro.reproduce import Reproduction, reproduce
+from conformkit.conformance.results import Verdict
+from conformkit.conformance.runner import RunRequest
+
+ROOT = Path(__file__).parents[2]
+WITHOUT_KIT = "import runpy, sys; sys.modules['conformkit'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+
+HANDOUT = "examples/handout"
+NUMPY = "examples/numpy_only"
+HEADS = ("__init__.py", "t.view(shape).transpose(1, 2)", "t.view(*shape[:-2], -1, self.num_heads).movedim(-1, 1)")
+ACTIVATION = ("layers.py", "nn.GELU(),", "nn.ReLU(),")
+PATCHES = {
+    "handout": (HANDOUT, ACTIVATION),
+    "foreign layout": ("tests/right/gpt2_conv1d", HEADS),
+    "numpy": (NUMPY, ("attention.py", "math.sqrt(q.shape[-1])", "q.shape[-1]")),
+    "numpy positions": (NUMPY, ("layers.py", "(2 * (feature // 2) / width)", "(feature // 2 / width)")),
+    "plain objects": ("tests/right/dict_of_arrays.py", ("", "variance + eps", "variance + 0.5")),
+    "three mistakes": ("examples/three_mistakes", None),
+}
+
+Broken = Callable[[str, tuple[str, str, str] | None], Path]
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Broken:
+    """Return a function that copies an implementation and changes one text in it."""
+
+    def copy(source: str, patch: tuple[str, str, str] | None) -> Path:
+        target = tmp_path / "code" / Path(source).name
+        target.parent.mkdir(exist_ok=True)
+        if (ROOT / source).is_file():
+            shutil.copy(ROOT / source, target)
+        else:
+            shutil.copytree(ROOT / source, target, dirs_exist_ok=True)
+        if patch is not None:
+            file = target / patch[0] if patch[0] else target
+            text = file.read_text(encoding="utf-8")
+            assert patch[1] in text
+            file.write_text(text.replace(patch[1], patch[2]), encoding="utf-8")
+        return target
+
+    return copy
+
+
+def written(found: Reproduction, folder: Path) -> Path:
+    """Write the script and what belongs to it."""
+    assert found.script is not None, found.reason
+    path = folder / "repro.py"
+    path.write_text(found.script.text, encoding="utf-8")
+    if found.script.arrays:
+        path.with_suffix(".npz").write_bytes(found.script.npz())
+    return path
+
+
+def ran(path: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_KIT, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def got_and_want(text: str) -> tuple[float, float]:
+    """Return the numbers of the line that quotes an entry."""
+    match = re.search(rf"^got(?:\[.*\] is)? ({NUMBER}), want ({NUMBER})", text, re.MULTILINE)
+    assert match, text
+    return float(match[1]), float(match[2])
+
+
+@pytest.mark.parametrize(
+    ("case", "clause_id"),
+    [
+        ("three mistakes", "PE-EXPONENT"), ("foreign layout", "MHA-HEAD-SLICES"),
+        ("foreign layout", "MHA-HEADS-INDEPENDENT"), ("handout", "FFN-ACT"), ("numpy positions", "PE-EXPONENT"),
+    ],
+)  # fmt: skip
+def test_the_script_shows_the_numbers_of_the_report(broken: Broken, tmp_path: Path, case: str, clause_id: str) -> None:
+    found = reproduce(RunRequest(impl=str(broken(*PATCHES[case]))), clause_id, tmp_path, "again", shrink=False)
+    assert found.result.verdict is Verdict.FAIL
+    match = re.search(rf" is ({NUMBER}), want ({NUMBER})", found.result.message)
+    assert match, found.result.message
+    result = ran(written(found, tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert got_and_want(result.stdout) == (float(match[1]), float(match[2]))
+
+
+@pytest.mark.parametrize(
+    ("case", "clause_id", "right"),
+    [
+        ("three mistakes", "MHA-SCALE-DHEAD", HANDOUT), ("handout", "FFN-ACT", HANDOUT),
+        ("numpy", "SDPA-SCALE", NUMPY), ("foreign layout", "MHA-CONCAT-ORDER", "tests/right/gpt2_conv1d"),
+        ("plain objects", "BLOCK-NORM-KIND", "tests/right/dict_of_arrays.py"),
+    ],
+)  # fmt: skip
+def test_the_smaller_call_is_wrong_only_while_the_code_is(
+    broken: Broken, tmp_path: Path, case: str, clause_id: str, right: str
+) -> None:
+    code = broken(*PATCHES[case])
+    found = reproduce(RunRequest(impl=str(code)), clause_id, tmp_path, "again")
+    path = written(found, tmp_path)
+    assert found.script is not None
+    assert not found.script.arrays
+    wrong = ran(path)
+    assert wrong.returncode == 0, wrong.stderr
+    got, want = got_and_want(wrong.stdout)
+    assert abs(got - want) > 1e-3
+    mended = broken(right, None)
+    if mended.name != code.name:
+        shutil.rmtree(code)
+        mended.rename(code)
+    got, want = got_and_want(ran(path).stdout)
+    assert got == pytest.approx(want, abs=1e-5)
+
+
+def test_the_script_is_as_short_as_its_reader_wants_it(broken: Broken, tmp_path: Path) -> None:
+    code = broken(*PATCHES["three mistakes"])
+    found = reproduce(RunRequest(impl=str(code)), "MHA-SCALE-DHEAD", tmp_path, "again")
+    assert found.script is not None
+    _, _, body = found.script.text.split('"""', 2)
+    assert len([line for line in body.splitlines() if line.strip()]) <= 30
+
+
+@pytest.mark.parametrize(
+    ("patch", "clause_id", "words"),
+    [
+        (("layers.py", "return self.net(x)", "raise RuntimeError('tired')"), "FFN-SHAPE", "RuntimeError: tired"),
+        (
+            ("layers.py", "self.net(x)", "self.net(nn.functional.pad(x, (0, self.net[0].in_features - x.shape[-1])))"),
+            "ERRH-FEATURE-DIM",
+            "",
+        ),
+        (("layers.py", "return self.net(x)", "return self.net(x.detach())"), "GRAD-INPUT", ""),
+    ],
+    ids=["raises", "accepts", "no gradient"],
+)
+def test_what_is_no_number_is_shown_as_well(
+    broken: Broken, tmp_path: Path, patch: tuple[str, str, str], clause_id: str, words: str
+) -> None:
+    found = reproduce(RunRequest(impl=str(broken(HANDOUT, patch))), clause_id, tmp_path, "again")
+    result = ran(written(found, tmp_path))
+    assert words in result.stderr
+    assert (result.returncode == 0) == (not words)
+    assert words or result.stdout
+
+
+@pytest.mark.parametrize(
+    ("patch", "clause_id", "verdict", "words"),
+    [
+        (None, "FFN-SHAPE", Verdict.PASS, "it holds"),
+        (("attention.py", "math.sqrt(q.shape[-1])", "2.5"), "SDPA-FORMULA", Verdict.BLOCKED, "it is blocked by SDPA-"),
+        (("layers.py", "return gelu(", "import os; os._exit(3); return gelu("), "FFN-SHAPE", Verdict.CRASH, "lost"),
+    ],
+    ids=["holds", "blocked", "crashes"],
+)
+def test_where_there_is_nothing_to_show_there_is_a_reason(
+    broken: Broken, tmp_path: Path, patch: tuple[str, str, str] | None, clause_id: str, verdict: Verdict, words: str
+) -> None:
+    found = reproduce(RunRequest(impl=str(broken(NUMPY, patch))), clause_id, tmp_path, "again")
+    assert (found.result.verdict, found.script) == (verdict, None)
+    assert words in found.reason
