@@ -144,18 +144,23 @@ class Judge:
             return Result(clause, Verdict.FAIL, failure.message, failure.details)
         except (NotApplicable, NoSizeError) as reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason))
-        except PatternError as problem:
-            return Result(clause, Verdict.ERROR, f"its weights are not where they were found at first: {problem}")
         except Absent as missing:
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{missing} is not exported")
-        except (ImplementationFailure, WorkerLost) as trouble:
-            details = (f"with {evidence.setting}",) if evidence.setting else ()
-            if isinstance(trouble, WorkerLost):
-                return _lost(clause, trouble, details)
-            return _raised(clause, trouble, details)
+        except (ImplementationFailure, WorkerLost, PatternError) as trouble:
+            return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
         if not evidence.checks:
             raise AssertionError(f"the test of {clause.id} checked nothing")
         return Result(clause, Verdict.PASS)
+
+
+def _troubled(
+    clause: Clause, trouble: ImplementationFailure | WorkerLost | PatternError, details: tuple[str, ...]
+) -> Result:
+    if isinstance(trouble, WorkerLost):
+        return _lost(clause, trouble, details)
+    if isinstance(trouble, ImplementationFailure):
+        return _raised(clause, trouble, details)
+    return Result(clause, Verdict.ERROR, f"its weights are not where they were found at first: {trouble}", details)
 
 
 def _lost(clause: Clause, lost: WorkerLost, details: tuple[str, ...]) -> Result:

@@ -11,7 +11,7 @@ from typing import Any
 from conformkit.conformance.defects import Hint
 from conformkit.spec.clauses import Clause, Level
 
-__all__ = ["Certainty", "LooksLike", "Report", "Result", "Undeclared", "Verdict"]
+__all__ = ["Certainty", "LooksLike", "Part", "Report", "Result", "Undeclared", "Verdict"]
 
 
 class Verdict(StrEnum):
@@ -97,6 +97,14 @@ class Undeclared:
     line: str
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The first part of a composite that differs, by the path of its parameters, and what shows it."""
+
+    path: str
+    sentence: str
+
+
 @dataclass(slots=True)
 class Report:
     """Everything a run found, complete or not."""
@@ -121,6 +129,8 @@ class Report:
     """Choices that were made but not declared; looked for where the implementation does not conform."""
     hints: int = 3
     """How much is told of known mistakes: 1 the symptom, 2 where to look as well, 3 the mistake."""
+    parts: dict[str, Part] = field(default_factory=dict)
+    """By component, the first part that differs, where clauses about its values fail."""
     complete: bool = False
     seconds: float = 0.0
 

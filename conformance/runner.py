@@ -19,7 +19,7 @@ from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.registry import tests
-from conformkit.conformance.results import Report, Result
+from conformkit.conformance.results import Part, Report, Result
 from conformkit.spec.clauses import Clause, Level, select
 from conformkit.spec.components import COMPONENTS
 
@@ -94,6 +94,7 @@ def run(
             report.complete = True
             _name_undeclared(report, implementation)
             if request.diagnose and not report.conforms:
+                report.parts = _located(report, implementation)
                 report.results = _diagnosed(request, report.results, implementation, warm)
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
@@ -145,6 +146,15 @@ def _name_undeclared(report: Report, implementation: Implementation) -> None:
         from conformkit.conformance.undeclared import undeclared
 
         report.undeclared = undeclared(implementation)
+
+
+def _located(report: Report, implementation: Implementation) -> dict[str, Part]:
+    """Find the first part that differs of each composite; one whose choice is named already needs no part."""
+    from conformkit.conformance.diagnosis.parts import locate
+
+    named = {found.component for found in report.undeclared}
+    found = locate(implementation, report.results, seed=report.seed)
+    return {component: part for component, part in found.items() if component not in named}
 
 
 def _chosen(request: RunRequest) -> list[Clause]:

@@ -3,5 +3,6 @@
 suspects.py   which defects the verdicts leave possible, without running anything
 witness.py    the reference with defects in it, judged on the same clauses with the same inputs
 likeness.py   whether two failures are the same one
+parts.py      the first part of a composite that differs, by switching parts on one after another
 diagnose.py   the defects that reproduce an implementation's failures, one, or two together
 """

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Part, Seen, distance, first, neutral_rows
+from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Seen, distance, first, neutral_rows
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.results import Part
 
 __all__ = ["SLIGHT", "Half", "Stack", "block_part"]
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.results import Part
 from conformkit.conformance.subject import Instance
 from conformkit.spec.variants import Variant
 
@@ -24,14 +25,6 @@ _FACTORS = (0.1, 0.3, 0.6, 1.0, 1.7, 3.0)
 """Where the search for a factor starts, from the best of them."""
 _STEPS = 5
 _STEP = 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The first part that differs, by the path of its parameters, and what shows it."""
-
-    path: str
-    sentence: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Part, Seen, first
+from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Seen, first
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.results import Part
 
 __all__ = ["heads_part"]
 

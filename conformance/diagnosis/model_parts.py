@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.diagnosis.block_parts import SLIGHT, Half, Stack
-from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Part, Seen, distance, first, neutral_rows
+from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Seen, distance, first, neutral_rows
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.results import Part
 from conformkit.spec.positional_encoding import positional_encoding
 
 __all__ = ["model_part"]

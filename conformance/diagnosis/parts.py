@@ -22,14 +22,14 @@ import numpy as np
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.diagnosis.block_parts import block_part
-from conformkit.conformance.diagnosis.comparing import Bench, Part
+from conformkit.conformance.diagnosis.comparing import Bench
 from conformkit.conformance.diagnosis.head_parts import heads_part
 from conformkit.conformance.diagnosis.model_parts import model_part
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.logits import rows
-from conformkit.conformance.results import Result, Verdict
+from conformkit.conformance.results import Part, Result, Verdict
 from conformkit.spec.generation import continue_greedily
 
 if TYPE_CHECKING:

@@ -50,6 +50,11 @@ def as_object(report: Report) -> dict[str, Any]:
         "notes": [plain(note) for note in report.notes],
         "undeclared": [_undeclared(found) for found in report.undeclared],
         "seconds": _finite(report.seconds, 3) or 0.0,
+        "parts": [
+            {"component": name, "path": part.path, "message": plain(part.sentence)}
+            for name, part in report.parts.items()
+            if report.hints > 1
+        ],
         "clauses": [_clause(report, result) for result in in_order(report)],
     }
 

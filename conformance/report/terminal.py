@@ -73,6 +73,7 @@ def write(
         if verbose:
             _every_clause(report, page)
         _undeclared(report, page)
+        _parts(report, page)
         _failures(report, page, repeat, verbose=verbose)
         _unjudged(report, page)
         _missing(report, page)
@@ -114,6 +115,14 @@ def _undeclared(report: Report, page: Console) -> None:
     if report.undeclared:
         what = "this choice" if len(report.undeclared) == 1 else "these choices"
         _say(page, f"with {what} the definition gives exactly these numbers; undeclared, it is a mistake like others\n")
+
+
+def _parts(report: Report, page: Console) -> None:
+    """Say which part of each composite to look at first."""
+    if report.hints > 1 and report.parts:
+        for name, part in report.parts.items():
+            _say(page, f"{name}: {part.sentence}", lead="part:    ")
+        page.print()
 
 
 def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:
