@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+WRONG = str(Path(__file__).resolve().parents[1] / "examples" / "three_mistakes")
 CONFORM = (sys.executable, "-P", "-m", "conformkit.cli")
 
 
@@ -43,6 +44,8 @@ def main() -> int:
         commands = {
             "torch": (sys.executable, "-c", "import torch"),
             "run": (*CONFORM, "run", "--impl", options.impl, "--quiet", "--json", str(report)),
+            "alone": (*CONFORM, "run", "--impl", options.impl, "--quiet", "-n", "1"),
+            "wrong": (*CONFORM, "run", "--impl", WRONG, "--quiet"),
             "help": (*CONFORM, "--help"),
             "spec": (*CONFORM, "spec"),
         }
@@ -96,6 +99,8 @@ def table(runs: Mapping[str, Sequence[Run]], judged: int) -> list[str]:
         ("what", "ratio or figure", "want"),
         ("---", "---", "---"),
         ('`conform run` on the reference ÷ `python -c "import torch"`', ratio(whole, torch, "s"), "at most 4"),
+        ("the same with one worker (`-n 1`)", ratio(seconds["alone"], torch, "s"), "at most 4"),
+        ("an example with three mistakes, which it names", ratio(seconds["wrong"], torch, "s"), "at most 5"),
         ("cost of a clause ÷ `import torch`, start-up included", ratio(clause, torch, "s"), "at most 0.028"),
         ("`conform --help`", f"{seconds['help']:.2f} s", "under 0.3 s"),
         ("`conform spec`", f"{seconds['spec']:.2f} s", "under 0.3 s"),

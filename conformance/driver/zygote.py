@@ -34,6 +34,7 @@ def main(arguments: list[str]) -> None:
     worker.prepare_threads(threads, torch=bool(torch))
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # modules are many small objects, and few of them are garbage
     _Zygote(control).serve()
 
 
