@@ -26,7 +26,7 @@ def test_every_defect_has_been_measured_and_nothing_else():
 
 def test_most_defects_break_a_binding_clause():
     killed, total = kill_rate(kills())
-    assert killed >= 0.95 * total
+    assert killed >= 0.9 * total
 
 
 def test_titles_and_patches_are_each_defects_own():
