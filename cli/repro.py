@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
+from conformkit.cli.options import Config, Impl, Isolation, check_named
 from conformkit.spec.clauses import UnknownClauseError, clause
 
 if TYPE_CHECKING:
@@ -19,24 +20,13 @@ __all__ = ["repro"]
 
 def repro(
     clause_id: Annotated[str, typer.Argument(metavar="CLAUSE", help="The id of a clause that fails.")],
-    impl: Annotated[str, typer.Option(metavar="NAME|PATH", help="A package, a module, a .py file or a folder.")],
+    impl: Impl,
     out: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Where to write it; by default repro_CLAUSE.py, here.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed of the run in which it failed.")] = 0,
-    isolation: Annotated[
-        str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
-    ] = "process",
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            help="Use this conform.toml, not the one beside it.",
-        ),
-    ] = None,
+    isolation: Isolation = "process",
+    config: Config = None,
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Look for smaller inputs that show it, too.")
     ] = True,
@@ -46,8 +36,7 @@ def repro(
 
     Exit code 0 when the clause holds or says nothing about this code, and nothing is written; 1 when it fails.
     """
-    if not impl.strip():
-        wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
+    check_named(impl)
     name = _known(clause_id)
     path = out or Path(f"repro_{name.lower().replace('-', '_')}.py")
     how = one_of("--isolation", isolation, ("process", "none"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
+from conformkit.cli.options import Config, Impl, Isolation, check_named
 from conformkit.spec.clauses import Level, UnknownClauseError, clauses, select
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _STDOUT = "-"
 
 
 def run(
-    impl: Annotated[str, typer.Option(metavar="NAME|PATH", help="A package, a module, a .py file or a folder.")],
+    impl: Impl,
     json_path: Annotated[
         str, typer.Option("--json", metavar="PATH", help="Write the report as JSON; - is stdout.")
     ] = "",
@@ -42,22 +43,11 @@ def run(
         int, typer.Option(metavar="N", min=0, help="Draws other inputs; the same seed draws the same ones.")
     ] = 0,
     device: Annotated[str, typer.Option(metavar="cpu", help="Where the implementation computes.")] = "cpu",
-    isolation: Annotated[
-        str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
-    ] = "process",
+    isolation: Isolation = "process",
     processes: Annotated[
         int | None, typer.Option("-n", metavar="N", min=1, help="Judge with N workers; 2 where there are 2 cores.")
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            help="Use this conform.toml, not the one beside it.",
-        ),
-    ] = None,
+    config: Config = None,
     hints: Annotated[
         int, typer.Option(metavar="1|2|3", min=1, max=3, help="Tell the symptom; where to look, too; the mistake.")
     ] = 3,
@@ -71,8 +61,7 @@ def run(
 
     Exit code 0 when it conforms, 1 when it does not; conform --help lists the others.
     """
-    if not impl.strip():
-        wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
+    check_named(impl)
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     prefixes = _prefixes(only or [])

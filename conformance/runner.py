@@ -185,7 +185,7 @@ def _session(request: RunRequest, location: Location, config: Config, warm: Nurs
         raise IsolationUnavailable("isolation sandbox is not available in this version")
     if request.isolation == "none":
         return InProcess(location, config.framework)
-    torch = _needs_torch(location, config)
+    torch = warm.torch if warm is not None else _needs_torch(location, config)
     return Session(location, config.framework, request.limits, preload_torch=torch, warm=warm)
 
 
@@ -307,8 +307,8 @@ def _diagnosed(
     request: RunRequest, results: list[Result], implementation: Implementation, warm: Nursery | None
 ) -> list[Result]:
     """Add the known mistakes that reproduce the failures. References with mistakes in them run in workers, too."""
+    from conformkit.conformance.defects.witness import witness
     from conformkit.conformance.diagnosis.diagnose import diagnose
-    from conformkit.conformance.diagnosis.witness import witness
 
     variant = implementation.config.variant_for("TinyTransformerLM")
     dtypes = tuple({bound.dtype: None for bound in implementation.bounds()})

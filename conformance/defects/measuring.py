@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from conformkit.conformance.defects import Defect, defects
-from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.defects.witness import witness
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.registry import tests
-from conformkit.conformance.runner import LoadFailure, RunRequest, opened
+from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.clauses import clauses
 
 __all__ = ["measure", "red_with"]
@@ -21,7 +17,7 @@ __all__ = ["measure", "red_with"]
 _AT_ONCE = 2
 """So many references with defects are judged side by side."""
 _TRIES = 48
-"""So many places for weights are tried: the names are right, unless the defect is about names or shapes."""
+"""So many places for weights are tried, for the defects that are about names or shapes."""
 
 
 def measure(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -41,15 +37,12 @@ def red_with(defect: Defect, warm: Nursery) -> list[str]:
     Where the defect keeps the reference from being loaded at all, no run of it conforms: that breaks every clause.
     Raises PatchError.
     """
-    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
-        package = write_reference(Path(folder) / "patched", defect.patches, defect.variant)
-        request = RunRequest(impl=str(package), tries=_TRIES)
-        try:
-            with opened(request, warm, components=_components(defect.clauses)) as (implementation, _):
-                judge = Judge(implementation, tests())
-                return [name for name in defect.clauses if judge.result(name).verdict.red]
-        except LoadFailure:
-            return list(defect.clauses)
+    components = _components(defect.clauses)
+    try:
+        with witness([defect], components, variant=defect.variant, warm=warm, tries=_TRIES) as judge:
+            return [name for name in defect.clauses if judge.result(name).verdict.red]
+    except LoadFailure:
+        return list(defect.clauses)
 
 
 def _components(names: Sequence[str]) -> set[str] | None:

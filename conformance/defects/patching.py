@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conformkit.conformance.defects import Patch
-from conformkit.spec.variants import CANONICAL, Variant
+from conformkit.spec.variants import CANONICAL, Variant, written
 
 __all__ = ["PatchError", "write_reference"]
 
@@ -66,8 +66,5 @@ def _own(text: str, package: str, variant: Variant) -> str:
 def _declaration(variant: Variant, dtypes: Sequence[str]) -> str:
     quoted = ", ".join(f'"{name}"' for name in dtypes)
     lines = ["[implementation]", f"dtypes = [{quoted}]", ""] if dtypes else []
-    lines.append("[variant]")
-    for name, value in variant.differences().items():
-        written = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
-        lines.append(f"{name} = {written}")
+    lines += ["[variant]", *(written(name, value) for name, value in variant.differences().items())]
     return "\n".join(lines) + "\n"

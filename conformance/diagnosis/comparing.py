@@ -14,7 +14,7 @@ from conformkit.conformance.results import Part
 from conformkit.conformance.subject import Instance
 from conformkit.spec.variants import Variant
 
-__all__ = ["CLEARLY", "Bench", "Part", "Seen", "distance", "first", "neutral_rows"]
+__all__ = ["CLEARLY", "Bench", "Seen", "distance", "first", "neutral_rows"]
 
 Array = npt.NDArray[Any]
 Weights = Mapping[str, Array]

@@ -1,0 +1,29 @@
+"""Options that several subcommands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformkit.cli.exits import wrong
+
+__all__ = ["Config", "Impl", "Isolation", "check_named"]
+
+Impl = Annotated[str, typer.Option(metavar="NAME|PATH", help="A package, a module, a .py file or a folder.")]
+Isolation = Annotated[
+    str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH", exists=True, dir_okay=False, readable=True, help="Use this conform.toml, not the one beside it."
+    ),
+]
+
+
+def check_named(impl: str) -> None:
+    """End with the code for wrong usage where --impl names nothing."""
+    if not impl.strip():
+        wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
