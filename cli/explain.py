@@ -43,7 +43,10 @@ def explain(
     What each says, why, how to mend what breaks it, and numbers to compare with.
     """
     width = min(shutil.get_terminal_size().columns, 100)
-    pages = ["\n".join(_page(word, width)) for item in ids for word in item.split(",") if word]
+    words = [word for item in ids for word in item.split(",") if word]
+    if not words:
+        wrong("ID", "is empty; name a clause, an erratum (ERR-07), a value (G8) or a known mistake.")
+    pages = ["\n".join(_page(word, width)) for word in words]
     print("\n\n".join(pages))
 
 
@@ -56,7 +59,7 @@ def _page(wanted: str, width: int) -> Iterator[str]:
         return _erratum(errata()[name], width)
     if name == "ERR":
         return (line for point in errata().values() for line in _field(point.id, point.title, width))
-    if wanted == wanted.lower() and (known := defect(wanted)) is not None:  # clauses are in capitals
+    if not wanted.isupper() and (known := defect(wanted)) is not None:  # clauses are in capitals
         return _defect(known, width)
     if values:
         return _join(_value(item, width, alone=True) for item in values)

@@ -21,6 +21,7 @@ A file `<stem>/<id>.toml` holds
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -89,6 +90,8 @@ def defects() -> dict[str, Defect]:
 
 def defect(name: str) -> Defect | None:
     """Return one defect, without reading the others; None when there is none of that id."""
+    if not re.fullmatch(r"[A-Za-z0-9-]+", name):  # a path leads elsewhere
+        return None
     for folder in files(__package__).iterdir():
         file = folder / f"{name}.toml"
         if folder.is_dir() and file.is_file():

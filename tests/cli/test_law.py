@@ -153,3 +153,16 @@ def test_explaining_imports_neither_torch_nor_numpy():
     check = "import sys; assert not {'torch', 'numpy'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", f"{code}; {check}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["sdpa-no-scale", "sdpa-scale-T"])
+def test_a_known_mistake_is_explained_by_its_id(conform, name):
+    result = conform("explain", name)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{name} ·")
+    assert "caught by: " in result.stdout
+
+
+@pytest.mark.parametrize("name", ["", ",", "../attention/sdpa-no-scale", "/etc/passwd"])
+def test_what_names_nothing_is_refused(conform, name):
+    assert conform("explain", name).exit_code == 2
