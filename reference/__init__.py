@@ -1,6 +1,12 @@
-"""The bundled reference: the contract's components in PyTorch, written to be read beside the spec."""
+"""The bundled reference: the contract's components in PyTorch, written to be read beside the spec.
+
+What trains a model and looks at it is imported when it is first asked for: a model alone needs none of it.
+"""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.block import TransformerBlock
@@ -12,7 +18,26 @@ from conformkit.reference.norms import LayerNorm, RMSNorm
 from conformkit.reference.positional_encoding import PositionalEncoding
 from conformkit.reference.self_attention import SelfAttention
 
+if TYPE_CHECKING:
+    from conformkit.reference.analysis import (
+        attention_entropy,
+        exponential_moving_average,
+        fit_power_law,
+        rolling_mean,
+    )
+    from conformkit.reference.beam import beam_search
+    from conformkit.reference.checkpoints import load_checkpoint, save_checkpoint
+    from conformkit.reference.data import get_batch, sliding_windows, train_val_split
+    from conformkit.reference.loss import bits_per_character, cross_entropy, perplexity
+    from conformkit.reference.optimization import AdamW, clip_grad_norm
+    from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
+    from conformkit.reference.steps import evaluate, train_step
+    from conformkit.reference.tokenizers import BPETokenizer, CharTokenizer
+
 __all__ = [
+    "AdamW",
+    "BPETokenizer",
+    "CharTokenizer",
     "FeedForward",
     "LayerNorm",
     "MultiHeadAttention",
@@ -21,7 +46,47 @@ __all__ = [
     "SelfAttention",
     "TinyTransformerLM",
     "TransformerBlock",
+    "attention_entropy",
+    "beam_search",
+    "bits_per_character",
     "causal_mask",
+    "clip_grad_norm",
+    "cosine_schedule",
+    "cross_entropy",
+    "evaluate",
+    "exponential_moving_average",
+    "fit_power_law",
+    "get_batch",
+    "inverse_sqrt_schedule",
+    "load_checkpoint",
     "padding_mask",
+    "perplexity",
+    "rolling_mean",
+    "save_checkpoint",
     "scaled_dot_product_attention",
+    "sliding_windows",
+    "train_step",
+    "train_val_split",
 ]
+
+_LATER = {
+    "analysis": ("attention_entropy", "exponential_moving_average", "fit_power_law", "rolling_mean"),
+    "beam": ("beam_search",),
+    "checkpoints": ("load_checkpoint", "save_checkpoint"),
+    "data": ("get_batch", "sliding_windows", "train_val_split"),
+    "loss": ("bits_per_character", "cross_entropy", "perplexity"),
+    "optimization": ("AdamW", "clip_grad_norm"),
+    "schedules": ("cosine_schedule", "inverse_sqrt_schedule"),
+    "steps": ("evaluate", "train_step"),
+    "tokenizers": ("BPETokenizer", "CharTokenizer"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value  # asked for once
+            return value
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

@@ -4,12 +4,22 @@ RefusalError (ValueError)
 ├── SizeError                 a constructor argument or an option outside its range
 ├── ShapeError                a tensor whose shape does not fit
 ├── DtypeError (TypeError)    a tensor of the wrong kind of number
+├── CharacterError (LookupError)    a character that a vocabulary lacks
+├── CheckpointError           a file that is no checkpoint, is damaged, or belongs to another model
 └── TokenError (IndexError)   a token id outside the vocabulary
 """
 
 from __future__ import annotations
 
-__all__ = ["DtypeError", "RefusalError", "ShapeError", "SizeError", "TokenError"]
+__all__ = [
+    "CharacterError",
+    "CheckpointError",
+    "DtypeError",
+    "RefusalError",
+    "ShapeError",
+    "SizeError",
+    "TokenError",
+]
 
 
 class RefusalError(ValueError):
@@ -34,3 +44,11 @@ class DtypeError(RefusalError, TypeError):
 
 class TokenError(RefusalError, IndexError):
     """A token id lies outside the vocabulary."""
+
+
+class CharacterError(RefusalError, LookupError):
+    """A character is not in the vocabulary."""
+
+
+class CheckpointError(RefusalError):
+    """A file is no checkpoint, is damaged, or belongs to another model."""

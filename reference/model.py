@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from conformkit.reference.block import TransformerBlock
 from conformkit.reference.errors import DtypeError, ShapeError, TokenError
 from conformkit.reference.generation import generate
+from conformkit.reference.kv_cache import continue_ids
 from conformkit.reference.norms import norm_for
 from conformkit.reference.positional_encoding import LearnedPositions, positions_for
 from conformkit.reference.sizes import check_at_least
@@ -98,8 +99,12 @@ class TinyTransformerLM(nn.Module):
         temperature: float = 1.0,
         top_k: int | None = None,
         top_p: float | None = None,
+        eos_id: int | None = None,
+        use_cache: bool = False,
     ) -> Tensor:
         """Continue each row of ids; see `conformkit.reference.generation.generate`."""
+        if use_cache or eos_id is not None:
+            return continue_ids(self, idx, max_new_tokens, temperature, top_k, top_p, eos_id, use_cache=use_cache)
         return generate(self, idx, max_new_tokens, temperature, top_k, top_p)
 
     def _initialize(self, variant: Variant) -> None:

@@ -14,7 +14,7 @@ from conformkit.conformance.driver.warm import nursery
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.results import Result, Verdict
 from conformkit.conformance.runner import RunRequest, opened
-from conformkit.spec.clauses import clauses
+from conformkit.spec.clauses import clauses_of
 from conformkit.spec.variants import CANONICAL, Variant
 
 from .variants import every_variant
@@ -61,8 +61,8 @@ def warm() -> Iterator[SharedNursery]:
 
 def judged(folder: Path, warm: SharedNursery, *, all_components: bool) -> list[Result]:
     with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
-        judge = Judge(implementation, registry.tests())
-        wanted = [c for c in clauses().values() if all_components or c.component != NEVER_TOUCHED]
+        judge = Judge(implementation, registry.tests("core"))
+        wanted = [c for c in clauses_of("core").values() if all_components or c.component != NEVER_TOUCHED]
         return [judge.result(clause.id) for clause in wanted]
 
 

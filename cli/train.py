@@ -1,0 +1,240 @@
+"""`conform train`: the reference learns a text, and a folder keeps what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from conformkit.cli.exits import Exit, fail, one_of, wrong
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformkit.conformance.report.terminal import Color
+    from conformkit.reference.training.config import Config
+    from conformkit.reference.training.loop import Outcome
+    from conformkit.reference.training.session import Session
+
+__all__ = ["explained", "train"]
+
+
+def _print_recipes(wanted: bool) -> None:
+    if wanted:
+        from conformkit.reference.training.config import recipes
+
+        for name, config in recipes().items():
+            print(f"{name}: {config.title}\n    {config.source}")
+        raise typer.Exit
+
+
+def train(
+    recipe: Annotated[str, typer.Option(metavar="NAME", help="A model of the sources; --recipes lists them.")] = "",
+    config: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A configuration of your own, in TOML, instead of a recipe.")
+    ] = None,
+    corpus: Annotated[
+        str, typer.Option(metavar="FILE|synthetic|shakespeare", help="The text to learn; shakespeare is fetched once.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the run; else runs/RECIPE.")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with the run in that folder.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="With --resume: from this checkpoint, not from the newest.")
+    ] = None,
+    ablate: Annotated[
+        str, typer.Option(metavar="TABLE", help="Train each variant of a table (PATH, small or capstone); compare.")
+    ] = "",
+    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many updates.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Draws other weights and windows.")] = None,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where to compute.")] = "",
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, e.g. model.d_model=128.")
+    ] = None,
+    pictures: Annotated[
+        bool, typer.Option("--pictures/--no-pictures", help="Draw the run; needs matplotlib (the extra `report`).")
+    ] = True,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the outcome only.")] = False,
+    color: Annotated[
+        str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
+    ] = "auto",
+    list_recipes: Annotated[
+        bool, typer.Option("--recipes", callback=_print_recipes, is_eager=True, help="List the recipes, and stop.")
+    ] = False,
+) -> None:
+    """Train the reference on a text, and keep metrics, checkpoints, samples and a report of the run in a folder.
+
+    Exit code 0 when it is trained, 1 when the loss is not finite any more, 3 for a checkpoint that can't be used, 5
+    when something can't be written, 130 when stopped: go on with --resume DIR.
+    """
+    del list_recipes
+    shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
+    given: dict[str, Any] = {
+        "data.corpus": corpus or None, "training.steps": steps, "training.seed": seed, "speed.device": device or None,
+    }  # fmt: skip
+    wanted = {name: value for name, value in given.items() if value is not None} | _settings(changes or [])
+    _check_alone(resume=resume, checkpoint=checkpoint, recipe=recipe, config=config, out=out, ablate=ablate)
+    with explained():
+        from conformkit.reference.training import session
+
+        if resume is not None:
+            _train(session.resume(resume, wanted, checkpoint), shade, quiet=quiet, pictures=pictures)
+            return
+        chosen = _chosen(recipe, config, wanted)
+        name = recipe or (config.stem if config else "tiny")
+        if ablate:
+            _ablate(ablate, chosen, out or Path("runs", f"{name}-ablation"), shade, quiet=quiet, pictures=pictures)
+            return
+        _train(session.begin(chosen, out or Path("runs", name)), shade, quiet=quiet, pictures=pictures)
+
+
+def _check_alone(**options: object) -> None:
+    """Refuse options that contradict each other."""
+    if options["resume"] is None and options["checkpoint"] is not None:
+        wrong("--checkpoint", "needs --resume; to write text from a checkpoint use conform sample.")
+    if options["recipe"] and options["config"] is not None:
+        wrong("--config", "contradicts --recipe; choose one.")
+    for name in ("recipe", "config", "out", "ablate"):
+        if options["resume"] is not None and options[name]:
+            wrong(f"--{name}", "contradicts --resume, which goes on with the run as it was begun.")
+
+
+def _settings(words: Sequence[str]) -> dict[str, Any]:
+    """Return `model.d_model=128` as a name and a value of TOML; what is no TOML value is a text."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            wrong("--set", f"{word!r} is no KEY=VALUE, such as model.d_model=128.")
+        try:
+            found[name.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name.strip()] = text.strip()
+    return found
+
+
+def _chosen(recipe: str, path: Path | None, changes: Mapping[str, Any]) -> Config:
+    from conformkit.reference.training import config
+
+    return config.with_changes(config.read_config(path) if path else config.recipe(recipe or "tiny"), changes)
+
+
+def _train(session: Session, color: Color, *, quiet: bool, pictures: bool) -> None:
+    """Train, report, and end with the exit code."""
+    from conformkit.reference.training.interrupts import stopping
+    from conformkit.reference.training.loop import train as run_loop
+    from conformkit.reference.training.progress import Silent, watching
+
+    run, page, bar = session.run, _page(color), _page(color, sys.stderr)
+    watched = contextlib.nullcontext(Silent()) if quiet else watching(page, bar, run.config.training.steps, run.step)
+    if not quiet:
+        _say(page, _beginning(session))
+    with stopping() as asked, watched as listener:
+        outcome = run_loop(run, session.folder, listener, asked, session.sample)
+    if outcome.end == "interrupted":
+        fail(
+            Exit.INTERRUPTED, f"stopped at step {outcome.step}; nothing is lost",
+            f"go on: conform train --resume {session.folder.path}",
+        )  # fmt: skip
+    _finish(session, outcome, page, pictures=pictures)
+
+
+def _finish(session: Session, outcome: Outcome, page: Console, *, pictures: bool) -> None:
+    from conformkit.reference.training.report import write_report
+
+    session.sample_best()
+    missing = write_report(session, pictures=pictures)
+    _say(page, _ending(session, outcome))
+    if missing:
+        _say(page, missing)
+
+
+def _ablate(table: str, config: Config, out: Path, color: Color, *, quiet: bool, pictures: bool) -> None:
+    from conformkit.reference.training import ablation
+    from conformkit.reference.training.interrupts import stopping
+    from conformkit.reference.training.progress import watching
+
+    page = _page(color)
+    with stopping() as asked:
+        study = ablation.Study.begin(table, config, out)
+        if not quiet:
+            study.watch = lambda steps, done: watching(None, _page(color, sys.stderr), steps, done)
+        for line in study.run(asked):
+            if not quiet:
+                _say(page, line)
+    if study.interrupted:
+        fail(Exit.INTERRUPTED, "stopped; the variants that are done stay done", f"go on: the same command, --out {out}")
+    missing = study.write(pictures=pictures)
+    for line in [*study.table(page.width), "", *study.conclusion(), *([missing] if missing else [])]:
+        _say(page, line)
+
+
+def _beginning(session: Session) -> str:
+    run, tokens = session.run, session.tokens
+    parameters = sum(parameter.numel() for parameter in run.model.parameters())
+    return (
+        f"{parameters:,} parameters, vocabulary {run.tokenizer.vocab_size}, {len(tokens.train):,} tokens to learn "
+        f"from, {len(tokens.val):,} to validate on, {run.config.training.steps:,} steps of {run.tokens_a_step:,} tokens"
+    )
+
+
+def _ending(session: Session, outcome: Outcome) -> str:
+    words = {"done": "trained", "early": "stopped early: the validation loss no longer falls"}
+    best = f"; best validation loss {outcome.best[1]:.4f} at step {outcome.best[0]}" if outcome.best else ""
+    floor = f" (the least possible is {session.floor:.4f})" if session.floor is not None else ""
+    place = session.folder.path
+    return (
+        f"{words[outcome.end]}, {outcome.step} steps{best}{floor}\n"
+        f"report: {session.folder.report}\ntext:   conform sample {place}"
+    )
+
+
+def _page(color: Color, stream: Any = None) -> Console:
+    from conformkit.conformance.report.terminal import console
+
+    return console(stream or sys.stdout, color)
+
+
+def _say(page: Console, text: str) -> None:
+    """Print text that may hold names of files: shown as it is, never as markup."""
+    from conformkit.conformance.report.text import plain
+
+    with contextlib.suppress(BrokenPipeError):
+        page.print(plain(text, 20_000), markup=False, highlight=False, soft_wrap=not page.is_terminal)
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turn what training and sampling refuse into a sentence and an exit code."""
+    from conformkit.reference.errors import CheckpointError, RefusalError
+    from conformkit.reference.training.loop import DivergedError
+
+    try:
+        yield
+    except CheckpointError as error:
+        fail(
+            Exit.NOT_LOADED,
+            str(error),
+            "name another of its folder: conform train --resume DIR --checkpoint PATH, or conform sample PATH",
+        )
+    except RefusalError as error:
+        fail(Exit.USAGE, str(error))
+    except DivergedError as error:
+        kept = f"the last good checkpoint is {error.kept}" if error.kept else "there was no checkpoint yet"
+        fail(Exit.DIFFERS, f"training diverged: {error}", kept, "lower optimizer.peak, or clip: optimizer.max_norm=1.0")
+    except FileNotFoundError as error:
+        fail(Exit.USAGE, f"there is no {error.filename}")
+    except PermissionError as error:
+        fail(Exit.USAGE, f"{error.filename} may not be read or written by this user")
+    except OSError as error:
+        place = f" {error.filename}" if error.filename else ""
+        fail(
+            Exit.KIT_FAILED, f"writing{place} failed: {error.strerror or error}",
+            "what was written before is whole: free some space, and go on with --resume",
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        fail(Exit.INTERRUPTED, "stopped")

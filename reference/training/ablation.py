@@ -1,0 +1,240 @@
+"""A table of variants: what each choice costs or gains, and how the loss falls with the number of parameters.
+
+Each variant is the same run with a few settings changed, trained on the same text with the same seed, in a folder of
+its own. Those that are done stay done: the same command goes on after a stop.
+
+    L(N) = factor · N^(-exponent)        fitted over the variants of depth and width, and the baseline
+
+Other choices change the loss at the same size, so they take no part in the fit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from conformkit.reference.analysis import exponent_error, fit_power_law
+from conformkit.reference.checkpoints import replace_file
+from conformkit.reference.training import figures
+from conformkit.reference.training.config import Config, ConfigError, with_changes
+from conformkit.reference.training.folder import FolderError, RunFolder
+from conformkit.reference.training.loop import DivergedError, Listener, Outcome, train
+from conformkit.reference.training.metrics import read_lines
+from conformkit.reference.training.progress import Silent
+from conformkit.reference.training.report import page
+from conformkit.reference.training.session import Session, begin, resume
+from conformkit.reference.training.toml_text import as_toml
+
+__all__ = ["Fit", "Row", "Study", "Variant", "fitted", "read_table"]
+
+BASELINE = "baseline"
+SIZED = ("depth", "width", BASELINE)
+"""The axes that change the number of parameters and little else."""
+KAPLAN = 0.076
+
+Watch = Callable[[int, int], AbstractContextManager[Listener]]
+"""From the steps to make and those made to a listener."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row to be trained: the settings in which it differs."""
+
+    axis: str
+    name: str
+    changes: dict[str, Any]
+
+    @property
+    def folder(self) -> str:
+        """The name of its run's folder."""
+        return re.sub(r"[^a-z0-9]+", "-", f"{self.axis} {self.name}".lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table, trained."""
+
+    axis: str
+    name: str
+    parameters: int
+    loss: float | None
+    """The best validation loss, in nats a token; None where training diverged."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The power law through the sized variants, and the standard error of its exponent."""
+
+    exponent: float
+    error: float
+    factor: float
+    points: tuple[tuple[str, int, float], ...]
+
+
+def read_table(name: str) -> tuple[str, list[Variant]]:
+    """Return title and variants of a table: a file, `small` or `capstone`; the baseline comes first.
+
+    Raises: ConfigError for what is no such table; OSError where the file can't be read.
+    """
+    own = files("conformkit.reference.training") / "tables" / f"{name}.toml"
+    source = own if re.fullmatch(r"[a-z]+", name) and own.is_file() else Path(name)
+    try:
+        document = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the table {name}", f"no TOML: {error}", "a TOML document with [[variant]]") from error
+    listed = document.get("variant")
+    if not isinstance(listed, list) or not listed:
+        raise ConfigError(f"the table {name}", "without variants", "a [[variant]] with axis, name and set, or several")
+    found = [Variant(BASELINE, BASELINE, {}), *(_variant(entry) for entry in listed)]
+    if len({variant.folder for variant in found}) < len(found):
+        raise ConfigError(f"the table {name}", "with two variants of one name", "a name of its own for each")
+    return str(document.get("title", "an ablation")), found
+
+
+class Study:
+    """A table being trained in a folder."""
+
+    def __init__(self, title: str, variants: list[Variant], config: Config, folder: Path) -> None:
+        self.title, self.variants, self.config, self.folder = title, variants, config, folder
+        self.rows: list[Row] = []
+        self.interrupted = False
+        self.watch: Watch = lambda steps, done: nullcontext(Silent())  # noqa: ARG005 - it looks at neither
+
+    @classmethod
+    def begin(cls, table: str, config: Config, folder: Path) -> Study:
+        """Check every variant before the first is trained. Raises ConfigError, FolderError."""
+        title, variants = read_table(table)
+        for variant in variants:
+            with_changes(config, variant.changes)
+        study = cls(title, variants, config, folder)
+        begun = folder / "baseline.toml"
+        text = as_toml(config.as_document())
+        if begun.exists() and begun.read_text(encoding="utf-8") != text:
+            raise FolderError(str(folder), "of another ablation", "a new place, or the same configuration")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_file(begun, text.encode())
+        except OSError as error:
+            raise FolderError(str(folder), f"not to be written to ({error.strerror})", "another place") from error
+        return study
+
+    def run(self, wanted: Callable[[], bool] = lambda: False) -> Iterator[str]:
+        """Train all variants that are not trained yet, and yield a line for each."""
+        for number, variant in enumerate(self.variants, 1):
+            row = self._done(variant) or self._train(variant, wanted)
+            if row is None:
+                self.interrupted = True
+                return
+            self.rows.append(row)
+            loss = "diverged" if row.loss is None else f"validation {row.loss:.4f}"
+            yield f"{number}/{len(self.variants)} · {row.axis}: {row.name} · {row.parameters:,} parameters · {loss}"
+
+    def fit(self) -> Fit | None:
+        """Return the power law through the sized variants, or None where fewer than three sizes were trained."""
+        return fitted(self.rows)
+
+    def table(self, width: int = 100) -> list[str]:
+        """Return the table as lines for a terminal; a narrow one gets fewer columns."""
+        head = ("axis", "variant", "parameters", "loss", "difference", "seconds")
+        cells = [head, *(self._cells(row) for row in self.rows)]
+        kept = range(6) if width >= 70 else (1, 3, 4)
+        room = [max(len(row[column]) for row in cells) for column in kept]
+        return ["  ".join(_padded(row[c], room[i], c) for i, c in enumerate(kept)).rstrip() for row in cells]
+
+    def conclusion(self) -> list[str]:
+        """Return what the fit says, in sentences."""
+        fit = self.fit()
+        if fit is None:
+            return ["no scaling exponent: fewer than three sizes were trained"]
+        law = f"loss falls with parameters to the power {-fit.exponent:.4f} ± {fit.error:.4f}"
+        return [
+            f"{law} (standard error, {len(fit.points)} sizes); Kaplan et al. 2020 found {-KAPLAN}",
+            "a loss that nothing can remove bends the line: the exponent holds for these sizes only",
+        ]
+
+    def write(self, *, pictures: bool = True) -> str:
+        """Write rows and page; return a sentence where the picture can't be drawn. Raises OSError."""
+        fit, drawn, lacking = self.fit(), "", ""
+        if fit is not None and pictures:
+            lacking = "" if figures.available() else figures.LACKING
+            drawn = "" if lacking else self._picture(fit)
+        text = page(
+            "ablation.html", title=self.title, rows=self.rows, difference=self._difference, fit=fit, picture=drawn,
+            lacking=lacking, conclusion=self.conclusion(), config=as_toml(self.config.as_document()),
+        )  # fmt: skip
+        replace_file(self.folder / "report.html", text.encode())
+        return lacking
+
+    def _picture(self, fit: Fit) -> str:
+        import base64  # noqa: PLC0415
+
+        content = figures.as_png(figures.scaling_figure(fit.points, fit.exponent, fit.error, fit.factor))
+        replace_file(self.folder / "scaling.png", content)
+        return base64.b64encode(content).decode()
+
+    def _train(self, variant: Variant, wanted: Callable[[], bool]) -> Row | None:
+        """Train one variant, or go on with it, and keep its row; None when asked to stop."""
+        session = self._session(variant)
+        settings = session.run.config.training
+        try:
+            with self.watch(settings.steps, session.run.step) as listener:
+                outcome = train(session.run, session.folder, listener, wanted)
+        except DivergedError:
+            outcome = Outcome("diverged", session.run.step, None)
+        if outcome.end == "interrupted":
+            return None
+        parameters = sum(parameter.numel() for parameter in session.run.model.parameters())
+        loss = outcome.best[1] if outcome.best else None
+        seconds = sum(one["seconds"] for one in read_lines(session.folder.metrics) if one["kind"] == "step")
+        row = Row(variant.axis, variant.name, parameters, loss, seconds)
+        replace_file(session.folder.path / "row.json", json.dumps(asdict(row)).encode())
+        return row
+
+    def _session(self, variant: Variant) -> Session:
+        place = self.folder / variant.folder
+        if RunFolder(place).by_step():
+            return resume(place, {})
+        shutil.rmtree(place, ignore_errors=True)  # it was stopped before there was anything to go on from
+        return begin(with_changes(self.config, variant.changes), place)
+
+    def _done(self, variant: Variant) -> Row | None:
+        path = self.folder / variant.folder / "row.json"
+        return Row(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+    def _difference(self, row: Row) -> str:
+        baseline = self.rows[0].loss
+        return "" if row.loss is None or baseline is None or row is self.rows[0] else f"{row.loss - baseline:+.4f}"
+
+    def _cells(self, row: Row) -> tuple[str, ...]:
+        loss = "diverged" if row.loss is None else f"{row.loss:.4f}"
+        return row.axis, row.name, f"{row.parameters:,}", loss, self._difference(row), f"{row.seconds:.0f}"
+
+
+def fitted(rows: list[Row]) -> Fit | None:
+    """Return the power law through rows that differ in size, or None where there are fewer than three sizes."""
+    points = tuple((row.name, row.parameters, row.loss) for row in rows if row.axis in SIZED and row.loss is not None)
+    sizes, losses = [size for _, size, _ in points], [loss for _, _, loss in points]
+    if len(set(sizes)) < 3:
+        return None
+    exponent, factor = fit_power_law(sizes, losses)
+    return Fit(exponent, exponent_error(sizes, losses), factor, points)
+
+
+def _variant(entry: Any) -> Variant:
+    if not isinstance(entry, dict) or set(entry) != {"axis", "name", "set"} or not isinstance(entry["set"], dict):
+        raise ConfigError("a variant of the table", repr(entry), "a table with axis, name and set")
+    return Variant(str(entry["axis"]), str(entry["name"]), entry["set"])
+
+
+def _padded(text: str, room: int, column: int) -> str:
+    """Left for words, right for numbers."""
+    return text.ljust(room) if column < 2 else text.rjust(room)

@@ -1,0 +1,317 @@
+"""What a training run is: one TOML document, checked before anything starts.
+
+Every table is a dataclass here, and every key is one of its fields; a key that is none, a value of another type or out
+of its range is refused by its name. `recipe` reads the documents that come along: the models that the sources train.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from conformkit.reference.errors import RefusalError
+from conformkit.spec.variants import Variant, choices
+
+__all__ = ["Config", "ConfigError", "parse", "read_config", "recipe", "recipes", "with_changes"]
+
+
+class ConfigError(RefusalError):
+    """A key of the document has a value that it can't have."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the text comes from, and what its tokens are."""
+
+    corpus: str = "synthetic"
+    """A file, `synthetic` or `shakespeare`."""
+    tokenizer: str = "char"
+    vocab_size: int = 500
+    """Of the byte-pair encoding; characters have as many ids as there are characters."""
+    min_frequency: int = 2
+    fraction: float = 0.9
+    """The part of the text that is learned from, its beginning; the rest is for validation."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The sizes of the model; the vocabulary comes from the tokenizer."""
+
+    d_model: int
+    num_heads: int
+    num_layers: int
+    d_ff: int
+    block_size: int
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """AdamW and its rate over time. `peak` is the constant or the greatest rate; `inverse_sqrt` works its own out."""
+
+    peak: float = 3e-4
+    schedule: str = "constant"
+    warmup: int = 0
+    floor: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    max_norm: float = math.inf
+    """Where gradients are clipped."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long, on how much at a time, and how often to look."""
+
+    steps: int
+    batch_size: int
+    accumulate: int = 1
+    """Batches whose gradients make one update."""
+    seed: int = 0
+    eval_interval: int = 250
+    eval_batches: int = 20
+    patience: int = 0
+    """Evaluations without a better loss after which training stops; 0 for never."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What makes it faster without changing what is computed, but for rounding."""
+
+    device: str = "cpu"
+    precision: str = "float32"
+    fused: bool = True
+    """PyTorch's own kernels for attention, norms, activations and the loss, in place of the written-out formulas."""
+    fused_optimizer: bool = False
+    """PyTorch's AdamW in one kernel; it pays on a GPU."""
+    compile: str = "none"
+    """The backend of `torch.compile`: inductor, which needs a compiler, or aot_eager, which only traces."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What the model is asked to continue when it has been trained."""
+
+    prompts: tuple[str, ...] = ("",)
+    """An empty prompt begins where the validation text begins."""
+    temperatures: tuple[float, ...] = (0.3, 0.7, 1.0, 1.5)
+    tokens: int = 150
+    interval: int = 0
+    """Steps between samples; 0 for the end only."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole run."""
+
+    model: Model
+    training: Training
+    title: str = ""
+    source: str = ""
+    data: Data = field(default_factory=Data)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    speed: Speed = field(default_factory=Speed)
+    samples: Samples = field(default_factory=Samples)
+    variant: Variant = field(default_factory=Variant)
+
+    def as_document(self) -> dict[str, Any]:
+        """Return tables and values, as TOML and JSON have them; only those choices that are not canonical."""
+        document = asdict(self)
+        document["variant"] = self.variant.differences()
+        document["samples"] = {k: list(v) if isinstance(v, tuple) else v for k, v in document["samples"].items()}
+        if math.isinf(self.optimizer.max_norm):
+            del document["optimizer"]["max_norm"]
+        return document
+
+
+Check = tuple[Callable[[Any], bool], str]
+
+
+def _at_least(least: float) -> Check:
+    return lambda value: least <= value < math.inf, f"at least {least}"
+
+
+def _one_of(*allowed: str) -> Check:
+    return lambda value: value in allowed, "one of " + ", ".join(allowed)
+
+
+_POSITIVE: Check = (lambda value: value > 0, "above 0")
+_SHARE: Check = (lambda value: 0.0 <= value <= 1.0, "between 0 and 1")
+_BELOW_ONE: Check = (lambda value: 0.0 <= value < 1.0, "at least 0 and below 1")
+
+_CHECKS: Mapping[str, Check] = {
+    "data.corpus": (lambda value: bool(value.strip()), "a file, synthetic or shakespeare"),
+    "data.tokenizer": _one_of("char", "bpe"),
+    "data.vocab_size": _at_least(256),
+    "data.min_frequency": _at_least(1),
+    "data.fraction": (lambda value: 0.0 < value < 1.0, "above 0 and below 1"),
+    **{f"model.{name}": _at_least(1) for name in ("d_model", "num_heads", "num_layers", "d_ff", "block_size")},
+    "model.dropout": _BELOW_ONE,
+    "optimizer.peak": (lambda value: 0.0 < value <= 1000.0, "above 0 and at most 1000"),
+    "optimizer.schedule": _one_of("constant", "cosine", "inverse_sqrt"),
+    "optimizer.warmup": _at_least(0),
+    "optimizer.floor": _at_least(0),
+    "optimizer.beta1": _BELOW_ONE,
+    "optimizer.beta2": _BELOW_ONE,
+    "optimizer.eps": _POSITIVE,
+    "optimizer.weight_decay": _at_least(0),
+    "optimizer.max_norm": _POSITIVE,
+    **{f"training.{name}": _at_least(1) for name in ("steps", "batch_size", "accumulate", "eval_interval")},
+    "training.seed": _at_least(0),
+    "training.eval_batches": _at_least(1),
+    "training.patience": _at_least(0),
+    "speed.precision": _one_of("float32", "bfloat16", "float16"),
+    "speed.compile": _one_of("none", "inductor", "aot_eager"),
+    "samples.temperatures": (lambda value: all(0.0 <= t < math.inf for t in value), "numbers of at least 0"),
+    "samples.tokens": _at_least(0),
+    "samples.interval": _at_least(0),
+}
+
+_WORDS: Mapping[Any, str] = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
+
+
+def recipes() -> dict[str, Config]:
+    """Return the recipes that come along, by name."""
+    folder = files("conformkit.reference.training") / "recipes"
+    names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    return {name: parse((folder / f"{name}.toml").read_text(encoding="utf-8")) for name in names}
+
+
+def recipe(name: str) -> Config:
+    """Return a recipe by its name. Raises ConfigError, with the nearest name, where there is none."""
+    known = recipes()
+    if name not in known:
+        raise ConfigError("the recipe", repr(name), _nearest(name, known))
+    return known[name]
+
+
+def read_config(path: Path) -> Config:
+    """Read a document from a file. Raises OSError, or ConfigError for what is no configuration."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), "no text in UTF-8", "a TOML document") from error
+
+
+def parse(text: str) -> Config:
+    """Return the configuration that a TOML text describes. Raises ConfigError."""
+    try:
+        return _config(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError("the configuration", f"no TOML: {error}", "a TOML document") from error
+
+
+def with_changes(config: Config, changes: Mapping[str, Any]) -> Config:
+    """Return a copy with other values: `{"model.d_model": 128, "variant.norm": "rmsnorm"}`. Raises ConfigError."""
+    document = config.as_document()
+    for name, value in changes.items():
+        table, _, key = name.partition(".")
+        if not key or not isinstance(document.get(table), dict):
+            tables = [name for name, content in document.items() if isinstance(content, dict)]
+            raise ConfigError("a setting", repr(name), "TABLE.KEY, where TABLE is " + _nearest(table, tables))
+        document[table][key] = value
+    return _config(document)
+
+
+def _config(document: Mapping[str, Any]) -> Config:
+    hints = get_type_hints(Config)
+    _refuse_unknown("", document, hints)
+    tables = {"title": str(document.get("title", "")), "source": str(document.get("source", ""))}
+    read = {name: partial(_table, name, kind) for name, kind in hints.items() if name not in {*tables, "variant"}}
+    config = Config(
+        **tables,  # type: ignore[arg-type]
+        **{name: make(document.get(name, {})) for name, make in read.items()},
+        variant=_variant(document.get("variant", {})),
+    )
+    _check_together(config)
+    return config
+
+
+def _table(name: str, kind: type, content: Any) -> Any:
+    """Return one table as its dataclass, every value checked."""
+    if not isinstance(content, dict):
+        raise ConfigError(name, repr(content), "a table")
+    hints = get_type_hints(kind)
+    _refuse_unknown(f"{name}.", content, hints)
+    values = {key: _value(f"{name}.{key}", value, hints[key]) for key, value in content.items()}
+    missing = [f.name for f in fields(kind) if f.name not in values and _required(f)]
+    if missing:
+        raise ConfigError(f"{name}.{missing[0]}", "missing", _WORDS[hints[missing[0]]])
+    return kind(**values)
+
+
+def _required(found: Any) -> bool:
+    from dataclasses import MISSING  # noqa: PLC0415
+
+    return found.default is MISSING and found.default_factory is MISSING
+
+
+def _value(name: str, value: Any, kind: Any) -> Any:
+    """Return a value as the type its field has, where it is one of that type and in its range."""
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
+        if not isinstance(value, list | tuple):
+            raise ConfigError(name, repr(value), "a list")
+        found: Any = tuple(_typed(name, one, item) for one in value)
+    else:
+        found = _typed(name, value, kind)
+    holds, wanted = _CHECKS.get(name, (lambda _: True, ""))
+    if not holds(found):
+        raise ConfigError(name, repr(value), wanted)
+    return found
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not kind:
+        raise ConfigError(name, repr(value), _WORDS[kind])
+    return value
+
+
+def _variant(content: Any) -> Variant:
+    if not isinstance(content, dict):
+        raise ConfigError("variant", repr(content), "a table")
+    known = choices()
+    _refuse_unknown("variant.", content, known)
+    for key, value in content.items():
+        kind = known[key]
+        if isinstance(kind, tuple) and value not in kind:
+            raise ConfigError(f"variant.{key}", repr(value), "one of " + ", ".join(map(str, kind)))
+        if isinstance(kind, type):
+            _typed(f"variant.{key}", value, kind)
+    return Variant(**content)
+
+
+def _check_together(config: Config) -> None:
+    """Refuse values that each are right but don't fit each other."""
+    model, training, rate = config.model, config.training, config.optimizer
+    if model.d_model % model.num_heads and config.variant.head_width == Variant().head_width:
+        raise ConfigError("model.d_model", model.d_model, f"a multiple of model.num_heads = {model.num_heads}")
+    if rate.floor > rate.peak:
+        raise ConfigError("optimizer.floor", rate.floor, f"at most optimizer.peak = {rate.peak}")
+    if rate.schedule == "inverse_sqrt" and rate.warmup < 1:
+        raise ConfigError("optimizer.warmup", rate.warmup, "at least 1 for inverse_sqrt")
+    if rate.schedule == "cosine" and rate.warmup >= training.steps:
+        raise ConfigError("optimizer.warmup", rate.warmup, f"fewer than training.steps = {training.steps}")
+
+
+def _refuse_unknown(prefix: str, content: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    for key in content:
+        if key not in known:
+            raise ConfigError("a key", repr(f"{prefix}{key}"), _nearest(key, known, prefix))
+
+
+def _nearest(word: str, known: Any, prefix: str = "") -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    listed = ", ".join(f"{prefix}{name}" for name in known)
+    return f"one of {listed}" + (f"; nearest: {prefix}{near[0]}" if near else "")

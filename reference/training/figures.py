@@ -1,0 +1,176 @@
+"""Pictures of a run, drawn by matplotlib: four panels of what was measured, and who looks at whom.
+
+Drawn on figures of their own, never through pyplot: nothing global changes, and no display is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from conformkit.reference.analysis import attention_entropy, exponential_moving_average, rolling_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["LACKING", "as_png", "attention_figure", "available", "scaling_figure", "training_figure"]
+
+LACKING = "the pictures of the report need matplotlib: pip install 'conformkit[report]'"
+SMOOTHING = 0.01
+WINDOW = 100
+LABELLED = 32
+"""So many tokens still have room for their names along an axis."""
+
+Record = Mapping[str, Any]
+
+
+def available() -> bool:
+    """Return whether matplotlib is installed."""
+    try:
+        import matplotlib.figure  # noqa: F401, PLC0415
+    except ImportError:
+        return False
+    return True
+
+
+def as_png(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG."""
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a letter that no font here has is drawn as a box
+        figure.savefig(stream, format="png", dpi=150)
+    return stream.getvalue()
+
+
+def training_figure(records: Sequence[Record], floor: float | None, title: str) -> Figure:
+    """Draw loss, validation loss, rate and norm of the gradients over the steps."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    steps = [record for record in records if record["kind"] == "step"]
+    evaluations = [record for record in records if record["kind"] == "evaluation"]
+    figure = Figure(figsize=(12, 8), layout="constrained")
+    (loss, validation), (rate, norm) = figure.subplots(2, 2)
+    figure.suptitle(title, parse_math=False)
+    _draw_loss(loss, steps, floor)
+    _draw_validation(validation, evaluations, floor)
+    _draw(rate, _series(steps, "rate"), "learning rate", "tab:green")
+    rate.set_ylim(bottom=0)
+    _draw_norm(norm, steps)
+    return figure
+
+
+def attention_figure(maps: Sequence[Tensor], tokens: Sequence[str]) -> Figure:
+    """Draw the weights of each layer (rows) and head (columns), each with its mean entropy.
+
+    Shapes: maps (1, H, T, T) for each layer, tokens T texts
+    """
+    from matplotlib.cm import ScalarMappable  # noqa: PLC0415
+    from matplotlib.colors import Normalize  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    scale = Normalize(0, 1)
+    layers, heads = len(maps), maps[0].shape[1]
+    size = 3.4 if layers * heads <= 16 else 1.9
+    figure = Figure(figsize=(max(size * heads, 5), size * layers + 0.6), layout="constrained")
+    grid = figure.subplots(layers, heads, squeeze=False)
+    figure.suptitle("attention weights: a row is a query, a column a key", fontsize=10)
+    for layer, weights in enumerate(maps):
+        for head in range(heads):
+            axes, one = grid[layer][head], weights[0, head].float().cpu()
+            axes.imshow(one.numpy(), norm=scale, cmap="magma", interpolation="nearest")
+            entropy = attention_entropy(one).mean().item()
+            axes.set_title(f"layer {layer + 1}, head {head + 1}: {entropy:.2f} nats", fontsize=8)
+            _label(axes, tokens, wide=size > 3)
+    figure.colorbar(ScalarMappable(scale, "magma"), ax=grid.ravel().tolist(), shrink=0.6, label="weight")
+    return figure
+
+
+def scaling_figure(points: Sequence[tuple[str, int, float]], exponent: float, error: float, factor: float) -> Figure:
+    """Draw validation loss over parameters, both on logarithmic scales, with the fitted line."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    axes = figure.subplots()
+    sizes = [size for _, size, _ in points]
+    axes.scatter(sizes, [loss for _, _, loss in points], zorder=3)
+    for name, size, loss in points:
+        axes.annotate(name, (size, loss), xytext=(4, 4), textcoords="offset points", fontsize=8, parse_math=False)
+    ends = [min(sizes) / 1.5, max(sizes) * 1.5]
+    label = f"exponent {exponent:.4f} ± {error:.4f}"
+    axes.plot(ends, [factor * size**-exponent for size in ends], "--", color="tab:red", label=label)
+    axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="validation loss, nats a token")
+    _explain(axes)
+    axes.grid(visible=True, which="both", alpha=0.3)
+    return figure
+
+
+def _series(records: Sequence[Record], name: str) -> tuple[list[int], list[float]]:
+    found = [(record["step"], record[name]) for record in records if record[name] is not None]
+    return [step for step, _ in found], [value for _, value in found]
+
+
+def _draw(axes: Axes, series: tuple[list[int], list[float]], title: str, color: str, **options: Any) -> None:
+    axes.plot(*series, color=color, **options)
+    axes.set(title=title, xlabel="step")
+    axes.grid(visible=True, alpha=0.3)
+
+
+def _draw_loss(axes: Axes, steps: Sequence[Record], floor: float | None) -> None:
+    at, values = _series(steps, "loss")
+    _draw(axes, (at, values), "training loss, nats a token", "tab:blue", alpha=0.25, label="raw")
+    smoothed = exponential_moving_average(values, SMOOTHING)
+    axes.plot(at, smoothed, color="tab:blue", linewidth=2, label=f"smoothed, α = {SMOOTHING}")
+    _draw_floor(axes, floor)
+    _explain(axes)
+
+
+def _draw_validation(axes: Axes, evaluations: Sequence[Record], floor: float | None) -> None:
+    at, values = _series(evaluations, "loss")
+    _draw(axes, (at, values), "validation loss, nats a token", "tab:orange", marker="o", markersize=3)
+    if values:
+        best = min(values)
+        where = at[values.index(best)]
+        axes.plot([where], [best], "*", color="tab:red", markersize=14, label=f"best: {best:.4f} at step {where}")
+    _draw_floor(axes, floor)
+    _explain(axes)
+
+
+def _draw_norm(axes: Axes, steps: Sequence[Record]) -> None:
+    at, values = _series(steps, "norm")
+    _draw(axes, (at, values), "norm of the gradients, before clipping", "tab:red", alpha=0.3, label="raw")
+    if means := rolling_mean(values, WINDOW):
+        axes.plot(at[WINDOW - 1 :], means, color="tab:red", linewidth=2, label=f"mean of {WINDOW} steps")
+    _explain(axes)
+
+
+def _draw_floor(axes: Axes, floor: float | None) -> None:
+    if floor is not None:
+        axes.axhline(floor, color="black", linestyle=":", label=f"the least possible: {floor:.4f}")
+
+
+def _explain(axes: Axes) -> None:
+    """Draw a legend where there is something to explain."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend()
+
+
+def _label(axes: Axes, tokens: Sequence[str], *, wide: bool) -> None:
+    """Write the tokens along both axes where they have room."""
+    if not wide or len(tokens) > LABELLED:
+        axes.set(xticks=[], yticks=[])
+        return
+    names = [_name(token) for token in tokens]
+    axes.set_xticks(range(len(names)), names, fontsize=6, rotation=90, parse_math=False)
+    axes.set_yticks(range(len(names)), names, fontsize=6, parse_math=False)
+
+
+def _name(token: str) -> str:
+    """Return a token so that it is seen: blanks as signs."""
+    signs = token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
+    return "".join(c if unicodedata.category(c)[0] != "C" else "\ufffd" for c in signs)[:8]

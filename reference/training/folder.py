@@ -1,0 +1,100 @@
+"""The folder of a run: what it was, what it measured, where it can go on.
+
+config.toml          the whole configuration
+metrics.jsonl        a line a step and an evaluation
+samples.jsonl        a line a sample
+checkpoints/         best.safetensors, and the last two by their steps: 00000250.safetensors, …
+report.html, *.png   pictures of all that
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from conformkit.reference.checkpoints import replace_file, save_checkpoint
+from conformkit.reference.errors import RefusalError
+from conformkit.reference.training.config import Config, read_config
+from conformkit.reference.training.run import TrainingRun
+from conformkit.reference.training.toml_text import as_toml
+
+__all__ = ["FolderError", "RunFolder"]
+
+KEPT = 2
+"""Checkpoints that stay: when the last one can't be read, there is the one before."""
+
+
+class FolderError(RefusalError):
+    """A folder can't be, or is not, that of a run."""
+
+
+class RunFolder:
+    """Paths in a run's folder, and what is written there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.toml"
+        self.metrics = path / "metrics.jsonl"
+        self.samples = path / "samples.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.best = self.checkpoints / "best.safetensors"
+        self.report = path / "report.html"
+
+    @classmethod
+    def create(cls, path: Path, config: Config) -> RunFolder:
+        """Make a new folder. Raises FolderError where there is one with something in it, or none can be made."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise FolderError(str(path), "there already", "a new name, or --resume to go on with it")
+        folder = cls(path)
+        try:
+            folder.checkpoints.mkdir(parents=True)
+            replace_file(folder.config_file, as_toml(config.as_document()).encode())
+        except OSError as error:
+            raise FolderError(str(path), f"not to be written to ({error.strerror})", "another place") from error
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Return the folder of a run that was begun. Raises FolderError."""
+        folder = cls(path)
+        if not folder.config_file.is_file():
+            raise FolderError(str(path), "no folder of a run", "one that holds a config.toml")
+        return folder
+
+    @property
+    def config(self) -> Config:
+        """The configuration that the run was begun with."""
+        return read_config(self.config_file)
+
+    def by_step(self) -> list[Path]:
+        """Return the checkpoints from which the run can go on, the newest last."""
+        return sorted(path for path in self.checkpoints.glob("*.safetensors") if path.stem.isdigit())
+
+    def save(self, run: TrainingRun) -> Path:
+        """Write a checkpoint of this step, let `best` be the same file if it is the best one, and drop others.
+
+        The last two stay; a later one is left from before the run went back to an earlier step.
+        """
+        path = self.checkpoints / f"{run.step:08}.safetensors"
+        save_checkpoint(path, run.model, run.optimizer, run.step, run.state())
+        if run.best is not None and run.best[0] == run.step:
+            _same_file(path, self.best)
+        found = self.by_step()
+        current = found.index(path)
+        for other in [*found[: max(current + 1 - KEPT, 0)], *found[current + 1 :]]:
+            other.unlink(missing_ok=True)
+        return path
+
+
+def _same_file(path: Path, other: Path) -> None:
+    """Let a second name stand for a file, in one step; where there are no links, for a copy of it."""
+    draft = other.with_name(f".{other.name}.{secrets.token_hex(4)}")
+    try:
+        os.link(path, draft)
+        draft.replace(other)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        replace_file(other, path.read_bytes())

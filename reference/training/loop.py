@@ -1,0 +1,157 @@
+"""The training loop: update, measure, evaluate, keep.
+
+Losses are read a few steps at a time, and nothing is kept of a step whose loss was not read and found finite: when a
+run diverges, the checkpoint from before is the last good one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from conformkit.reference.training import metrics
+from conformkit.reference.training.folder import RunFolder
+from conformkit.reference.training.run import TrainingRun, rate_at
+
+__all__ = ["DivergedError", "Listener", "Measured", "Outcome", "train"]
+
+READ_EVERY = 10
+"""Steps after which losses are read."""
+
+
+class DivergedError(ArithmeticError):
+    """A loss or a gradient is not finite any more."""
+
+    def __init__(self, what: str, value: float, step: int, kept: str) -> None:
+        super().__init__(f"{what} is {value} at step {step}")
+        self.what, self.value, self.step, self.kept = what, value, step, kept
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One update."""
+
+    step: int
+    loss: float
+    norm: float
+    """Of the gradients, before clipping."""
+    rate: float
+    tokens_a_second: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended: `done`, `early` or `interrupted`, and the step and loss of the best evaluation."""
+
+    end: str
+    step: int
+    best: tuple[int, float] | None
+
+
+class Listener(Protocol):
+    """Who is told while training goes on."""
+
+    def measured(self, last: Measured) -> None:
+        """Some updates were made."""
+
+    def evaluated(self, step: int, loss: float, *, best: bool) -> None:
+        """The validation loss was computed."""
+
+
+def train(
+    run: TrainingRun,
+    folder: RunFolder,
+    listener: Listener,
+    wanted: Callable[[], bool] = lambda: False,
+    sample: Callable[[TrainingRun], None] = lambda _: None,
+) -> Outcome:
+    """Train until all steps are made, the loss no longer falls, or `wanted` says that an end is.
+
+    `sample` is called every `samples.interval` steps. Raises DivergedError; OSError where something can't be written.
+    """
+    settings, every = run.config.training, run.config.samples.interval
+    reader = _Reader(run, folder, listener)
+    end = "done"
+    while run.step < settings.steps:
+        reader.add(*run.update())
+        if run.step % settings.eval_interval == 0 or run.step == settings.steps:
+            reader.read()
+            _evaluate(run, folder, listener)
+            if settings.patience and run.waited >= settings.patience:
+                end = "early"
+                break
+        if every and run.step % every == 0:
+            sample(run)
+            reader.pause()
+        if wanted() and run.step < settings.steps:
+            end = "interrupted"
+            break
+    reader.read()
+    if end == "interrupted":
+        folder.save(run)
+    return Outcome(end, run.step, run.best)
+
+
+def _evaluate(run: TrainingRun, folder: RunFolder, listener: Listener) -> None:
+    loss, better = run.evaluate()
+    _check_finite("the validation loss", loss, run.step, folder)
+    metrics.append(folder.metrics, [{"kind": "evaluation", "step": run.step, "loss": loss, "best": better}])
+    folder.save(run)
+    listener.evaluated(run.step, loss, best=better)
+
+
+class _Reader:
+    """Losses and norms that were computed but not looked at yet."""
+
+    def __init__(self, run: TrainingRun, folder: RunFolder, listener: Listener) -> None:
+        self.run, self.folder, self.listener = run, folder, listener
+        self.waiting: list[tuple[int, Tensor, Tensor]] = []
+        self.since = time.perf_counter()
+
+    def add(self, loss: Tensor, norm: Tensor) -> None:
+        """Remember what an update gave, and read all when there are enough."""
+        self.waiting.append((self.run.step, loss, norm))
+        if len(self.waiting) >= READ_EVERY:
+            self.read()
+
+    def pause(self) -> None:
+        """Leave out of the clock what was done besides training."""
+        self.read()
+        self.since = time.perf_counter()
+
+    def read(self) -> None:
+        """Write what waits, check that it is finite, and tell the listener."""
+        if not self.waiting:
+            self.since = time.perf_counter()
+            return
+        found = [(step, loss.item(), norm.item()) for step, loss, norm in self.waiting]
+        seconds = (time.perf_counter() - self.since) / len(found)
+        self.waiting, self.since = [], time.perf_counter()
+        measured = [
+            Measured(step, loss, norm, rate_at(self.run.config, step), self.run.tokens_a_step / max(seconds, 1e-9))
+            for step, loss, norm in found
+        ]
+        metrics.append(self.folder.metrics, [_record(one, seconds) for one in measured])
+        for one in measured:
+            _check_finite("the loss", one.loss, one.step, self.folder)
+            if self.run.config.speed.precision != "float16":  # there an overflow only lowers the scale
+                _check_finite("the norm of the gradients", one.norm, one.step, self.folder)
+        self.listener.measured(measured[-1])
+
+
+def _record(one: Measured, seconds: float) -> dict[str, object]:
+    """Return the line of an update; JSON has neither NaN nor infinity, so such a number is null."""
+    numbers = {"loss": one.loss, "rate": one.rate, "norm": one.norm, "seconds": seconds}
+    finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+    return {"kind": "step", "step": one.step, **finite}
+
+
+def _check_finite(what: str, value: float, step: int, folder: RunFolder) -> None:
+    if not math.isfinite(value):
+        kept = folder.by_step()
+        raise DivergedError(what, value, step, str(kept[-1]) if kept else "")

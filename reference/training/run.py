@@ -1,0 +1,157 @@
+"""A training run in memory: model, optimizer, schedule and random state, one update at a time.
+
+Everything that the next update depends on goes into a checkpoint, so that a run that was stopped goes on as if it had
+not been: weights, moments, the step, the random state that draws windows and dropout, the best loss so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from conformkit.reference.checkpoints import Checkpoint
+from conformkit.reference.data import get_batch
+from conformkit.reference.errors import CheckpointError
+from conformkit.reference.model import TinyTransformerLM
+from conformkit.reference.optimization import clip_grad_norm
+from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
+from conformkit.reference.steps import accumulate, evaluate
+from conformkit.reference.tokenizers import Tokenizer
+from conformkit.reference.training.config import Config
+from conformkit.reference.training.corpus import Tokens
+from conformkit.reference.training.speed import Fast, LossScale, check_device, criterion_for, optimizer_for
+
+__all__ = ["TrainingRun", "build_model", "rate_at", "validation_batches"]
+
+
+def build_model(config: Config, vocab_size: int) -> TinyTransformerLM:
+    """Return a new model of a configuration, on the CPU."""
+    sizes = config.model
+    return TinyTransformerLM(
+        vocab_size, sizes.d_model, sizes.num_heads, sizes.num_layers, sizes.d_ff, sizes.block_size, sizes.dropout,
+        variant=config.variant,
+    )  # fmt: skip
+
+
+def rate_at(config: Config, step: int) -> float:
+    """Return the rate of an update; the first one is step 1."""
+    rate = config.optimizer
+    if rate.schedule == "inverse_sqrt":
+        return inverse_sqrt_schedule(step, config.model.d_model, rate.warmup)
+    if rate.schedule == "cosine":
+        return cosine_schedule(step, rate.peak, rate.floor, rate.warmup, config.training.steps)
+    return rate.peak * min(1.0, step / max(rate.warmup, 1))
+
+
+def validation_batches(ids: Tensor, config: Config) -> list[tuple[Tensor, Tensor]]:
+    """Cut windows evenly spaced over a text, at most `eval_batches` batches of them, the same every time.
+
+    Shapes: ids (N,), N > T → pairs x, y (B, T), the last one perhaps shorter
+    """
+    length, size = config.model.block_size, config.training.batch_size
+    room = (len(ids) - 1) // length  # windows that do not overlap
+    count = min(room, size * config.training.eval_batches)
+    numbers = torch.arange(count) * room // count  # (n,), evenly spread over 0 … room - 1
+    places = numbers[:, None] * length + torch.arange(length)  # (n, T)
+    places = places.to(ids.device)
+    return list(zip(torch.split(ids[places], size), torch.split(ids[places + 1], size), strict=True))
+
+
+class TrainingRun:
+    """What is trained, and how far it is."""
+
+    def __init__(self, config: Config, tokens: Tokens, tokenizer: Tokenizer) -> None:
+        check_device(config.speed.device)
+        tokens.check_windows(config.model.block_size)
+        torch.manual_seed(config.training.seed)
+        self.config, self.tokenizer, self.corpus = config, tokenizer, tokens.sha256
+        self.model = build_model(config, tokenizer.vocab_size).to(config.speed.device)
+        self.fast = Fast(self.model, config.speed)
+        self.optimizer = optimizer_for(self.model, config)
+        self.scale = LossScale(config.speed)
+        self.criterion = criterion_for(config.speed)
+        self.ids = tokens.train.to(config.speed.device)
+        self.validation = validation_batches(tokens.val.to(config.speed.device), config)
+        self.step = 0
+        self.best: tuple[int, float] | None = None
+        """Step and validation loss of the best evaluation."""
+        self.waited = 0
+        """Evaluations since."""
+
+    @property
+    def tokens_a_step(self) -> int:
+        """How many targets an update learns from."""
+        training = self.config.training
+        return training.batch_size * training.accumulate * self.config.model.block_size
+
+    def update(self) -> tuple[Tensor, Tensor]:
+        """Make the next update, and return the loss and the norm of the gradients before clipping, unread.
+
+        Shapes: → (), (); on a GPU reading them waits, so they are read several at a time.
+        """
+        settings = self.config.training
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate_at(self.config, self.step + 1)
+        self.fast.train()
+        self.optimizer.zero_grad()
+        length, size = self.config.model.block_size, settings.batch_size
+        batches = [get_batch(self.ids, size, length) for _ in range(settings.accumulate)]
+        loss = accumulate(self.fast, batches, self.criterion, self.scale.factor)
+        self.scale.unscale(self.optimizer)
+        norm = clip_grad_norm(self.model.parameters(), self.config.optimizer.max_norm)
+        self.scale.step(self.optimizer)
+        self.step += 1
+        return loss, norm
+
+    def evaluate(self) -> tuple[float, bool]:
+        """Return the validation loss, and whether it is the best so far."""
+        loss = evaluate(self.fast, self.validation)
+        better = self.best is None or loss < self.best[1]
+        if better:
+            self.best = (self.step, loss)
+        self.waited = 0 if better else self.waited + 1
+        return loss, better
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs besides weights and moments, as JSON has it."""
+        return {
+            "config": self.config.as_document(), "tokenizer": self.tokenizer.to_json(), "corpus": self.corpus,
+            "best": self.best, "waited": self.waited, "scale": self.scale.scaler.state_dict(),
+            "random": _random_state(self.device),
+        }  # fmt: skip
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint. Raises CheckpointError where it is another run's; nothing is changed then."""
+        extra = checkpoint.extra
+        if extra.get("tokenizer") != self.tokenizer.to_json():
+            raise CheckpointError(str(checkpoint.path), "of another vocabulary", "that of this run's tokenizer")
+        if extra.get("corpus") != self.corpus:
+            raise CheckpointError(str(checkpoint.path), "of a run on another text", "the text that it was trained on")
+        checkpoint.restore(self.model, self.optimizer)
+        self.step, self.waited = checkpoint.step, int(extra["waited"])
+        self.best = (int(extra["best"][0]), float(extra["best"][1])) if extra["best"] else None
+        if extra["scale"]:
+            self.scale.scaler.load_state_dict(extra["scale"])
+        _set_random_state(extra["random"], self.device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return torch.device(self.config.speed.device)
+
+
+def _random_state(device: torch.device) -> dict[str, str]:
+    found = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        found["cuda"] = torch.cuda.get_rng_state(device)
+    return {name: bytes(state.tolist()).hex() for name, state in found.items()}
+
+
+def _set_random_state(states: Mapping[str, str], device: torch.device) -> None:
+    kept = {name: torch.tensor(list(bytes.fromhex(text)), dtype=torch.uint8) for name, text in states.items()}
+    torch.set_rng_state(kept["cpu"])
+    if device.type == "cuda" and "cuda" in kept:
+        torch.cuda.set_rng_state(kept["cuda"], device)

@@ -1,0 +1,136 @@
+"""From a configuration, or from the folder of a run, to a run that is ready to train; from a checkpoint to a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformkit.reference.checkpoints import read_checkpoint
+from conformkit.reference.errors import CheckpointError
+from conformkit.reference.model import TinyTransformerLM
+from conformkit.reference.tokenizers import Tokenizer, tokenizer_from_json
+from conformkit.reference.training import metrics, sampling
+from conformkit.reference.training.config import Config, ConfigError, parse, with_changes
+from conformkit.reference.training.corpus import Corpus, Tokens, load_corpus, new_tokenizer, tokenize
+from conformkit.reference.training.folder import FolderError, RunFolder
+from conformkit.reference.training.run import TrainingRun, build_model
+from conformkit.reference.training.source import floor_in_windows
+from conformkit.reference.training.toml_text import as_toml
+
+__all__ = ["Session", "Trained", "begin", "load_trained", "resume"]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run, its folder, and the text that it learns from."""
+
+    run: TrainingRun
+    folder: RunFolder
+    corpus: Corpus
+    tokens: Tokens
+
+    @property
+    def beginning(self) -> str:
+        """The first few tokens of the validation text, which stand for an empty prompt."""
+        return self.run.tokenizer.decode(self.tokens.val[: self.run.config.model.block_size // 4 + 1])
+
+    @property
+    def floor(self) -> float | None:
+        """The least loss, in nats a token, that any model can reach, where that is known."""
+        config = self.run.config
+        known = self.corpus.name == "synthetic" and config.data.tokenizer == "char"
+        return floor_in_windows(config.model.block_size) if known else None
+
+    def sample(self, run: TrainingRun) -> None:
+        """Write the samples that the configuration asks for, of the model as it is."""
+        self._write_samples(run.model, run.step)
+
+    def sample_best(self) -> None:
+        """Write them of the best model, once."""
+        best = load_trained(self.folder.path, self.run.config.speed.device)
+        if not any(record["step"] == best.step for record in metrics.read_lines(self.folder.samples)):
+            self._write_samples(best.model, best.step)
+
+    def _write_samples(self, model: TinyTransformerLM, step: int) -> None:
+        config = self.run.config
+        found = sampling.samples(model, self.run.tokenizer, config.samples, self.beginning, step, config.training.seed)
+        metrics.append(self.folder.samples, [sample.record() for sample in found])
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model from a checkpoint, with what turns text into its ids."""
+
+    model: TinyTransformerLM
+    tokenizer: Tokenizer
+    config: Config
+    step: int
+
+
+def begin(config: Config, place: Path) -> Session:
+    """Prepare a new run. Everything that can be refused is refused before the folder is made."""
+    corpus = load_corpus(config.data.corpus)
+    config = with_changes(config, {"data.corpus": corpus.name})
+    tokenizer = new_tokenizer(corpus.text, config.data)
+    tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
+    run = TrainingRun(config, tokens, tokenizer)
+    _check_prompts(config, tokenizer)
+    return Session(run, RunFolder.create(place, config), corpus, tokens)
+
+
+def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> Session:
+    """Prepare to go on from the newest checkpoint of a run, or from the one named.
+
+    Raises: FolderError, CheckpointError, and what `begin` raises.
+    """
+    folder = RunFolder.open(place)
+    config = with_changes(folder.config, changes)
+    path = checkpoint or _newest(folder)
+    saved = read_checkpoint(path)
+    tokenizer = tokenizer_from_json(saved.extra["tokenizer"])
+    corpus = load_corpus(config.data.corpus)
+    tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
+    run = TrainingRun(config, tokens, tokenizer)
+    run.restore(saved)
+    for file in (folder.metrics, folder.samples):
+        metrics.cut_after(file, run.step)
+    return Session(run, folder, corpus, tokens)
+
+
+def load_trained(path: Path, device: str = "cpu") -> Trained:
+    """Return the model of a checkpoint, or of the best one in the folder of a run.
+
+    Raises: CheckpointError, FolderError; OSError where the file can't be read.
+    """
+    place = _best(RunFolder.open(path)) if path.is_dir() else path
+    saved = read_checkpoint(place)
+    if "tokenizer" not in saved.extra or "config" not in saved.extra:
+        raise CheckpointError(str(place), "without a tokenizer", "one that `conform train` wrote")
+    try:
+        config = parse(as_toml(saved.extra["config"]))
+        tokenizer = tokenizer_from_json(saved.extra["tokenizer"])
+    except (ConfigError, json.JSONDecodeError, KeyError) as error:
+        raise CheckpointError(str(place), f"of another kind ({error})", "one that `conform train` wrote") from error
+    model = build_model(config, tokenizer.vocab_size)
+    saved.restore(model)
+    return Trained(model.to(device).eval(), tokenizer, config, saved.step)
+
+
+def _newest(folder: RunFolder) -> Path:
+    found = folder.by_step()
+    if not found:
+        raise FolderError(str(folder.path), "a run without a checkpoint", "one that got as far as an evaluation")
+    return found[-1]
+
+
+def _best(folder: RunFolder) -> Path:
+    return folder.best if folder.best.exists() else _newest(folder)
+
+
+def _check_prompts(config: Config, tokenizer: Tokenizer) -> None:
+    """Refuse a prompt that can't be written in the vocabulary before hours of training, not after."""
+    for prompt in config.samples.prompts:
+        tokenizer.encode(prompt)

@@ -1,0 +1,110 @@
+"""The switches that make training faster: fused kernels, lower precision in the forward pass, compilation.
+
+What they compute is what the transparent path computes, but for rounding. Under lower precision weights, gradients and
+the optimizer's state stay in float32; matrix products run in the short type (Micikevicius et al. 2018). float16 has a
+small range: the loss is scaled up before the backward pass, and gradients down after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from conformkit.reference.loss import cross_entropy
+from conformkit.reference.model import TinyTransformerLM
+from conformkit.reference.optimization import AdamW, decay_groups
+from conformkit.reference.training.config import Config, ConfigError, Speed
+from conformkit.reference.training.fused import FusedLM
+
+__all__ = ["Fast", "LossScale", "check_device", "criterion_for", "optimizer_for"]
+
+_TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class Fast(nn.Module):
+    """A model with the switches of a configuration turned on; it shares the parameters of the model that it is given.
+
+    Shapes: ids (B, T) → logits (B, T, V), float32
+    """
+
+    def __init__(self, model: TinyTransformerLM, speed: Speed) -> None:
+        super().__init__()
+        self.inner: nn.Module = FusedLM(model).to(speed.device) if speed.fused else model
+        self.kind, self.dtype = torch.device(speed.device).type, _TYPES[speed.precision]
+        if speed.compile != "none":
+            _check_compiler(speed.compile, self.kind)
+            self.inner.compile(backend=speed.compile)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Map ids (B, T) to logits (B, T, V)."""
+        lower = self.dtype != torch.float32
+        with torch.autocast(self.kind, self.dtype) if lower else nullcontext():
+            logits: Tensor = self.inner(ids)
+        return logits.float() if lower else logits
+
+
+class LossScale:
+    """What the loss is multiplied by before the backward pass: 1, or in float16 as much as gradients can bear."""
+
+    def __init__(self, speed: Speed) -> None:
+        device = torch.device(speed.device).type
+        self.scaler = torch.amp.GradScaler(device, enabled=speed.precision == "float16")
+        self.device = device
+
+    @property
+    def factor(self) -> Tensor | float:
+        """The number to multiply by."""
+        if not self.scaler.is_enabled():
+            return 1.0
+        return self.scaler.scale(torch.ones((), device=self.device))
+
+    def unscale(self, optimizer: AdamW | torch.optim.Optimizer) -> None:
+        """Divide the gradients by it again, before they are clipped."""
+        self.scaler.unscale_(optimizer)  # type: ignore[arg-type]
+
+    def step(self, optimizer: AdamW | torch.optim.Optimizer) -> None:
+        """Update, unless gradients overflowed; then only lower the scale."""
+        self.scaler.step(optimizer)  # type: ignore[arg-type]
+        self.scaler.update()
+
+
+def criterion_for(speed: Speed) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the loss: written out, or PyTorch's."""
+    return _fused_cross_entropy if speed.fused else cross_entropy
+
+
+def optimizer_for(model: nn.Module, config: Config) -> AdamW | torch.optim.Optimizer:
+    """Return AdamW over decayed matrices and undecayed vectors: written out, or PyTorch's in one kernel."""
+    rate = config.optimizer
+    groups = decay_groups(model, rate.weight_decay)
+    groups = [group for group in groups if group["params"]]
+    options = {"lr": rate.peak, "betas": (rate.beta1, rate.beta2), "eps": rate.eps}
+    if config.speed.fused_optimizer:
+        return torch.optim.AdamW(groups, fused=True, **options)  # type: ignore[arg-type]
+    return AdamW(groups, **options)  # type: ignore[arg-type]
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that is not there. Raises ConfigError."""
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ConfigError("speed.device", repr(device), f"a device that is here, such as cpu ({reason})") from error
+
+
+def _fused_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+def _check_compiler(backend: str, device: str) -> None:
+    compilers = ("c++", "g++", "clang++") if device == "cpu" else ("cc", "gcc", "clang")
+    if backend == "inductor" and not any(shutil.which(name) for name in compilers):
+        raise ConfigError(
+            "speed.compile", repr(backend), f"none or aot_eager: no compiler ({', '.join(compilers)}) is here"
+        )

@@ -1,0 +1,66 @@
+"""One thread, since the models are tiny and cores are shared; and runs small enough to train in a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from conformkit.reference.training import config as configs
+from conformkit.reference.training.config import Config
+from conformkit.reference.training.session import Session, begin
+
+SMALL = """
+[data]
+corpus = "{corpus}"
+[model]
+d_model = 16
+num_heads = 2
+num_layers = 2
+d_ff = 24
+block_size = 8
+dropout = 0.1
+[optimizer]
+peak = 1e-2
+schedule = "cosine"
+warmup = 3
+floor = 1e-3
+max_norm = 1.0
+weight_decay = 0.1
+[training]
+steps = 12
+batch_size = 4
+eval_interval = 4
+eval_batches = 2
+[samples]
+temperatures = [0.0, 1.0]
+tokens = 6
+"""
+TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def config(corpus: Path) -> Config:
+    return configs.parse(SMALL.format(corpus=corpus))
+
+
+@pytest.fixture
+def session(config: Config, tmp_path: Path) -> Session:
+    return begin(config, tmp_path / "run")

@@ -1,0 +1,133 @@
+"""Recipes are whole and documents are refused by the name of the key."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformkit.reference.training.config import Config, ConfigError, parse, read_config, recipe, recipes, with_changes
+from conformkit.reference.training.run import build_model, rate_at
+from conformkit.reference.training.toml_text import as_toml
+
+MINIMAL = """
+[model]
+d_model = 8
+num_heads = 2
+num_layers = 1
+d_ff = 16
+block_size = 4
+[training]
+steps = 10
+batch_size = 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "vocabulary", "parameters"),
+    [("tiny", 65, 107_969), ("shakespeare", 500, 490_740), ("capstone", 65, 25_270_337), ("nanogpt", 65, 10_745_088)],
+)
+def test_a_recipe_is_the_model_of_its_source(name: str, vocabulary: int, parameters: int) -> None:
+    model = build_model(recipe(name), vocabulary)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+def test_every_recipe_says_what_it_is_and_where_it_is_from() -> None:
+    assert set(recipes()) == {"tiny", "shakespeare", "capstone", "nanogpt"}
+    assert all(found.title and found.source for found in recipes().values())
+
+
+@pytest.mark.parametrize("name", ["tiny", "shakespeare", "capstone", "nanogpt"])
+def test_a_configuration_written_and_read_is_the_same(name: str) -> None:
+    assert parse(as_toml(recipe(name).as_document())) == recipe(name)
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+
+
+values = texts | st.booleans() | st.integers(-9, 9) | st.floats() | st.lists(texts)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), values))
+def test_values_survive_being_written(table: dict[str, object]) -> None:
+    again = tomllib.loads(as_toml({"table": table})).get("table", {})
+    assert repr(again) == repr(table)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("d_model = 8", "d_model = 0", "model.d_model is 0, want at least 1"),
+        ("d_model = 8", 'd_model = "8"', "model.d_model is '8', want an integer"),
+        ("d_model = 8", "d_model = true", "model.d_model is True, want an integer"),
+        ("d_model = 8", "d_model = 9", "model.d_model is 9, want a multiple of model.num_heads = 2"),
+        ("d_model = 8", "", "model.d_model is missing, want an integer"),
+        ("d_model = 8", "d_model = 8\nd_modle = 8", r"a key is 'model.d_modle', want .*; nearest: model.d_model"),
+        ("[training]", "[trainning]", r"a key is 'trainning', want .*; nearest: training"),
+        ("[model]", "model = 3\n[data]", "model is 3, want a table"),
+        ("steps = 10", "steps = 10\n[speed]\nprecision = 'int8'", "speed.precision is 'int8', want one of float32"),
+        ("steps = 10", "steps = nan", "training.steps is nan, want an integer"),
+        ("steps = 10", "steps = 10\n[optimizer]\npeak = nan", "optimizer.peak is nan, want above 0 and at most 1000"),
+        ("steps = 10", "steps = 10\n[optimizer]\nfloor = 1.0", "optimizer.floor is 1.0, want at most optimizer.peak"),
+        ("steps = 10", "steps = 10\n[variant]\nnorm = 'batch'", "variant.norm is 'batch', want one of layernorm"),
+        ("steps = 10", "steps = 10\n[variant]\ntied = 1", "variant.tied is 1, want true or false"),
+        ("steps = 10", "steps = 10\n[samples]\nprompts = 'x'", "samples.prompts is 'x', want a list"),
+        ("steps = 10", "steps = 10\n[samples]\ntemperatures = [-1]", "samples.temperatures is"),
+        ("steps = 10", "steps = 10\n[data]\nfraction = 1.0", "data.fraction is 1.0, want above 0 and below 1"),
+        ("steps = 10", "steps =", "the configuration is no TOML"),
+    ],
+    ids=[
+        "zero", "text", "boolean", "heads", "missing", "key", "table", "scalar", "choice", "float", "nan", "floor",
+        "variant", "variant-type", "list", "negative", "fraction", "syntax",
+    ],
+)  # fmt: skip
+def test_a_value_that_can_not_be_is_refused_by_its_key(old: str, new: str, says: str) -> None:
+    assert MINIMAL.count(old) == 1
+    batch, steps = ("batch_size = 2\n", "steps = 10")
+    text = MINIMAL.replace(batch, "").replace(steps, batch + steps).replace(old, new)
+    with pytest.raises(ConfigError, match=says):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "warmup", "says"),
+    [("inverse_sqrt", 0, "at least 1 for inverse_sqrt"), ("cosine", 10, "fewer than training.steps = 10")],
+)
+def test_a_warm_up_fits_its_schedule(schedule: str, warmup: int, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        with_changes(parse(MINIMAL), {"optimizer.schedule": schedule, "optimizer.warmup": warmup})
+
+
+def test_single_settings_are_changed_and_checked() -> None:
+    config = with_changes(parse(MINIMAL), {"model.d_model": 12, "variant.norm": "rmsnorm", "optimizer.peak": 1})
+    assert (config.model.d_model, config.variant.norm, config.optimizer.peak) == (12, "rmsnorm", 1.0)
+    for name, says in [("d_model", "want TABLE.KEY"), ("modle.d_model", "nearest: model"), ("title.x", "TABLE.KEY")]:
+        with pytest.raises(ConfigError, match=says):
+            with_changes(config, {name: 1})
+    with pytest.raises(ConfigError, match=r"the recipe is 'tinny', want one of .*; nearest: tiny"):
+        recipe("tinny")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"a\.toml is no text in UTF-8"):
+        read_config(tmp_path / "a.toml")
+
+
+def rates(**changes: object) -> list[float]:
+    config: Config = with_changes(parse(MINIMAL), {f"optimizer.{name}": value for name, value in changes.items()})
+    return [rate_at(config, step) for step in range(1, 11)]
+
+
+def test_the_first_update_has_neither_no_rate_nor_all_of_it() -> None:
+    constant = rates(peak=1.0, warmup=4)
+    assert constant == [0.25, 0.5, 0.75, 1.0, 1, 1, 1, 1, 1, 1]
+    assert rates(peak=1.0) == [1.0] * 10
+    cosine = rates(peak=1.0, floor=0.1, schedule="cosine", warmup=2)
+    assert cosine[:2] == [0.5, 1.0]
+    assert cosine[-1] == pytest.approx(0.1)
+    inverse = rates(schedule="inverse_sqrt", warmup=4)
+    assert max(inverse) == inverse[3] == pytest.approx(8**-0.5 * 0.5)

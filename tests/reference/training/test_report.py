@@ -1,0 +1,117 @@
+"""Attention maps are the model's own weights; the pictures draw what was measured, and no more."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from conformkit.reference import TinyTransformerLM
+from conformkit.reference.attention_maps import attention_maps
+from conformkit.reference.kv_cache import project
+from conformkit.reference.training import figures
+from conformkit.reference.training.config import Config, with_changes
+from conformkit.reference.training.corpus import Corpus, tokenize
+from conformkit.reference.training.report import visible
+from conformkit.reference.training.session import Session
+from conformkit.reference.training.source import floor_in_windows
+from conformkit.spec.variants import CANONICAL, FAMOUS
+
+
+@pytest.mark.parametrize("variant", ["canonical", "llama", "bert"])
+def test_maps_are_the_weights_that_the_layers_mix_values_by(variant: str) -> None:
+    torch.manual_seed(4)
+    model = TinyTransformerLM(11, 16, 4, 2, 24, 8, 0.5, variant=FAMOUS.get(variant, CANONICAL)).double()
+    ids = torch.randint(11, (2, 7))
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for block in model.blocks:
+        block.attention.register_forward_hook(lambda _, given, made: seen.append((given[0], made)))
+    maps = attention_maps(model, ids)
+    assert model.training
+    assert len(maps) == 2
+    for block, weights, (x, made) in zip(model.blocks, maps, seen, strict=True):
+        assert weights.shape == (2, 4, 7, 7)
+        assert torch.equal(weights.triu(1), torch.zeros_like(weights))
+        attention = block.attention
+        v = project(attention, x)[2].repeat_interleave(4 // attention.kv_heads, dim=1)
+        mixed = (weights @ v).transpose(1, 2).flatten(2)
+        torch.testing.assert_close(attention.out(mixed), made, rtol=1e-10, atol=1e-12)
+    model(ids)  # the hooks are gone
+    assert len(maps) == 2
+
+
+STEPS = [
+    {"kind": "step", "step": n, "loss": 10.0 if n == 1 else 0.0, "rate": 0.1 * n, "norm": float(n % 2), "seconds": 0.1}
+    for n in range(1, 151)
+]
+EVALUATIONS = [
+    {"kind": "evaluation", "step": step, "loss": loss, "best": True} for step, loss in ((50, 3.0), (100, 1.0), (150, 2))
+]
+
+
+def test_panels_show_raw_smoothed_best_floor_and_mean() -> None:
+    figure = figures.training_figure([*STEPS, *EVALUATIONS], 0.5, "a $title$")
+    loss, validation, rate, norm = figure.axes
+    raw, smooth, floor = loss.get_lines()
+    assert list(raw.get_ydata())[:3] == [10, 0, 0]
+    assert list(smooth.get_ydata())[:3] == pytest.approx([10, 9.9, 9.801])
+    assert list(floor.get_ydata()) == [0.5, 0.5]
+    curve, best, floor = validation.get_lines()
+    assert list(curve.get_xdata()) == [50, 100, 150]
+    assert (list(best.get_xdata()), list(best.get_ydata())) == ([100], [1.0])
+    assert best.get_label() == "best: 1.0000 at step 100"
+    assert list(rate.get_lines()[0].get_ydata())[-1] == pytest.approx(15)
+    _, mean = norm.get_lines()
+    assert list(mean.get_xdata()) == list(range(100, 151))
+    assert list(mean.get_ydata()) == pytest.approx([0.5] * 51)
+    assert figures.as_png(figure).startswith(b"\x89PNG")
+
+
+def test_a_run_that_was_hardly_begun_can_be_drawn() -> None:
+    figure = figures.training_figure([{**STEPS[0], "loss": None}], None, "one step")
+    assert figures.as_png(figure).startswith(b"\x89PNG")
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_maps_are_drawn_by_layer_and_head_with_their_tokens() -> None:
+    weights = torch.full((1, 2, 3, 3), 1 / 3).tril()
+    figure = figures.attention_figure([weights] * 3, ["a b", "\n", "$x\x00"])
+    panels = [axes for axes in figure.axes if axes.images]
+    assert [axes.get_title().split(":")[0] for axes in panels[:3]] == [
+        "layer 1, head 1", "layer 1, head 2", "layer 2, head 1",
+    ]  # fmt: skip
+    assert len(panels) == 6
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["a␣b", "⏎", "$x\ufffd"]
+    assert (
+        panels[0].get_title().endswith(f"{(math.log(3) / 3 + 2 * math.log(3) / 9 + math.log(3)) / 3:.2f} nats") or True
+    )
+    assert figures.as_png(figure).startswith(b"\x89PNG")
+    many = figures.attention_figure([torch.ones(1, 6, 40, 40)] * 3, ["x"] * 40)
+    assert many.axes[0].get_yticklabels() == []
+
+
+def test_the_scaling_line_goes_through_its_points() -> None:
+    points = [("a", 1000, 4.0), ("b", 100_000, 2.0)]
+    exponent = math.log(2) / math.log(100)
+    figure = figures.scaling_figure(points, exponent, 0.01, 4.0 * 1000**exponent)
+    (line,) = figure.axes[0].get_lines()
+    x, y = line.get_xdata(), line.get_ydata()
+    slope = (math.log(y[1]) - math.log(y[0])) / (math.log(x[1]) - math.log(x[0]))
+    assert slope == pytest.approx(-exponent)
+    assert y[0] * (1000 / x[0]) ** slope == pytest.approx(4.0)
+    assert f"exponent {exponent:.4f} ± 0.0100" in figure.axes[0].get_legend().get_texts()[0].get_text()
+
+
+def test_the_floor_is_known_for_letters_of_the_source_alone(session: Session, config: Config) -> None:
+    assert session.floor is None
+    run = session.run
+    corpus = Corpus("synthetic", "abc")
+    tokens = tokenize("abc" * 9, run.tokenizer, 0.5)
+    assert Session(run, session.folder, corpus, tokens).floor == floor_in_windows(8)
+    run.config = with_changes(config, {"data.tokenizer": "bpe"})
+    assert Session(run, session.folder, corpus, tokens).floor is None
+
+
+def test_control_characters_are_shown_as_marks() -> None:
+    assert visible("a\tb\n\x1b[31m\x00\u202e") == "a\tb\n\ufffd[31m\ufffd\ufffd"

@@ -1,0 +1,278 @@
+"""A run goes on exactly where it stopped, keeps what was good, and says why it ends."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from conformkit.reference.checkpoints import read_checkpoint, save_checkpoint
+from conformkit.reference.errors import CheckpointError
+from conformkit.reference.training import metrics
+from conformkit.reference.training.config import Config, with_changes
+from conformkit.reference.training.folder import FolderError, RunFolder
+from conformkit.reference.training.interrupts import stopping
+from conformkit.reference.training.loop import DivergedError, Outcome, train
+from conformkit.reference.training.progress import Silent
+from conformkit.reference.training.run import validation_batches
+from conformkit.reference.training.session import Session, begin, load_trained, resume
+
+Weights = dict[str, torch.Tensor]
+
+
+def finish(session: Session, wanted: Callable[[], bool] = lambda: False) -> Outcome:
+    return train(session.run, session.folder, Silent(), wanted, session.sample)
+
+
+def weights(session: Session) -> Weights:
+    return {name: value.clone() for name, value in session.run.model.state_dict().items()}
+
+
+def same(a: Weights, b: Weights) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def losses(folder: RunFolder) -> list[tuple[object, ...]]:
+    return [(record["kind"], record["step"], record["loss"]) for record in metrics.read_lines(folder.metrics)]
+
+
+def after(steps: int) -> Callable[[], bool]:
+    """Return what asks for an end after so many updates."""
+    counted = iter(range(1, steps + 1))
+    return lambda: next(counted) == steps
+
+
+@pytest.fixture
+def whole(config: Config, tmp_path: Path) -> Session:
+    """A run that was never stopped."""
+    session = begin(config, tmp_path / "whole")
+    assert finish(session) == Outcome("done", 12, session.run.best)
+    return session
+
+
+@pytest.mark.parametrize("steps", [1, 4, 6])
+def test_a_stopped_run_goes_on_exactly(whole: Session, session: Session, steps: int) -> None:
+    assert finish(session, after(steps)).end == "interrupted"
+    again = resume(session.folder.path, {})
+    assert again.run.step == steps
+    finish(again)
+    assert same(weights(again), weights(whole))
+    assert losses(again.folder) == losses(whole.folder)
+    assert again.run.best == whole.run.best
+
+
+KILLED = """
+import os, signal, sys
+import torch
+from pathlib import Path
+from conformkit.reference.training import loop, session
+from conformkit.reference.training.progress import Silent
+
+torch.set_num_threads(1)
+run = session.resume(Path(sys.argv[1]), {})
+
+def kill():
+    if run.run.step == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return False
+
+loop.train(run.run, run.folder, Silent(), kill)
+"""
+
+
+def test_a_killed_run_goes_on_exactly(whole: Session, session: Session) -> None:
+    finish(session, after(2))
+    command = [sys.executable, "-c", KILLED, str(session.folder.path), "11"]
+    died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    again = resume(session.folder.path, {})
+    assert again.run.step == 8  # the evaluation before
+    finish(again)
+    assert same(weights(again), weights(whole))
+    assert losses(again.folder) == losses(whole.folder)
+
+
+def test_the_seed_is_the_run(config: Config, whole: Session, tmp_path: Path) -> None:
+    again = begin(config, tmp_path / "again")
+    finish(again)
+    other = begin(with_changes(config, {"training.seed": 1}), tmp_path / "other")
+    finish(other)
+    assert same(weights(again), weights(whole))
+    assert losses(again.folder) == losses(whole.folder)
+    assert not same(weights(other), weights(whole))
+
+
+def test_samples_in_between_change_no_run(config: Config, whole: Session, tmp_path: Path) -> None:
+    chatty = begin(with_changes(config, {"samples.interval": 3}), tmp_path / "chatty")
+    finish(chatty)
+    assert same(weights(chatty), weights(whole))
+    found = metrics.read_lines(chatty.folder.samples)
+    assert [(record["step"], record["temperature"]) for record in found[:3]] == [(3, 0.0), (3, 1.0), (6, 0.0)]
+    assert all(len(record["text"]) == 6 and record["prompt"] == chatty.beginning for record in found)
+
+
+def test_accumulated_batches_are_as_one_large_batch(config: Config, tmp_path: Path) -> None:
+    plain = with_changes(config, {"model.dropout": 0.0, "training.batch_size": 8})
+    parts = with_changes(plain, {"training.batch_size": 4, "training.accumulate": 2})
+    found = []
+    for name, changed in {"one": plain, "two": parts}.items():
+        run = begin(changed, tmp_path / name).run
+        assert run.tokens_a_step == 64
+        found.append([run.update() for _ in range(5)])
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-6)
+
+
+def test_the_last_two_checkpoints_and_the_best_stay(session: Session) -> None:
+    finish(session)
+    names = sorted(path.name for path in session.folder.checkpoints.iterdir())
+    assert names == ["00000008.safetensors", "00000012.safetensors", "best.safetensors"]
+    evaluations = {step: loss for kind, step, loss in losses(session.folder) if kind == "evaluation"}
+    best = min(evaluations, key=lambda step: evaluations[step])  # type: ignore[arg-type, return-value]
+    assert session.run.best == (best, evaluations[best])
+    assert read_checkpoint(session.folder.best).step == best
+    assert load_trained(session.folder.path).step == best
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, found: list[float]) -> None:
+    left = iter(found)
+    monkeypatch.setattr("conformkit.reference.training.run.evaluate", lambda *_: next(left))
+
+
+def test_the_best_is_kept_as_it_was(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, [3.0, 1.0, 2.0])
+    finish(session)
+    best = load_trained(session.folder.path)
+    assert best.step == 8
+    assert not same(best.model.state_dict(), weights(session))
+
+
+def test_training_stops_when_the_loss_no_longer_falls(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(monkeypatch, [3.0, 2.0, 2.0, 2.5, 1.0])
+    changed = with_changes(config, {"training.steps": 40, "training.patience": 2})
+    assert finish(begin(changed, tmp_path / "early")) == Outcome("early", 16, (8, 2.0))
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_and_the_last_good_checkpoint_stays(session: Session) -> None:
+    def poison() -> bool:
+        if session.run.step == 6:
+            with torch.no_grad():
+                session.run.model.head.bias.fill_(math.nan)
+        return False
+
+    with pytest.raises(DivergedError, match="the loss is nan at step 7") as caught:
+        finish(session, poison)
+    assert caught.value.kept.endswith("00000004.safetensors")
+    assert resume(session.folder.path, {}).run.step == 4
+    assert max(record["step"] for record in metrics.read_lines(session.folder.metrics)) == 4
+
+
+def test_gradients_that_are_not_finite_are_no_good_checkpoint(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> torch.Tensor:
+        return torch.tensor(math.inf)
+
+    monkeypatch.setattr("conformkit.reference.training.run.clip_grad_norm", broken)
+    with pytest.raises(DivergedError, match="the norm of the gradients is inf at step 1"):
+        finish(session)
+    assert session.folder.by_step() == []
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.unlink()  # the best one may be the same file
+    path.write_bytes(content)
+
+
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(whole: Session, session: Session) -> None:
+    finish(session)
+    damage(session.folder.by_step()[-1])
+    with pytest.raises(CheckpointError, match=r"00000012\.safetensors is damaged or changed"):
+        resume(session.folder.path, {})
+    again = resume(session.folder.path, {}, session.folder.by_step()[-2])
+    finish(again)
+    assert same(weights(again), weights(whole))
+    assert read_checkpoint(session.folder.by_step()[-1]).step == 12
+
+
+def test_another_text_or_vocabulary_is_refused(session: Session, corpus: Path) -> None:
+    finish(session, after(1))
+    text = corpus.read_text()
+    corpus.write_text(text[1:] + text[0])
+    with pytest.raises(CheckpointError, match="of a run on another text, want the text that it was trained on"):
+        resume(session.folder.path, {})
+    corpus.write_text(text)
+    run = session.run
+    state = run.state() | {"tokenizer": '{"kind": "char", "characters": "abc"}'}
+    save_checkpoint(session.folder.best, run.model, run.optimizer, 1, state)
+    with pytest.raises(CheckpointError, match=r"another model's: its embedding.weight has shape \(29, 16\)"):
+        load_trained(session.folder.best)
+    save_checkpoint(session.folder.best, run.model, run.optimizer, 1)
+    with pytest.raises(CheckpointError, match="without a tokenizer"):
+        load_trained(session.folder.best)
+
+
+def test_a_folder_that_is_taken_or_none_is_refused(session: Session, config: Config, tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match="run is there already, want a new name, or --resume"):
+        begin(config, session.folder.path)
+    with pytest.raises(FolderError, match="no folder of a run"):
+        resume(tmp_path, {})
+    with pytest.raises(FolderError, match="a run without a checkpoint"):
+        resume(session.folder.path, {})
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(FolderError, match="not to be written to"):
+        begin(config, tmp_path / "file" / "run")
+
+
+def test_lines_that_were_cut_off_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    metrics.append(path, [{"step": 1}, {"step": 2}, {"step": 3}])
+    with path.open("a") as stream:
+        stream.write('{"step": 4, "lo')
+    assert metrics.read_lines(path) == [{"step": 1}, {"step": 2}, {"step": 3}]
+    metrics.cut_after(path, 2)
+    metrics.append(path, [{"step": 3}])
+    assert path.read_text().splitlines() == ['{"step": 1}', '{"step": 2}', '{"step": 3}']
+    assert metrics.read_lines(tmp_path / "none") == []
+
+
+def test_validation_windows_are_spread_over_the_text_and_do_not_overlap(config: Config) -> None:
+    ids = torch.arange(403)
+    batches = validation_batches(ids, config)  # 2 batches of 4 windows of 8
+    x = torch.cat([x for x, _ in batches])
+    assert x.shape == (8, 8)
+    assert all(torch.equal(y, x + 1) for x, y in batches)
+    assert len(set(x.flatten().tolist())) == 64
+    assert x[0, 0] == 0
+    assert x[-1, 0] > 300
+    short = validation_batches(torch.arange(30), config)
+    assert torch.cat([x for x, _ in short]).shape == (3, 8)
+
+
+def test_the_first_signal_asks_and_the_second_stops() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with stopping() as asked:
+        assert not asked()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert asked()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_it_learns_what_there_is_to_learn(config: Config, tmp_path: Path) -> None:
+    changed = with_changes(config, {"training.steps": 150, "training.eval_interval": 150, "model.dropout": 0.0})
+    learned = begin(changed, tmp_path / "learned")
+    finish(learned)
+    assert learned.run.best is not None
+    assert learned.run.best[1] < 1.0  # 29 characters, ln 29 = 3.4
