@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conformkit.conformance.driver import bubblewrap
+from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.location import Location, locate
+from conformkit.conformance.driver.sandbox import SandboxedProcess
 from conformkit.conformance.driver.session import InProcess, Limits, Session
 from conformkit.conformance.driver.warm import WarmProcess
 
@@ -77,3 +83,72 @@ def inside(write: Write) -> Iterator[Callable[..., InProcess]]:
     yield load
     for session in opened:
         session.close()
+
+
+EVALUATE = """
+    import json, os
+    def evaluate(code):
+        scope = {}
+        exec(code, scope)
+        print(json.dumps(scope.get("found")))
+        return 1.0
+"""
+
+
+@pytest.fixture(scope="session")
+def bwrap() -> str:
+    """Return the path of bubblewrap, which CI has to have."""
+    try:
+        return bubblewrap.program()
+    except IsolationUnavailable as error:
+        if os.environ.get("CONFORM_NEEDS_SANDBOX") == "1":
+            raise
+        return pytest.skip(str(error))
+
+
+@pytest.fixture
+def jail(bwrap: str, write: Write) -> Iterator[Open]:
+    """Return a function that starts a session in a sandbox; all are closed afterwards."""
+    opened: list[Session] = []
+
+    def open_one(
+        location: Location | None = None, *, limits: Limits = USUAL, torch: bool = False, start: bool = True
+    ) -> Session:
+        place = location or write(source=EVALUATE)
+        session = Session(place, None, limits, make=lambda: SandboxedProcess(place, limits, torch=torch))
+        opened.append(session)
+        if start:
+            session.start()
+        return session
+
+    yield open_one
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture(scope="module")
+def cell(bwrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Return a session in a sandbox for tests that only look around."""
+    folder = tmp_path_factory.mktemp("cell") / "submissions" / "own"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(textwrap.dedent(EVALUATE))
+    (folder.parent / "neighbor").mkdir()
+    (folder.parent / "neighbor" / "__init__.py").write_text("SECRET = 1")
+    (folder.parent.parent / "policy.toml").write_text("seed = 1")
+    location = locate(str(folder))
+    with Session(location, make=lambda: SandboxedProcess(location, USUAL, torch=False)) as session:
+        session.start()
+        yield session
+
+
+@pytest.fixture(scope="session")
+def evaluate() -> Callable[..., Any]:
+    """Return a function that runs code in a worker and returns what it assigned to `found`."""
+
+    def run(session: Session, code: str, seconds: float | None = None) -> Any:
+        handle = session.request({"op": "build", "path": f"{session.location.name}:evaluate"}).header["handle"]
+        session.take_output()
+        session.request({"op": "call", "handle": handle, "args": [textwrap.dedent(code)]}, seconds=seconds)
+        return json.loads(session.take_output().splitlines()[-1])
+
+    return run

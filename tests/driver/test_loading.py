@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.driver.location import locate, mentions_torch
+from conformkit.conformance.driver.location import locate, mentions_torch, parse, sources
 from conformkit.conformance.driver.session import InProcess
 
 ATTENTION = """
@@ -263,14 +263,55 @@ def test_the_framework_is_recognised(load, files, framework):
     assert load("pkg", files)[1].framework == framework
 
 
-def test_the_framework_is_guessed_from_the_text_alone(write):
-    location = write("pkg", {"pkg/__init__.py": "raise SystemExit", "pkg/a.py": "def f():\n    import torch"})
-    assert mentions_torch(location.path)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f():\n    import torch",
+        "class A:\n    def f(self):\n        from torch import nn",
+        "try:\n    import numpy, torch.nn\nexcept ImportError:\n    pass",
+        "try:\n    pass\nexcept ImportError:\n    import torch",
+        "try:\n    pass\nfinally:\n    import torch",
+        "for _ in ():\n    pass\nelse:\n    import torch",
+        "match 1:\n    case 1:\n        import torch",
+    ],
+)
+def test_the_framework_is_guessed_from_the_text_alone(write, source):
+    assert mentions_torch(write("pkg", {"pkg/__init__.py": "raise SystemExit", "pkg/a.py": source}).path)
+    assert not mentions_torch(write("other", {"other/a.py": repr(source)}).path)
 
 
-def test_a_package_whose_name_is_taken_is_told(load):
+@pytest.mark.parametrize("name", ["json", "conformkit"])
+def test_a_package_whose_name_is_taken_is_told(load, monkeypatch, tmp_path, name):
+    # the kit's own package has folders, no file; its modules must not be judged in place of those of the same names
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
     with pytest.raises(ImplementationFailure, match="another module has this name"):
-        load("json", {"json/__init__.py": ""})
+        load(name, {f"{name}/__init__.py": "", f"{name}/reference.py": ""})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
+def test_sources_that_nobody_should_read_are_left_out(tmp_path):
+    # the harness reads them itself, before anything is limited
+    own = tmp_path / "own"
+    deep = own.joinpath(*["deep"] * 40)
+    deep.mkdir(parents=True)
+    (deep / "far.py").write_text("import torch")
+    os.mkfifo(own / "pipe.py")
+    (own / "zero.py").symlink_to("/dev/zero")
+    (tmp_path / "outside.py").write_text("import torch")
+    (own / "link.py").symlink_to(tmp_path / "outside.py")
+    with (own / "sparse.py").open("wb") as file:
+        file.write(b"import torch\n")
+        file.truncate(1 << 36)
+    assert [path.name for path in sources(own)] == ["pipe.py", "sparse.py"]
+    assert not mentions_torch(own)
+    assert [parse(path) for path in sources(own)] == [None, None]
+
+
+def test_sources_that_are_too_many_count_as_torch(tmp_path):
+    for number in range(2):
+        (tmp_path / f"part{number}.py").write_text("# torch\n" + "x = 1\n" * 160_000)
+    assert mentions_torch(tmp_path)
 
 
 def test_a_module_is_located_beneath_the_folder_or_installed_without_importing_it(write, tmp_path):

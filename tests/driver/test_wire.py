@@ -135,6 +135,13 @@ def test_texts_in_a_foreign_header_arrive_without_control_characters(text):
     assert not any(c in repr(header) for c in ("\\x", "\\u"))
 
 
+def test_a_foreign_header_that_is_nested_too_deeply_is_refused():
+    # cleaning it would end in a RecursionError of the harness
+    depth = 900
+    with pytest.raises(ProtocolError, match="nested too deeply"):
+        unpack(frame(b'{"seq": 1, "deep": ' + b"[" * depth + '"\u202e"'.encode() + b"]" * depth + b"}"), foreign=True)
+
+
 def test_texts_in_our_own_header_arrive_as_they_are():
     header = {"path": "/tmp/\u200dfolder\x01"}
     assert unpack(wire.encode(header, {}))[0] == header
