@@ -10,18 +10,26 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["SPEC_VERSION", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError", "clause", "clauses", "select"]
+__all__ = [
+    "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError", "clause",
+    "clauses", "clauses_of", "select",
+]  # fmt: skip
 
 SPEC_VERSION = "1.0"
 
-STEMS = (
+CORE = (
     "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads", "rotary",
     "feed_forward", "positional_encoding",
     "block", "norms", "embedding", "model", "model_parts", "generation", "sampling",
     "gradients", "stability", "behaviour", "modes",
     "initialization", "refusals", "cost",
 )  # fmt: skip
-"""Documents in the order in which one builds a transformer, which is also the order of a run."""
+LM = (
+    "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding", "reports", "training", "learning",
+)  # fmt: skip
+PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM}
+"""Documents by profile, in the order in which one builds a transformer, which is also the order of a run."""
+STEMS = (*CORE, *LM)
 
 
 class Level(StrEnum):
@@ -95,29 +103,56 @@ _FACTS = re.compile(
 @cache
 def clauses() -> Mapping[str, Clause]:
     """Return all clauses by id, in the order in which the documents give them."""
+    return _joined(STEMS)
+
+
+def clauses_of(profile: str) -> Mapping[str, Clause]:
+    """Return the clauses of one profile by id, without reading the documents of others."""
+    return _joined(PROFILES[profile])
+
+
+def clause(clause_id: str) -> Clause:
+    """Return the clause of that id; raise UnknownClauseError, which names the nearest, when there is none.
+
+    Documents are read until one has it.
+    """
+    name = clause_id.upper()
+    for profile in PROFILES:
+        if name in clauses_of(profile):
+            return clauses_of(profile)[name]
+    raise UnknownClauseError(clause_id, _nearest(clause_id))
+
+
+@cache
+def _joined(stems: tuple[str, ...]) -> Mapping[str, Clause]:
     found: dict[str, Clause] = {}
-    for stem in STEMS:
-        text = files(__package__).joinpath(f"{stem}.md").read_text(encoding="utf-8")
-        for item in parse(stem, text):
+    for stem in stems:
+        for item in _document(stem):
             if item.id in found:
                 raise ClauseSyntaxError(stem, item.line, f"{item.id} is defined twice")
             found[item.id] = item
     return found
 
 
-def clause(clause_id: str) -> Clause:
-    """Return the clause of that id; raise UnknownClauseError, which names the nearest, when there is none."""
-    try:
-        return clauses()[clause_id.upper()]
-    except KeyError:
-        raise UnknownClauseError(clause_id, _nearest(clause_id)) from None
+@cache
+def _document(stem: str) -> tuple[Clause, ...]:
+    return tuple(parse(stem, files(__package__).joinpath(f"{stem}.md").read_text(encoding="utf-8")))
 
 
-def select(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:
+def select(prefixes: tuple[str, ...], profile: str | None = None) -> tuple[Clause, ...]:
     """Return the clauses whose ids are given or begin with one of the prefixes, all of them when there is none.
 
-    A whole id selects that clause alone. A prefix ends at a hyphen: `MASK` selects `MASK-NONE`, `MAS` raises.
+    A whole id selects that clause alone. A prefix ends at a hyphen: `MASK` selects `MASK-NONE`, `MAS` raises. With a
+    profile, only its clauses are returned.
     """
+    if profile is None:
+        return _selected(prefixes)
+    if not prefixes:
+        return tuple(clauses_of(profile).values())
+    return tuple(clause for clause in _selected(prefixes) if clause.profile == profile)
+
+
+def _selected(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:
     if not prefixes:
         return tuple(clauses().values())
     chosen: set[str] = set()

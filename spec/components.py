@@ -212,5 +212,7 @@ GENERATE: tuple[Argument, ...] = (
     Argument("temperature", 1.0),
     Argument("top_k"),
     Argument("top_p"),
+    Argument("eos_id"),
+    Argument("use_cache", default=False),
 )
-"""The arguments of `TinyTransformerLM.generate`."""
+"""The arguments of `TinyTransformerLM.generate`; those from `eos_id` on are of profile lm."""

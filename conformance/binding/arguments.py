@@ -45,6 +45,10 @@ class Arguments:
         """Return the names of the values that are used."""
         return frozenset(_used([*self.positional, *self.named.values()]))
 
+    def paths(self) -> Iterator[str]:
+        """Yield the names of what is built or looked up for them."""
+        yield from _looked_up([*self.positional, *self.named.values()])
+
     def but(self, changes: Arguments) -> Arguments:
         """Return these with other named arguments; one that stands by its own name among the positional is replaced."""
         rest = dict(changes.named)
@@ -78,6 +82,17 @@ def _used(arguments: Iterable[Any]) -> Iterator[str]:
             yield from argument.arguments.names()
         elif isinstance(argument, (list, dict)):
             yield from _used(argument.values() if isinstance(argument, dict) else argument)
+
+
+def _looked_up(arguments: Iterable[Any]) -> Iterator[str]:
+    for argument in arguments:
+        if isinstance(argument, _Object):
+            yield argument.path
+            yield from argument.arguments.paths()
+        elif isinstance(argument, dict) and "$name" in argument:
+            yield argument["$name"]
+        elif isinstance(argument, (list, dict)):
+            yield from _looked_up(argument.values() if isinstance(argument, dict) else argument)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
+from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Limits
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
@@ -101,7 +102,7 @@ class Bound:
 
     def build_request(self, sizes: Sizes, *, dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the driver's request that constructs an instance, and a sample call for parameters made lazily."""
-        args, kwargs = set_only(self.construct, sizes).template({"d_k": None, "d_v": None, **sizes})
+        args, kwargs = _filled(set_only(self.construct, sizes), {"d_k": None, "d_v": None, **sizes})
         header = {
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
             "dtype": dtype, "seed": seed, "factory": self.config.factory,
@@ -119,7 +120,7 @@ class Bound:
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
-        args, kwargs = set_only(self.call, {**known, **values}).template({"mask": None, **values, **known})
+        args, kwargs = _filled(set_only(self.call, {**known, **values}), {"mask": None, **values, **known})
         return {"args": args, "kwargs": kwargs, "output": self._selector()}, arrays
 
     def generate_request(
@@ -133,8 +134,8 @@ class Bound:
         values = {name: value for name, value in options.items() if name != "greedy"}
         call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
         known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "model": {"$self": True}, **values}
-        defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "seed": 0}
-        args, kwargs = set_only(call, known).template({**defaults, **known})
+        defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
+        args, kwargs = _filled(set_only(call, known), {**defaults, **known})
         header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
         header |= {"method": self.generation.method, "function": self.generation.function}
         return header, {"ids": self._swapped(ids)}
@@ -185,6 +186,14 @@ class Bound:
             if self.mask.shape.endswith(" 1"):
                 mask = mask[..., None]
         return mask
+
+
+def _filled(arguments: Arguments, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return arguments as the driver wants them. Raises ClauseFailure where a declared one has no value."""
+    try:
+        return arguments.template(values)
+    except ExpressionError as error:
+        raise ClauseFailure(f"an argument that conform.toml declares has no value: {error}") from None
 
 
 def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict[str, Any]:

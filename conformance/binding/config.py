@@ -16,26 +16,29 @@ from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arg
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, Limits, check_range, read_limits
 from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, parse_rule
+from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
+from conformkit.conformance.binding.tool_config import ToolConfig, read_tool
 from conformkit.spec.components import COMPONENTS
+from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
 
 __all__ = [
-    "CALL_NAMES", "GENERATE_NAMES", "ComponentConfig", "Config", "GenerateConfig", "MaskConfig", "canonical_axes",
-    "find_config", "load_config", "parse_config",
+    "CALL_NAMES", "GENERATE_NAMES", "ComponentConfig", "Config", "GenerateConfig", "MaskConfig",
+    "canonical_axes", "find_config", "load_config", "parse_config",
 ]  # fmt: skip
 
 CALL_NAMES = ("x", "q", "k", "v", "ids", "mask", "causal", "positions", *NUMBERS, "dropout")
 """What expressions in `call` may use."""
-GENERATE_NAMES = ("model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "seed", *SIZE_NAMES)
+GENERATE_NAMES = (
+    "model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "eos_id", "use_cache", "seed", *SIZE_NAMES,
+)  # fmt: skip
 """What expressions in `generate` may use."""
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
 LAYOUTS = ("batch first", "sequence first")
 MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1")
-OPTIONS = ("temperature", "top_k", "top_p")
-
-Selector = None | int | str | tuple[int | str, ...]
+OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,11 @@ class Config:
     variant: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     components: Mapping[str, ComponentConfig] = field(default_factory=dict)
+    tools: Mapping[str, ToolConfig] = field(default_factory=dict)
+
+    def tool(self, name: str) -> ToolConfig:
+        """Return what is declared about a tool, which may be nothing."""
+        return self.tools.get(name, ToolConfig(name))
 
     def component(self, name: str) -> ComponentConfig:
         """Return what is declared about a component, which may be nothing."""
@@ -146,7 +154,8 @@ def parse_config(text: str, path: Path = Path("conform.toml")) -> Config:
         document = _tool(document).get("conform", replace(document, value={}))
     tables = document.table(("implementation", "variant", "limits", "components"))
     head = tables["implementation"].table(("framework", "module", "dtypes")) if "implementation" in tables else {}
-    components = tables["components"].table(COMPONENTS, "component") if "components" in tables else {}
+    named = tables["components"].table((*COMPONENTS, *TOOLS), "component") if "components" in tables else {}
+    components = {name: node for name, node in named.items() if name in COMPONENTS}
     config = Config(
         path=path,
         framework=head["framework"].choice(FRAMEWORKS) if "framework" in head else None,
@@ -155,6 +164,7 @@ def parse_config(text: str, path: Path = Path("conform.toml")) -> Config:
         variant=_variant(tables["variant"]) if "variant" in tables else {},
         limits=read_limits(tables["limits"]) if "limits" in tables else Limits(),
         components={name: _component(name, node) for name, node in components.items()},
+        tools={name: read_tool(name, node) for name, node in named.items() if name in TOOLS},
     )
     _check_merged(config, components)
     return config
@@ -213,8 +223,8 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "factory": Node.flag,
         "construct": lambda n: read_arguments(n, SIZE_NAMES),
         "call": lambda n: read_arguments(n, CALL_NAMES),
-        "output": _selector,
-        "weights_output": _one_selector,
+        "output": read_selector,
+        "weights_output": read_index,
         "causal": lambda n: n.choice(CAUSAL),
         "layout": lambda n: n.choice(LAYOUTS),
         "mask": _mask,
@@ -225,18 +235,6 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "generate": _generate,
     }
     return ComponentConfig(name, **{key: readers[key](value) for key, value in node.table(keys).items()})
-
-
-def _selector(node: Node) -> Selector:
-    if not isinstance(node.value, list):
-        return _one_selector(node)
-    if not node.value:
-        raise node.error("an empty list selects nothing")
-    return tuple(_one_selector(item) for item in node.items())
-
-
-def _one_selector(node: Node) -> int | str:
-    return node.text(200) if isinstance(node.value, str) else node.whole(-16, 16)
 
 
 def _mask(node: Node) -> MaskConfig:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, Generation, set_only
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
@@ -167,7 +168,7 @@ def _generation(config: GenerateConfig, export: Mapping[str, Any], free: Mapping
     described = export["methods"][method] if method else (free or {}).get("call")
     if method is None and (free is None or config.path not in {"generate", free["path"]}):
         return None
-    names = [a.name for a in GENERATE]
+    names = [a.name for a in GENERATE if a.name not in _EXTRAS or _offered(a.name, described or ())]
     required = {"ids", "max_new_tokens"} | (set() if method else {"model"})
     contract = names if method else ["model", *names]
     switch = None if config.call else _switch(described or ())
@@ -178,6 +179,14 @@ def _generation(config: GenerateConfig, export: Mapping[str, Any], free: Mapping
     function = None if method else (free or {}).get("path")
     own = config.greedy is not None or switch is not None
     return Generation(method, function, call, config.greedy or greedy, config.returns == "new", own)
+
+
+_EXTRAS: Mapping[str, tuple[str, ...]] = {"eos_id": ("None",), "use_cache": ("True", "False")}
+"""Options of generation that are only taken for what they seem where their default is one of these."""
+
+
+def _offered(name: str, described: Signature) -> bool:
+    return any(meaning(p["name"], [name]) and p["default"] in _EXTRAS[name] for p in described)
 
 
 _SAMPLES = {"do_sample": True, "sample": True, "sampling": True, "greedy": False, "deterministic": False}
@@ -220,5 +229,5 @@ def _abilities(bound: Bound) -> dict[str, bool]:
         "any-rank": bound.limits.rank is None,
         "generate": bound.generation is not None,
         **{name.replace("_", "-"): name in (declared if declared is not None else options) for name in
-           ("temperature", "top_k", "top_p")},
+           ("temperature", "top_k", "top_p", "eos_id", "use_cache")},
     }  # fmt: skip

@@ -20,6 +20,11 @@ STANDARD: Mapping[str, int] = {
 """Drawn where a clause doesn't care; no two are equal by accident."""
 
 
+_LARGEST: Mapping[str, int] = {"tokens": 2048, "batch": 512, "num_layers": 256}
+"""Of sizes whose square or sum says how much is computed: so far declared limits may raise what a clause asks for."""
+_MOST_NUMBERS = 1 << 25
+
+
 class NoSizeError(ValueError):
     """The declared limits leave no sizes near what a clause asks for."""
 
@@ -37,6 +42,7 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
     for heads_and_width in _heads_and_widths(sizes, limits):
         found = _worked_out(_with_dependent(sizes | heads_and_width, limits), variant, limits)
         if found is not None:
+            _check_affordable(found)
             return found
     raise NoSizeError(f"no sizes near {dict(wanted)} are within the declared limits of {component.name}")
 
@@ -44,7 +50,19 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
 def nearest_allowed(name: str, wanted: int, limits: Limits) -> int:
     """Return the allowed value of one size that is nearest to the wanted one, larger ones first."""
     upwards, downwards = _allowed(name, wanted, limits)
-    return next(itertools.chain(upwards, downwards))
+    nearest = next(itertools.chain(upwards, downwards))
+    if nearest > max(wanted, _LARGEST.get(name, nearest)):
+        raise NoSizeError(f"the limits make {name} {nearest}, more than the {_LARGEST[name]} that are tried")
+    return nearest
+
+
+def _check_affordable(sizes: Mapping[str, Any]) -> None:
+    """Raise NoSizeError where the parameters would have more numbers than the harness should hold."""
+    width, inner, layers = (int(sizes.get(name) or 1) for name in ("d_model", "d_ff", "num_layers"))
+    rows = sum(int(sizes.get(name) or 0) for name in ("vocab_size", "block_size", "max_len", "d_k", "d_v"))
+    numbers = width * (rows + layers * (4 * width + 3 * inner))
+    if numbers > _MOST_NUMBERS:
+        raise NoSizeError(f"the limits make it a component of {numbers:.2g} numbers, more than are tried")
 
 
 def _with_dependent(sizes: dict[str, Any], limits: Limits) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def red_with(defect: Defect, warm: Nursery) -> list[str]:
     """
     components = _components(defect.clauses)
     try:
-        with witness([defect], components, variant=defect.variant, warm=warm, tries=_TRIES) as judge:
+        profile = clauses()[defect.clauses[0]].profile
+        with witness([defect], components, variant=defect.variant, warm=warm, profile=profile, tries=_TRIES) as judge:
             return [name for name in defect.clauses if judge.result(name).verdict.red]
     except LoadFailure:
         return list(defect.clauses)

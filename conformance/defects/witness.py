@@ -21,9 +21,12 @@ __all__ = ["witness"]
 @contextmanager
 def witness(
     chosen: Sequence[Defect], components: Collection[str] | None,
-    *, variant: Variant, warm: Nursery, seed: int = 0, dtypes: Sequence[str] = (), tries: int = 1,
+    *, variant: Variant, warm: Nursery, profile: str = "core", seed: int = 0, dtypes: Sequence[str] = (),
+    tries: int = 1,
 ) -> Iterator[Judge]:  # fmt: skip
     """A judge of these components (None: all) of the reference with these defects, in this variant.
+
+    Tools come with the profile that has them.
 
     So many `tries` are made to place its weights: names are right, unless a defect is about names or shapes.
     Raises PatchError where the defects don't go together, LoadFailure where nothing can be judged with them.
@@ -31,6 +34,6 @@ def witness(
     patches = tuple(patch for defect in chosen for patch in defect.patches)
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
         package = write_reference(Path(folder) / "witness", patches, variant, dtypes=dtypes)
-        request = RunRequest(impl=str(package), seed=seed, tries=tries)
+        request = RunRequest(impl=str(package), profile=profile, seed=seed, tries=tries)
         with opened(request, warm, components=components) as (implementation, _):
-            yield Judge(implementation, tests(), seed=seed)
+            yield Judge(implementation, tests(profile), seed=seed)

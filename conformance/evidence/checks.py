@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence import outlines
+from conformkit.conformance.evidence.outlines import WITHHELD, Outline
 
 __all__ = [
     "ClauseFailure",
@@ -45,11 +47,16 @@ class Compared:
 
 
 class ClauseFailure(AssertionError):
-    """A clause does not hold: one sentence, and further lines; `compared` where two arrays were."""
+    """A clause does not hold: one sentence, and further lines; `compared` where two arrays were.
 
-    def __init__(self, message: str, *details: str, compared: Compared | None = None) -> None:
+    `outline` is what may be told of it where the draws are hidden.
+    """
+
+    def __init__(
+        self, message: str, *details: str, compared: Compared | None = None, outline: Outline = WITHHELD
+    ) -> None:
         super().__init__(message)
-        self.message, self.details, self.compared = message, details, compared
+        self.message, self.details, self.compared, self.outline = message, details, compared, outline
 
 
 class NotApplicable(Exception):
@@ -64,6 +71,8 @@ class Evidence:
     checks: int = 0
     setting: str = ""
     """Sizes and options under which the current check runs, for the reader of a failure."""
+    outlined: Outline = WITHHELD
+    """As much of them as may be told where the draws are hidden."""
     notes: list[str] = field(default_factory=list)
 
     def compared(self, distance: float) -> None:
@@ -95,13 +104,13 @@ def under(setting: str) -> None:
     """Say under which sizes and options the next checks run."""
     evidence = _current.get(None)
     if evidence is not None:
-        evidence.setting = setting
+        evidence.setting, evidence.outlined = setting, outlines.under_setting(setting)
 
 
-def _fail(message: str, *details: str, compared: Compared | None = None) -> ClauseFailure:
+def _fail(message: str, *details: str, compared: Compared | None = None, outline: Outline = WITHHELD) -> ClauseFailure:
     evidence = _current.get(None)
     setting = (f"with {evidence.setting}",) if evidence is not None and evidence.setting else ()
-    return ClauseFailure(message, *details, *setting, compared=compared)
+    return ClauseFailure(message, *details, *setting, compared=compared, outline=outline)
 
 
 def check(label: str, holds: bool, *details: str) -> None:
@@ -115,14 +124,15 @@ def check_shape(label: str, got: Array, want: tuple[int, ...]) -> None:
     """Check the extents."""
     _evidence()
     if got.shape != tuple(want):
-        raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}")
+        outline = outlines.shapes(got.shape, want)
+        raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}", outline=outline)
 
 
 def check_dtype(label: str, got: str, want: str) -> None:
     """Check the number format, by name."""
     _evidence()
     if got != want:
-        raise _fail(f"{label} is {got}, want {want}")
+        raise _fail(f"{label} is {got}, want {want}", outline=outlines.formats(got, want))
 
 
 def check_finite(label: str, got: Array) -> None:
@@ -131,7 +141,8 @@ def check_finite(label: str, got: Array) -> None:
     bad = ~np.isfinite(got)
     if bad.any():
         at = _first(bad)
-        raise _fail(f"{label}{_index(at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not")
+        message = f"{label}{_index(at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not"
+        raise _fail(message, outline=outlines.NOT_FINITE)
 
 
 def check_equal(label: str, got: Array, want: Array) -> None:
@@ -166,7 +177,8 @@ def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
         bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
         many = f"{int(bad.sum())} of {got.size} entries are too large"
         nothing = Compared(got, np.zeros_like(got), at_most)
-        raise _fail(f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {many}", compared=nothing)
+        message = f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {many}"
+        raise _fail(message, compared=nothing, outline=outlines.NOT_ZERO)
 
 
 def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:
@@ -175,7 +187,8 @@ def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-
     check_finite(label, one)
     if not (np.abs(one.astype(np.float64) - other.astype(np.float64)) > at_least).any():
         same = Compared(one, other, at_least, alike=True)
-        raise _fail(f"{label} is unchanged, want a difference of more than {at_least:g}", compared=same)
+        message = f"{label} is unchanged, want a difference of more than {at_least:g}"
+        raise _fail(message, compared=same, outline=outlines.UNCHANGED)
 
 
 def check_refuses(label: str, action: Callable[[], Any]) -> str:
@@ -187,7 +200,7 @@ def check_refuses(label: str, action: Callable[[], Any]) -> str:
         if refusal.kind != "exception":
             raise
         return refusal.message
-    raise _fail(f"{label} was accepted, want an exception")
+    raise _fail(f"{label} was accepted, want an exception", outline=outlines.ACCEPTED)
 
 
 @contextmanager
@@ -203,8 +216,15 @@ def refusing() -> Iterator[None]:
 def each_of(settings: Iterable[Any]) -> Iterator[Any]:
     """Yield the settings, noting each for the reader of a failure."""
     for setting in settings:
-        under(str(setting))
+        _under(setting)
         yield setting
+
+
+def _under(setting: object) -> None:
+    under(str(setting))
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.outlined = outlines.accepted_setting(setting)
 
 
 def _mismatch(label: str, got: Array, want: Array, bad: Array, how: str, allowed: float = 0.0) -> ClauseFailure:
@@ -217,6 +237,7 @@ def _mismatch(label: str, got: Array, want: Array, bad: Array, how: str, allowed
         f"{label}{_index(at)} is {_number(got[at])}, want {_number(want[at])} ({got.dtype}, {how})",
         f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
         compared=Compared(got, want, allowed),
+        outline=outlines.off(worst / allowed if allowed > 0.0 else None),
     )
 
 

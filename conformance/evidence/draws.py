@@ -25,6 +25,7 @@ class Draw:
     """Random draws of one clause, from the run's seed and the clause's id."""
 
     def __init__(self, seed: int, clause_id: str) -> None:
+        self.seed = seed
         self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
 
     def values(self, *shape: int, scale: float = 1.0) -> Array:

@@ -103,6 +103,7 @@ def test_a_mask_hides_keys_in_half_precision(attend: Attend, draw: Draw) -> None
     one = np.broadcast_to(np.eye(6), (*lead, 6, 6)).copy()
     for instance, _ in _halves(attend.subject, (q, k, one), draw):
         weights = instance(q, k, one, mask)
+        check_shape("the output", weights, (*lead, 5, 6))
         check_zero("the weight of a hidden key", weights * ~mask, at_most=1e-6)
         check_close("the weights", weights, scaled_dot_product_attention(q, k, one, mask), 2e-2)
 

@@ -18,13 +18,17 @@ from conformkit.conformance.binding.arguments import DTYPES
 from conformkit.conformance.binding.config import MaskConfig, parse_config
 from conformkit.conformance.binding.limits import LIMITED
 from conformkit.conformance.binding.toml_nodes import ConfigError
+from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from conformkit.spec.components import COMPONENTS
+from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import choices
 
 MHA = "[components.MultiHeadAttention]\n"
 LM = "[components.TinyTransformerLM]\n"
 GENERATE = "[components.TinyTransformerLM.generate]\n"
 WEIGHTS = "[components.MultiHeadAttention.weights]\n"
+BATCH = "[components.get_batch]\n"
+CHARACTERS = "[components.CharTokenizer]\n"
 
 STRUCTURAL = {
     "unknown-table": (
@@ -130,10 +134,27 @@ STRUCTURAL = {
     "generate-key": (GENERATE + "sample = 1", "generate.sample: there is no key of this name"),
     "generate-options": (
         GENERATE + "options = ['topk']",
-        '"topk" is not one of temperature, top_k, top_p; nearest: top_k',
+        '"topk" is not one of temperature, top_k, top_p, eos_id, use_cache; nearest: top_k, top_p',
     ),
     "generate-returns": (GENERATE + "returns = 'fresh'", '"fresh" is not one of all, new'),
     "generate-greedy": (GENERATE + "greedy = ['temperature']", "greedy: it is a list, want a table"),
+    "tool": ("[components.get_batches]\npath = 'f'", "there is no component of this name; nearest: get_batch"),
+    "tool-key": (BATCH + "weights = {}", "get_batch.weights: there is no key of this name"),
+    "tool-arrays": (BATCH + "arrays = 'numpy'", '"numpy" is not one of tensor, array, list'),
+    "tool-construct": (BATCH + "construct = []", "get_batch.construct: there is no key of this name"),
+    "tool-call": (CHARACTERS + "call = ['text']", "CharTokenizer.call: there is no key of this name"),
+    "tool-method": (
+        CHARACTERS + "methods = { tokenize = {} }",
+        "methods.tokenize: there is no method of this name; known: encode, decode",
+    ),
+    "tool-method-path": (
+        CHARACTERS + "methods = { encode = { path = 3 } }",
+        "encode.path: it is a whole number, want a",
+    ),
+    "tool-attribute": (
+        CHARACTERS + "attributes = { size = 'n' }",
+        "there is no attribute of this name; nearest: vocab_size",
+    ),
 }
 """What the schema refuses as well."""
 
@@ -169,6 +190,12 @@ ACCEPTED = {
     + "ignore = ['*']\n"
     + GENERATE
     + "path = 'm:f'\ncall = ['ids']\ngreedy = { k = 1 }\noptions = []\nreturns = 'all'",
+    "function": BATCH
+    + "path = 'm:f'\ncall = ['ids', { bs = 'batch_size', n = 3 }]\noutput = ['x', 'y']\narrays = 'list'",
+    "class": CHARACTERS
+    + "path = 'm:make'\nfactory = true\nconstruct = ['text']\nattributes = { vocab_size = 'n' }\n"
+    + "methods = { encode = { path = 'tokenize', call = ['text'], output = 'ids' }, decode = {} }",
+    "every-tool": "\n".join(f"[components.{name}]\npath = 'A'" for name in TOOLS),
     "every-component": "\n".join(
         f"[components.{name}]\npath = 'A'\nvariant = {{}}\nlimits = {{}}" for name in COMPONENTS
     ),
@@ -206,7 +233,18 @@ def test_schema_and_parser_refuse_the_same(text):
 
 def test_the_schema_knows_every_component_choice_and_key():
     definitions = SCHEMA["$defs"]
-    assert list(SCHEMA["properties"]["components"]["properties"]) == list(COMPONENTS)
+    assert list(SCHEMA["properties"]["components"]["properties"]) == [*COMPONENTS, *TOOLS]
+    for name, tool in TOOLS.items():
+        kind = SCHEMA["properties"]["components"]["properties"][name]["$ref"].rpartition("/")[2]
+        keys = definitions[kind]["properties"]
+        if tool.construct is None:
+            assert kind == "function"
+            continue
+        assert set(keys) == {f.name for f in fields(ToolConfig)} - {"name", "call"}
+        assert list(keys["methods"]["properties"]) == list(tool.calls)
+        assert list(keys["attributes"]["properties"]) == list(tool.attributes)
+    assert set(definitions["function"]["properties"]) == {"path", "output", "arrays", "call"}
+    assert set(definitions["method"]["properties"]) == {f.name for f in fields(MethodConfig)}
     variant = definitions["variant"]["properties"]
     assert list(variant) == list(choices())
     for name, kind in choices().items():
@@ -276,4 +314,5 @@ def test_the_documentation_explains_every_key():
         *LIMITED,
         *choices(),
     ]
-    assert [key for key in [*keys, *COMPONENTS, *DTYPES, *module.CAUSAL] if f"`{key}`" not in text] == []
+    keys += [f.name for f in fields(ToolConfig) if f.name != "name"]
+    assert [key for key in [*keys, *COMPONENTS, *TOOLS, *DTYPES, *module.CAUSAL] if f"`{key}`" not in text] == []

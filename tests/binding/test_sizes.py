@@ -174,7 +174,24 @@ def test_a_range_without_a_multiple_is_refused_with_its_numbers():
     ],
 )
 def test_the_nearest_allowed_size_is_the_next_larger_one_if_there_is_any(wanted, limit, found):
-    assert nearest_allowed("tokens", wanted, Limits({"tokens": limit})) == found
+    assert nearest_allowed("d_ff", wanted, Limits({"d_ff": limit})) == found
+
+
+@pytest.mark.parametrize("size", ["tokens", "batch"])
+def test_an_extent_whose_square_nobody_can_hold_is_refused(size):
+    # the mistake: the harness draws it, and runs out of memory
+    with pytest.raises(NoSizeError, match=f"the limits make {size} 100000, more than the"):
+        nearest_allowed(size, 5, Limits({size: Range(min=100_000)}))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"d_model": Range(min=100_000)}, {"d_ff": Range(equals="d_model ** 9")}, {"num_layers": Range(min=1_000_000)}],
+    ids=["wide", "inside", "deep"],
+)
+def test_a_component_with_more_numbers_than_the_harness_can_hold_is_refused(limits):
+    with pytest.raises(NoSizeError, match="more than"):
+        complete({}, COMPONENTS["TinyTransformerLM"], CANONICAL, Limits(limits))
 
 
 BOUNDS = st.one_of(st.none(), st.integers(1, 40))

@@ -1,6 +1,6 @@
 """Judge right implementations with many seeds: none may break a binding clause.
 
-python tests/right/false_alarms.py [--seeds N] [NAME|PATH …]
+python tests/right/false_alarms.py [--seeds N] [--profile NAME] [NAME|PATH …]
 
 Each is loaded once and judged with seeds 0 … N-1. Without names: all of tests/right, the examples that are right, and the
 reference.
@@ -17,7 +17,7 @@ from conformkit.conformance.judge import Judge
 from conformkit.conformance.registry import tests
 from conformkit.conformance.results import Result
 from conformkit.conformance.runner import RunRequest, opened
-from conformkit.spec.clauses import Level, clauses
+from conformkit.spec.clauses import PROFILES, Level, clauses_of
 
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = {"three_mistakes"}
@@ -36,12 +36,12 @@ def right_ones() -> list[str]:
     return found
 
 
-def alarms(impl: str, seeds: Sequence[int]) -> Iterator[tuple[int, Result]]:
+def alarms(impl: str, seeds: Sequence[int], profile: str = "core") -> Iterator[tuple[int, Result]]:
     """Yield the binding clauses that an implementation breaks, with the seed."""
-    with opened(RunRequest(impl=impl)) as (implementation, _):
+    with opened(RunRequest(impl=impl, profile=profile)) as (implementation, _):
         for seed in seeds:
-            judge = Judge(implementation, tests(), seed=seed)
-            for name, clause in clauses().items():
+            judge = Judge(implementation, tests(profile), seed=seed)
+            for name, clause in clauses_of(profile).items():
                 result = judge.result(name)
                 if clause.level is Level.MUST and result.verdict.red:
                     yield seed, result
@@ -51,11 +51,12 @@ def main() -> int:
     """Print a line for each implementation and each alarm; return 1 when there was one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--profile", choices=list(PROFILES), default="core")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     total = 0
     for impl in options.names or right_ones():
-        found = list(alarms(impl, range(options.seeds)))
+        found = list(alarms(impl, range(options.seeds), options.profile))
         total += len(found)
         print(f"{Path(impl).name}: {len(found)} alarms in {options.seeds} seeds", flush=True)
         for seed, result in found:

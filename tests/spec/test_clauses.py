@@ -25,11 +25,14 @@ from conformkit.spec.clauses import (
     select,
 )
 from conformkit.spec.components import COMPONENTS
+from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
 
 ABILITIES = {
     "gradients", "dropout", "modes", "causal-on", "causal-off", "masks", "bool-masks", "float-masks", "weights",
-    "weights-bound", "any-rank", "float32", "float64", "generate", "temperature", "top-k", "top-p",
+    "weights-bound", "any-rank", "float32", "float64", "generate", "temperature", "top-k", "top-p", "eos-id",
+    "use-cache",
+    *(name.replace("_", "-") for tool in TOOLS.values() for name in tool.optional()),
 }  # fmt: skip
 """What an implementation may be able to do, as binding and probe find out."""
 
@@ -232,7 +235,8 @@ def test_facts_are_of_known_kinds() -> None:
     assert offenders(lambda c: set(c.evidence) <= EVIDENCE) == []
     assert offenders(lambda c: c.profile in {"core", "lm", "seq2seq"}) == []
     assert offenders(lambda c: c.since <= law.SPEC_VERSION) == []
-    assert offenders(lambda c: c.component == "all" or c.component in COMPONENTS) == []
+    assert offenders(lambda c: c.component == "all" or c.component in COMPONENTS or c.component in TOOLS) == []
+    assert offenders(lambda c: c.document in law.PROFILES[c.profile]) == []
 
 
 def test_clauses_about_every_component_have_no_conditions() -> None:

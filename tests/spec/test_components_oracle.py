@@ -86,7 +86,15 @@ def test_arguments_are_those_of_the_contract() -> None:
         "TransformerBlock": ["d_model", "num_heads", "d_ff", "dropout=0.0", "causal=True"],
         "TinyTransformerLM": ["vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "dropout=0.0"],
     }
-    assert [a.name for a in GENERATE] == ["ids", "max_new_tokens", "temperature", "top_k", "top_p"]
+    assert [a.name for a in GENERATE] == [
+        "ids",
+        "max_new_tokens",
+        "temperature",
+        "top_k",
+        "top_p",
+        "eos_id",
+        "use_cache",
+    ]
 
 
 def test_core_requires_five_components() -> None:

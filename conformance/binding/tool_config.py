@@ -1,0 +1,78 @@
+"""What `conform.toml` declares about one tool: `[components.get_batch]` and its like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformkit.conformance.binding.arguments import Arguments, read_arguments
+from conformkit.conformance.binding.selectors import Selector, read_selector
+from conformkit.conformance.binding.toml_nodes import Node
+from conformkit.spec.components import Argument
+from conformkit.spec.tools import FUNCTION, TOOLS, Tool
+
+__all__ = ["ARRAYS", "MethodConfig", "ToolConfig", "read_tool"]
+
+ARRAYS = ("tensor", "array", "list")
+
+
+@dataclass(frozen=True, slots=True)
+class MethodConfig:
+    """How one method is called. None: not declared, to be found out."""
+
+    path: str | None = None
+    call: Arguments | None = None
+    output: Selector = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolConfig:
+    """What is declared about one tool. None: not declared, to be found out."""
+
+    name: str
+    path: str | None = None
+    factory: bool = False
+    """`path` is a function that returns the object when called with `construct`."""
+    construct: Arguments | None = None
+    call: Arguments | None = None
+    output: Selector = None
+    arrays: str | None = None
+    """How arrays are handed over: as the framework's tensors, as NumPy arrays or as lists."""
+    methods: Mapping[str, MethodConfig] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_tool(name: str, node: Node) -> ToolConfig:
+    """Read the table of one tool."""
+    tool = TOOLS[name]
+    readers: dict[str, Any] = {
+        "path": Node.attribute,
+        "output": read_selector,
+        "arrays": lambda n: n.choice(ARRAYS),
+        **(_of_function(tool) if tool.construct is None else _of_class(tool, tool.construct)),
+    }
+    return ToolConfig(name, **{key: readers[key](value) for key, value in node.table(readers).items()})
+
+
+def _of_function(tool: Tool) -> dict[str, Any]:
+    names = tool.names(tool.calls[FUNCTION])
+    return {"call": lambda n: read_arguments(n, names)}
+
+
+def _of_class(tool: Tool, construct: Iterable[Argument]) -> dict[str, Any]:
+    names, calls = tool.names(construct), tool.calls
+    return {
+        "factory": Node.flag,
+        "construct": lambda n: read_arguments(n, names),
+        "methods": lambda n: {m: _method(value, calls[m]) for m, value in n.table(calls, "method").items()},
+        "attributes": lambda n: {a: v.text(200) for a, v in n.table(tool.attributes, "attribute").items()},
+    }
+
+
+def _method(node: Node, arguments: Iterable[Argument]) -> MethodConfig:
+    names = [a.name for a in arguments]
+    readers: dict[str, Any] = {
+        "path": lambda n: n.text(200), "call": lambda n: read_arguments(n, names), "output": read_selector,
+    }  # fmt: skip
+    return MethodConfig(**{key: readers[key](value) for key, value in node.table(readers).items()})

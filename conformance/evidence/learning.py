@@ -1,0 +1,208 @@
+"""Train the implementation's model on a source of known entropy, and measure what it has learned from its logits.
+
+The loop is the kit's own, in float32: AdamW without decay, clipped by global norm, a short warm-up. What counts is what
+the model then predicts for texts that it was not trained on; the harness computes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.checks import NotApplicable
+from conformkit.conformance.evidence.greedy_text import GREEDY, newest
+from conformkit.conformance.evidence.logits import logits_of_rows, rows
+from conformkit.conformance.evidence.statistics import FALSE_ALARMS
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.spec.loss import token_losses
+from conformkit.spec.masks import causal_mask
+from conformkit.spec.training import IGNORED, Source, Texts
+
+__all__ = ["LUCK", "Learner", "Lesson", "Outcome", "learned", "outcome_of", "pupil"]
+
+Array = npt.NDArray[Any]
+
+LUCK = math.log(1.0 / FALSE_ALARMS)
+"""So many nats a model that has not seen the texts gains on their source with the probability of a false alarm."""
+_CHUNK = 25
+"""So many steps are taken in one request: a slow model must not look like one that hangs."""
+_HELD_OUT = 256
+_CONTINUED = 64
+_WARM_UP = 20
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a model is trained on, and how."""
+
+    name: str
+    source: Source
+    sizes: Mapping[str, int]
+    length: int
+    rate: float
+    steps: int
+    """At most."""
+    enough: float
+    """Training ends once the held-out loss is so near to the source's, in nats a target."""
+    batch: int = 32
+    exactly: tuple[str, ...] = ()
+    """Sizes without which the lesson is another one."""
+    prompt: int = 0
+    """So many ids of held-out texts are given to continue at the end, where the model generates; 0: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it, on held-out texts."""
+
+    steps: int
+    losses: Array
+    """Of each training batch, before its step."""
+    texts: Texts
+    """Held out; the surprise of targets that are ignored is 0."""
+    surprise: Array
+    """The model's, of each held-out target; 0 where one is ignored."""
+    hits: float
+    """The share of targets that the model holds for the most probable id."""
+    moved: Mapping[str, bool]
+    """By parameter, whether it is another than before."""
+    written: Array | ImplementationFailure | None
+    """What it wrote greedily after the beginnings of held-out texts, as long as they are, or what that raised."""
+
+    @property
+    def loss(self) -> float:
+        """The model's mean surprise, in nats a target."""
+        return float(self.surprise.sum() / self._counted)
+
+    @property
+    def floor(self) -> float:
+        """The source's mean surprise at the same targets."""
+        return float(self.texts.surprise.sum() / self._counted)
+
+    @property
+    def excess(self) -> float:
+        """How much more the model is surprised than the source."""
+        return self.loss - self.floor
+
+    @property
+    def gains(self) -> Array:
+        """How much less the model is surprised than the source at each position of all texts together, in nats (T,)."""
+        return np.asarray((self.texts.surprise - self.surprise).sum(axis=0))
+
+    @property
+    def honest(self) -> bool:
+        """Whether what it gains is luck: at any one position, and in all of them together."""
+        return bool(self.gains.sum() < LUCK and self.gains.max() < LUCK + math.log(len(self.gains)))
+
+    @property
+    def _counted(self) -> int:
+        return int((self.texts.y != IGNORED).sum())
+
+
+@dataclass
+class Learner:
+    """A model, what remembers its steps, and how many it took."""
+
+    instance: Instance
+    loop: int
+    steps: int = 0
+    losses: list[float] = field(default_factory=list)
+
+    def train(self, texts: Texts, rates: Array, max_norm: float = 1.0) -> None:
+        """Take a step on each part of the texts, whose first axis counts steps."""
+        bound = self.instance.subject.bound
+        length = texts.x.shape[-1]
+        inputs = {"ids": texts.x[0], "positions": np.arange(length)}
+        if bound.causal == "mask":
+            inputs["mask"] = causal_mask(length)
+        header, arrays = bound.call_request(inputs, {**self.instance.sizes, "causal": True})
+        header |= {"op": "train", "handle": self.loop, "rates": rates.tolist(), "max_norm": max_norm}
+        arrays = {**arrays, "ids": self._laid_out(texts.x), "targets": self._laid_out(texts.y)}
+        reply = self.instance.subject.link.request(header, arrays)
+        losses = reply.tensors["out"]
+        self.losses += losses.tolist() if losses.shape == rates.shape else [float("nan")] * len(rates)
+        self.steps += len(rates)
+
+    def _laid_out(self, steps: Array) -> Array:
+        """Bring (K, B, T) into the implementation's order of axes."""
+        first = self.instance.subject.bound.config.layout == "sequence first"
+        return np.ascontiguousarray(steps.swapaxes(1, 2) if first else steps)
+
+
+def pupil(model: Subject, sizes: Mapping[str, Any], seed: int, exactly: tuple[str, ...] = ()) -> Learner:
+    """Build a model to be trained, as it is initialized. NotApplicable where it can't be trained at such sizes."""
+    model.requires("gradients")
+    form = "float32" if model.offers("float32") else None
+    instance = model.build(dtype=form, seed=seed, **sizes)
+    for name in exactly:
+        if instance.sizes.get(name, sizes[name]) != sizes[name]:
+            raise NotApplicable(f"its limits don't allow {name} = {sizes[name]}")
+    made = model.link.request({"op": "loop", "handle": instance.handle}, {})
+    return Learner(instance, made.header["handle"])
+
+
+_OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[str, int], Outcome]] = WeakKeyDictionary()
+
+
+def learned(model: Subject, lesson: Lesson, seed: int) -> Outcome:
+    """Return what a model has learned in a lesson; one that several clauses look at is given once."""
+    known = _OUTCOMES.setdefault(model, {})
+    if (lesson.name, seed) not in known:
+        known[lesson.name, seed] = _taught(model, lesson, seed)
+    return known[lesson.name, seed]
+
+
+def _taught(model: Subject, lesson: Lesson, seed: int) -> Outcome:
+    learner = pupil(model, lesson.sizes, seed, lesson.exactly)
+    instance = learner.instance
+    if instance.sizes["vocab_size"] < lesson.source.size:
+        raise NotApplicable(f"its limits allow {instance.sizes['vocab_size']} ids, the lesson has {lesson.source.size}")
+    length = min(model.tokens(lesson.length), instance.sizes["block_size"])
+    random = np.random.default_rng([seed, 1])
+    held_out = lesson.source.draw(np.random.default_rng([seed, 2]), _HELD_OUT, length)
+    before = instance.read_raw()
+    batch = rows(model, lesson.batch)
+    while True:
+        learner.train(_drawn(lesson, random, batch, length), _rates(lesson, learner.steps))
+        outcome = outcome_of(learner, held_out, before)
+        if learner.steps >= lesson.steps or outcome.excess < lesson.enough or not np.isfinite(outcome.loss):
+            return replace(outcome, written=_written(learner.instance, held_out, lesson.prompt))
+
+
+def _drawn(lesson: Lesson, random: Any, batch: int, length: int) -> Texts:
+    texts = lesson.source.draw(random, _CHUNK * batch, length)
+    return Texts(*(part.reshape(_CHUNK, batch, -1) for part in (texts.x, texts.y, texts.surprise)))
+
+
+def _rates(lesson: Lesson, done: int) -> Array:
+    return lesson.rate * np.minimum(1.0, (done + 1.0 + np.arange(_CHUNK)) / _WARM_UP)
+
+
+def outcome_of(learner: Learner, held_out: Texts, before: Mapping[str, Array]) -> Outcome:
+    """Measure what was learned so far."""
+    logits = logits_of_rows(learner.instance, held_out.x, record=False)
+    counted = held_out.y != IGNORED
+    surprise = np.where(counted, token_losses(logits, np.where(counted, held_out.y, 0)), 0.0)
+    after = learner.instance.read_raw()
+    own = {p["name"] for p in learner.instance.trainable}
+    moved = {name: bool((after[name] != value).any()) for name, value in before.items() if name in own}
+    hits = float((logits.argmax(axis=-1) == held_out.y)[counted].mean())
+    return Outcome(learner.steps, np.array(learner.losses), held_out, surprise, hits, moved, None)
+
+
+def _written(instance: Instance, texts: Texts, prompt: int) -> Array | ImplementationFailure | None:
+    """Let the model continue the beginnings of texts greedily."""
+    if not prompt or not instance.subject.offers("generate"):
+        return None
+    prompts = texts.x[: rows(instance.subject, _CONTINUED), :prompt]
+    try:
+        return newest(instance, prompts, texts.y.shape[1] - prompt + 1, **GREEDY)
+    except ImplementationFailure as failure:
+        return failure

@@ -1,0 +1,31 @@
+"""Texts to make tokenizers from, and texts to try them on."""
+
+from __future__ import annotations
+
+from conformkit.conformance.evidence.draws import Draw
+
+__all__ = ["LINES", "STRANGE", "drawn", "word"]
+
+LINES = (
+    "The cat sat on the mat.  The mat, the cat and the hat!\n"
+    "\tIndented by a tab; two  blanks inside, one at the end \n"
+    "\n"
+    "And then the cat said: that is that, and this is this.\r\n"
+)
+"""Common pieces, repeated blanks, a tab, an empty line, both kinds of line ends; no digits, no capital Z."""
+
+STRANGE = ("é", "naïve café", "日本語", "🙂🙃", "\x00\x07", "a\u0301", "Ω≈ç√", "00112233", "ZZZ", " \n ", "\r\n\r\n")
+"""What LINES lacks: other scripts, controls, an accent by itself, digits."""
+
+ALPHABET = "ab \n\tcdeB.!éß日"
+
+
+def drawn(draw: Draw, alphabet: str = ALPHABET, *, length: int = 40) -> str:
+    """Draw a text over an alphabet, blanks and line ends as probable as letters."""
+    return "".join(alphabet[number] for number in draw.ids(len(alphabet), length).tolist())
+
+
+def word(*pieces: tuple[str, int]) -> str:
+    """Return one word in which each piece comes so often, every time between letters that come once."""
+    fillers = iter("QWERTYUIOPSDFGHJKLZXVBNM")
+    return "".join(piece + next(fillers) for piece, count in pieces for _ in range(count))

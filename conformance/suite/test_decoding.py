@@ -1,0 +1,295 @@
+"""Clauses of spec/decoding.md.
+
+What is expected comes from the model's own logits, or from its own text without the option.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.beams import Beams, clear, reader, searched, searcher
+from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_equal, each_of, under
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.greedy_text import GREEDY, author, newest, story
+from conformkit.conformance.evidence.logits import takes_block_size
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.tool import Tool
+from conformkit.spec.decoding import Model, log_probability, until_end
+from conformkit.spec.decoding import beam_search as definition
+from conformkit.spec.generation import continue_greedily
+
+Array = npt.NDArray[Any]
+
+CACHED = {"use_cache": True, **GREEDY}
+UNCACHED = {"use_cache": False, **GREEDY}
+SCORES = 1e-4
+"""How far sums of log-probabilities may be apart, in float32."""
+
+
+# --- the end of a text ------------------------------------------------------------------------------------------------
+
+
+@clause("GEN-EOS-STOP")
+def test_a_text_ends_at_its_end_id(model: Subject, draw: Draw) -> None:
+    told = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=6)
+    for row in each_of(range(len(told.prompts))):
+        prompt, new = told.prompts[row : row + 1], told.text[row, told.prompts.shape[1] :].tolist()
+        end = new[3]
+        got = _after(told.instance, prompt, 8, end)
+        want = until_end(new, end)
+        check_equal(f"the text up to the end id {end}", got[0, : len(want)], np.array(want))
+        check(
+            f"after the end id {end} comes {got[0, len(want) :].tolist()}", len(set(got[0, len(want) :].tolist())) < 2
+        )
+
+
+@clause("GEN-EOS-ROWS")
+def test_rows_end_one_by_one(model: Subject, draw: Draw) -> None:
+    told = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=8)
+    texts = told.text[:, told.prompts.shape[1] :].tolist()
+    if len(texts) < 2:
+        raise NotApplicable("its limits allow one sequence at a time")
+    for end in each_of(sorted({text[2] for text in texts})[:4]):
+        got = _after(told.instance, told.prompts, 8, end)
+        longest = max(len(until_end(text, end)) for text in texts)
+        check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
+        for row, text in zip(got.tolist(), texts, strict=True):
+            own = until_end(text, end)
+            check_equal(f"a row up to its end id {end}", np.array(row[: len(own)]), np.array(own))
+            rest = set(row[len(own) :])
+            check(f"a row that has ended goes on with {row[len(own) :]}", len(rest) < 2)
+
+
+@clause("GEN-EOS-FIRST")
+def test_an_end_id_in_the_prompt_ends_nothing(model: Subject, draw: Draw) -> None:
+    told = story(author(model, block_size=12), draw, tokens=3, steps=6, keep=8)
+    length = told.prompts.shape[1]
+    texts = [(prompt, new) for prompt, new in zip(told.prompts, told.text[:, length:].tolist(), strict=True)]
+    wanted = [(prompt, new, end) for prompt, new in texts for end in prompt.tolist() if end not in new]
+    if not wanted:
+        raise NotApplicable("its greedy texts repeat all ids of their prompts")
+    for prompt, new, end in each_of(wanted[:4]):
+        check_equal(f"the text after a prompt with the end id {end}", _after(told.instance, prompt[None], 6, end)[0],
+                    np.array(new))  # fmt: skip
+
+
+# --- keys and values, kept --------------------------------------------------------------------------------------------
+
+
+@clause("KV-POSITIONS")
+def test_a_cached_text_counts_its_positions_on(model: Subject, draw: Draw) -> None:
+    for tokens in each_of([1, 4, 7]):
+        told = story(author(model, block_size=12), draw, tokens=tokens, steps=2, keep=12)
+        for prompt in told.prompts:  # one at a time: rows of a batch are the business of KV-BATCH
+            _same(told.instance, prompt[None], 2)
+
+
+@clause("KV-EQUIV")
+def test_a_cache_changes_no_text(model: Subject, draw: Draw) -> None:
+    for tokens, steps in each_of([(1, 15), (4, 12), (8, 8)]):
+        told = story(author(model, block_size=16), draw, tokens=tokens, steps=steps, keep=8)
+        for prompt in told.prompts:
+            _same(told.instance, prompt[None], steps)
+
+
+@clause("KV-RESET")
+def test_a_new_text_begins_with_an_empty_cache(model: Subject, draw: Draw) -> None:
+    told = story(author(model, block_size=12), draw, tokens=4, steps=5, keep=8)
+    half = max(1, len(told.prompts) // 2)
+    first, second = told.prompts[:half], told.prompts[-half:]
+    want = newest(told.instance, second, 5, **UNCACHED)
+    for before in each_of([first, first[:1], second]):
+        newest(told.instance, before, 5, **CACHED)
+        check_equal("the new ids, after another text was generated,", newest(told.instance, second, 5, **CACHED), want)
+
+
+@clause("KV-BATCH")
+def test_each_row_has_keys_and_values_of_its_own(model: Subject, draw: Draw) -> None:
+    told = story(author(model, block_size=12), draw, tokens=3, steps=6, keep=6)
+    together = newest(told.instance, told.prompts, 6, **CACHED)
+    for row in each_of(range(len(told.prompts))):
+        alone = newest(told.instance, told.prompts[row : row + 1], 6, **UNCACHED)
+        check_equal("the new ids of a row in a batch", together[row : row + 1], alone)
+
+
+@clause("KV-CROP")
+def test_beyond_the_block_the_text_is_still_that_without_a_cache(model: Subject, draw: Draw) -> None:
+    takes_block_size(model)
+    for tokens, steps in each_of([(3, 9), (6, 5), (9, 4)]):
+        told = story(author(model, block_size=6), draw, tokens=tokens, steps=steps, keep=8)
+        want = newest(told.instance, told.prompts, steps, **UNCACHED)
+        try:
+            got = newest(told.instance, told.prompts, steps, **CACHED)
+        except ImplementationFailure as refusal:
+            check(f"it ended with {refusal.kind}", refusal.kind == "exception")
+            continue
+        check_equal("the new ids", got, want)
+
+
+@clause("KV-SAMPLED")
+def test_a_cache_changes_no_sample(model: Subject, draw: Draw) -> None:
+    instance = author(model, block_size=12).scatter(draw, gain=0.7)
+    prompts = draw.ids(instance.sizes["vocab_size"], 4, model.tokens(3))
+    for seed in each_of([1, 2, 3]):
+        options = {"temperature": 1.3, "seed": seed}
+        want = newest(instance, prompts, 8, use_cache=False, **options)
+        check_equal("the sampled ids", newest(instance, prompts, 8, use_cache=True, **options), want)
+
+
+# --- beams ------------------------------------------------------------------------------------------------------------
+
+
+@clause("BEAM-SHAPE")
+def test_a_beam_search_returns_continuations_and_scores(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw)
+    for rows, length, steps, width in each_of([(2, 3, 4, 3), (1, 1, 1, 2), (3, 2, 2, 1)]):
+        searched(beam_search, instance, draw.ids(5, rows, length), steps, width)
+
+
+@clause("BEAM-ONE")
+def test_one_beam_is_greedy_text(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw, vocab_size=11)
+    logits = reader(instance)
+    for length, steps in each_of([(1, 6), (4, 5)]):
+        prompts = _clear(draw, logits, 11, length, steps, 1, rows=4)
+        want = continue_greedily(lambda ids: logits(ids)[:, None], prompts, steps, 12)[:, length:]
+        found = [searched(beam_search, instance, prompt[None], steps, 1).new[0, 0] for prompt in prompts]
+        check_equal("the single beam", np.stack(found), want)
+
+
+@clause("BEAM-SCORE")
+def test_a_score_is_the_sum_of_log_probabilities(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw)
+    logits = reader(instance)
+    for steps, width in each_of([(1, 3), (4, 2), (3, 4)]):
+        prompt = draw.ids(5, 1, 3)
+        for score, new in searched(beam_search, instance, prompt, steps, width).row(0):
+            want = log_probability(logits, prompt[0], new)
+            check_close(f"the score of {new}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+
+
+@clause("BEAM-SORTED")
+def test_beams_are_distinct_the_best_first(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw)
+    for steps, width in each_of([(3, 4), (1, 5), (4, 3)]):
+        beams = searched(beam_search, instance, draw.ids(5, 1, 3), steps, width)
+        texts = [tuple(new) for _, new in beams.row(0)]
+        check(f"{len(texts)} beams are {len(set(texts))} texts", len(set(texts)) == len(texts))
+        rises = np.diff(beams.scores[0])
+        check(f"the scores are {np.round(beams.scores[0], 4).tolist()}", bool((rises <= SCORES).all()))
+
+
+@clause("BEAM-TOY")
+def test_beams_compete_with_one_another(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw)
+    logits = reader(instance)
+    for steps, width in each_of([(4, 2), (5, 3), (3, 4)]):
+        for prompt in _clear(draw, logits, 5, 3, steps, width, rows=4):
+            beams = searched(beam_search, instance, prompt[None], steps, width)
+            _compare(beams, 0, definition(logits, prompt, steps, width))
+
+
+@clause("BEAM-FULL")
+def test_a_beam_that_is_wide_enough_finds_the_best_text_of_all(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw, vocab_size=3)
+    logits = reader(instance)
+    prompt = _clear(draw, logits, 3, 2, 3, 27, rows=1)
+    every = [list(new) for new in itertools.product(range(3), repeat=3)]
+    totals = [log_probability(logits, prompt[0], new) for new in every]
+    score, best = searched(beam_search, instance, prompt, 3, 27).row(0)[0]
+    want = every[int(np.argmax(totals))]
+    check(f"the first of 27 beams is {best} with {score:.4f}, {want} has {max(totals):.4f}", best == want)
+
+
+@clause("BEAM-BATCH")
+def test_beams_of_different_prompts_dont_mix(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw)
+    logits = reader(instance)
+    prompts = _clear(draw, logits, 5, 3, 4, 3, rows=3)
+    together = searched(beam_search, instance, prompts, 4, 3)
+    for row in each_of(range(len(prompts))):
+        alone = searched(beam_search, instance, prompts[row : row + 1], 4, 3)
+        check_equal("the beams of a row in a batch", together.new[row], alone.new[0])
+        check_close("their scores", together.scores[row], alone.scores[0], SCORES)
+
+
+@clause("BEAM-EOS")
+def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw, vocab_size=3)
+    logits = reader(instance)
+    for end, width in each_of([(0, 27), (1, 27), (2, 27), (1, 4)]):
+        prompt = draw.ids(3, 1, 2)
+        every = [(log_probability(logits, prompt[0], new), new) for new in _complete(3, 3, end)]
+        beams = searched(beam_search, instance, prompt, 3, width, eos_id=end)
+        for score, new in beams.row(0):
+            own = until_end(new, end)
+            rest = new[len(own) :]
+            check(f"after the end id {end}, {new} goes on with {rest}", len(set(rest)) < 2)
+            want = log_probability(logits, prompt[0], own)
+            check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+        best, text = max(every)
+        label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} ends with {best:.4f}"
+        check(label, width < 27 or beams.scores[0, 0] > best - SCORES)
+
+
+@clause("BEAM-LENPEN")
+def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    instance = searcher(model, draw)
+    logits = reader(instance)
+    ends = [None, 0, 3] if beam_search.offers("eos-id") else [None]
+    for penalty, end in each_of(itertools.product((0.6, 1.0), ends)):
+        options = {} if end is None else {"eos_id": end}
+        prompt = draw.ids(5, 1, 3)
+        beams = searched(beam_search, instance, prompt, 4, 3, length_penalty=penalty, **options)
+        for score, new in beams.row(0):
+            own = until_end(new, end)
+            want = log_probability(logits, prompt[0], own) / len(own) ** penalty
+            check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _after(instance: Instance, prompts: Array, count: int, end: int) -> Array:
+    """Return the new ids (B, n) of greedy text that may end."""
+    out = instance.generate(prompts, count, seed=1, eos_id=end, **GREEDY).out
+    length = prompts.shape[1]
+    fits = out.ndim == 2 and len(out) == len(prompts) and length <= out.shape[1] <= length + count
+    check(f"prompts {prompts.shape} and at most {count} ids come in an array {out.shape}", fits)
+    return np.asarray(out[:, length:])
+
+
+def _same(instance: Instance, prompts: Array, steps: int) -> None:
+    """Compare greedy text with a cache and without one; the cache is that of a model that has written nothing yet."""
+    want = newest(instance, prompts, steps, **UNCACHED)
+    check_equal("the new ids with a cache", newest(instance.copy(), prompts, steps, **CACHED), want)
+
+
+def _clear(
+    draw: Draw, logits: Model, size: int, length: int, steps: int, width: int, *, rows: int, **options: Any
+) -> Array:
+    """Draw prompts for which no comparison in the search is near a tie."""
+    drawn = [draw.ids(size, length) for _ in range(12)]
+    found = [prompt for prompt in drawn if clear(logits, prompt, steps, width, **options)][:rows]
+    return np.stack(found or drawn[:1])
+
+
+def _complete(size: int, steps: int, end: int) -> list[list[int]]:
+    """Return every text of so many ids, or fewer where it ends earlier."""
+    every = [list(new) for new in itertools.product(range(size), repeat=steps)]
+    return [list(own) for own in sorted({tuple(until_end(new, end)) for new in every})]
+
+
+def _compare(beams: Beams, row: int, want: list[tuple[float, list[int]]]) -> None:
+    got = beams.row(row)
+    under(f"wanted {[(round(score, 4), new) for score, new in want]}")
+    check(f"there are {len(got)} beams, want {len(want)}", len(got) >= len(want))
+    for (score, new), (wanted, own) in zip(got, want, strict=False):
+        check(f"a beam is {new} with {score:.4f}, want {own} with {wanted:.4f}", new == own)
+        check_close(f"the score of {new}", np.array([score]), np.array([wanted]), SCORES, scale=1.0)

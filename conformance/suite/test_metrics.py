@@ -1,0 +1,118 @@
+"""Clauses of spec/metrics.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import check, check_equal, each_of, under
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.trainees import batch, gradients, modes, own_loss, trainee
+from conformkit.conformance.evidence.values import close, number
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.tool import Tool
+from conformkit.fixtures import facts
+from conformkit.spec.metrics import bits_per_character as bits_of
+from conformkit.spec.metrics import perplexity as perplexity_of
+
+Array = npt.NDArray[Any]
+
+
+@clause("METRIC-PPL")
+def test_perplexity_is_the_exponential_of_the_loss(perplexity: Tool) -> None:
+    for loss in each_of([0.0, 0.5, 1.0, 4.174387]):
+        close(f"the perplexity of {loss}", perplexity(loss=np.array(loss)), perplexity_of(loss))
+    token, stored = facts("LOSS-CE")[0], facts("METRIC-PPL")[0]
+    under(f"golden {stored.number}, {stored.title}")
+    close("the perplexity", perplexity(loss=np.array(token.value["loss"])), stored.value["perplexity"])
+
+
+@clause("METRIC-BPC")
+def test_bits_are_nats_over_ln_2(bits_per_character: Tool) -> None:
+    for loss in each_of([0.0, 1.0, 1.47]):
+        close(f"the bits of {loss} nats", bits_per_character(loss=np.array(loss)), bits_of(loss))
+    token, stored = facts("LOSS-CE")[0], facts("METRIC-BPC")[0]
+    under(f"golden {stored.number}, {stored.title}")
+    close("the bits", bits_per_character(loss=np.array(token.value["loss"])), stored.value["bits"])
+
+
+@clause("METRIC-BPC-TOKENS")
+def test_fewer_tokens_than_characters_make_a_character_cheaper(bits_per_character: Tool) -> None:
+    for share in each_of([0.5, 0.25, 1.5]):
+        label = f"the bits of 2 nats a token, with {share} tokens per character"
+        got = bits_per_character(loss=np.array(2.0), tokens_per_character=share)
+        close(label, got, bits_of(2.0, share))
+
+
+@clause("METRIC-EVAL-LOSS")
+def test_evaluation_returns_the_mean_loss(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    instance = trainee(model, draw)
+    for rows, length in each_of([(3, 5), (1, 1), (2, 9)]):
+        batches = [batch(instance, draw, rows, length)]
+        close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
+
+
+@clause("METRIC-PPL-WEIGHTED")
+def test_losses_are_averaged_over_tokens(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    instance = trainee(model, draw)
+    for sizes in each_of([[(3, 5), (1, 5)], [(2, 7), (2, 7), (1, 2)]]):
+        batches = [batch(instance, draw, rows, length) for rows, length in sizes]
+        batches[-1] = _surprising(instance, batches[-1])
+        close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
+
+
+@clause("METRIC-EVAL-MODE")
+def test_evaluation_runs_without_dropout(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    model.requires("dropout")
+    instance = trainee(model, draw, dropout=0.5)
+    batches = [batch(instance, draw, 4, 7)]
+    want = own_loss(instance, batches)
+    instance.call(batches[0][0], mode="train", seed=1)
+    close("the loss of a model in training mode", evaluate(model=instance, batches=batches), want)
+
+
+@clause("METRIC-EVAL-RESTORE")
+def test_evaluation_leaves_the_mode(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    model.requires("modes")
+    instance = trainee(model, draw)
+    batches = [batch(instance, draw, 2, 5)]
+    for mode in each_of(["train", "eval"]):
+        instance.call(batches[0][0], mode=mode, seed=1)
+        before = modes(instance, batches[0][0])
+        number("the loss", evaluate(model=instance, batches=batches))
+        after = modes(instance, batches[0][0])
+        check(f"training is {_flags(after)} in its parts after evaluation, {_flags(before)} before it", after == before)
+
+
+@clause("METRIC-EVAL-PURE")
+def test_evaluation_learns_nothing(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    instance = trainee(model, draw)
+    batches = [batch(instance, draw, 2, 5)]
+    before, kept = instance.read_raw(), gradients(instance)
+    number("the loss", evaluate(model=instance, batches=batches))
+    for name, value in instance.read_raw().items():
+        check_equal(f"{name} after evaluation", value, before[name])
+    left = sorted(name for name, gradient in gradients(instance).items() if name not in kept and gradient.any())
+    check(f"a gradient was left beside {', '.join(left[:3])}", not left)
+
+
+@clause("METRIC-EVAL-REPEAT")
+def test_evaluation_is_repeatable(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    wanted = {"dropout": 0.3} if model.offers("dropout") else {}
+    instance = trainee(model, draw, **wanted)
+    batches = [batch(instance, draw, 3, 5), batch(instance, draw, 2, 5)]
+    instance.call(batches[0][0], mode="train", seed=1)
+    first, second = (number("the loss", evaluate(model=instance, batches=batches)) for _ in range(2))
+    check(f"the loss is {second!r}, the first time it was {first!r}", first == second)
+
+
+def _surprising(model: Instance, one: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the batch with the least probable targets, so that its loss stands out."""
+    return one[0], np.argmin(model(one[0]), axis=-1)
+
+
+def _flags(found: tuple[bool, ...]) -> str:
+    return " and ".join(str(flag).lower() for flag in found) or "unknown"

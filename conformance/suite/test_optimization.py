@@ -1,0 +1,367 @@
+"""Clauses of spec/optimization.md."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import check, check_close, check_differs, check_equal, each_of, under
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.trainees import (
+    adam,
+    batch,
+    descent,
+    gradient_of,
+    own_loss,
+    parameters_of,
+    put_gradients,
+    trainee,
+)  # fmt: skip
+from conformkit.conformance.evidence.values import close, number
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.tool import Held, Made, Optimizer, Tool, Written
+from conformkit.fixtures import facts
+from conformkit.spec.optimization import adamw, clipped, global_norm
+
+Array = npt.NDArray[Any]
+
+RATE = 0.05
+ADAM = 1e-4
+"""How far weights may be off after a few steps, relative to the way that they went: float32 in each operation."""
+
+
+# --- clipping ---------------------------------------------------------------------------------------------------------
+
+
+@clause("OPT-CLIP-NOOP")
+def test_small_gradients_are_left_alone(clip_grad_norm: Tool, draw: Draw) -> None:
+    for limit in each_of([10.0, 1e6]):
+        held, gradients = _held(clip_grad_norm, draw)
+        clip_grad_norm(parameters=held.parameters, max_norm=limit)
+        _compare(held, gradients)
+    stored = facts("OPT-CLIP-NOOP")[0]
+    under(f"golden {stored.number}, {stored.title}")
+    _compare(_clip(clip_grad_norm, stored.inputs["g"], stored.inputs["limits"][1]), {"g": stored.value["to 10"]})
+
+
+@clause("OPT-CLIP-GLOBAL")
+def test_one_factor_for_all_gradients(clip_grad_norm: Tool, draw: Draw) -> None:
+    stored = facts("OPT-CLIP-GLOBAL")[0]
+    under(f"golden {stored.number}, {stored.title}")
+    _compare(_clip(clip_grad_norm, stored.inputs["g"], stored.inputs["limits"][0]), {"g": stored.value["to 1"]})
+    for limit in each_of([1.0, 0.25, 3.0]):
+        held, gradients = _held(clip_grad_norm, draw, scale=4.0)
+        clip_grad_norm(parameters=held.parameters, max_norm=limit)
+        _compare(held, clipped(gradients, limit))
+
+
+@clause("OPT-CLIP-NONE")
+def test_parameters_without_a_gradient_are_passed_over(clip_grad_norm: Tool, draw: Draw) -> None:
+    held = Held(clip_grad_norm.link, {"a": draw.values(3), "b": draw.values(2, 2)})
+    held.put(a=np.array([3.0, 4.0, 0.0]))
+    clip_grad_norm(parameters=held.parameters, max_norm=1.0)
+    check("a parameter without a gradient has one now", held.gradients()["b"] is None)
+    got = held.gradients()["a"]
+    check_close("the gradient", np.zeros(3) if got is None else got, np.array([0.6, 0.8, 0.0]), 1e-4)
+
+
+@clause("OPT-CLIP-PRENORM")
+def test_the_norm_that_is_returned_is_the_one_before_clipping(clip_grad_norm: Tool, draw: Draw) -> None:
+    for limit in each_of([0.5, 100.0]):
+        held, gradients = _held(clip_grad_norm, draw)
+        got = clip_grad_norm(parameters=held.parameters, max_norm=limit)
+        close("the norm", got, global_norm(gradients))
+
+
+# --- AdamW ------------------------------------------------------------------------------------------------------------
+
+
+@clause("OPT-LR-USED")
+def test_the_learning_rate_is_the_one_that_is_given(adam_w: Tool, draw: Draw) -> None:
+    gradient = draw.values(4)
+    still, short, long = (_steps(adam_w, np.zeros(4), [gradient], lr=lr) for lr in (0.0, 0.01, 0.02))
+    check_equal("the weights after a step with lr 0", still, np.zeros(4))
+    check_close("the weights after a step with lr 0.02", long, 2.0 * short, ADAM)
+    check_differs("the weights after a step with lr 0.01", short, np.zeros(4))
+
+
+@clause("OPT-ADAM-STEP")
+def test_the_first_step_is_as_long_as_the_learning_rate(adam_w: Tool) -> None:
+    stored = facts("OPT-ADAM-STEP")[0]
+    under(f"golden {stored.number}, {stored.title}")
+    gradient = np.array(stored.inputs["g"])
+    got = _steps(adam_w, np.zeros(3), [gradient], lr=stored.inputs["lr"], **_plain(adam_w))
+    want = -np.array(stored.value["steps"])
+    for n in range(3):
+        check_close(f"the step from gradient {gradient[n]:g}", got[n : n + 1], want[n : n + 1], 1e-3)
+
+
+@clause("OPT-ADAM-OPTIONS")
+def test_betas_and_eps_are_those_that_are_given(adam_w: Tool, draw: Draw) -> None:
+    gradients = [draw.values(5) for _ in range(4)]
+    for betas, eps in each_of([((0.5, 0.8), 1e-8), ((0.9, 0.95), 0.1), ((0.0, 0.5), 1e-3)]):
+        options = {"lr": 0.1, "betas": betas, "eps": eps, **_plain(adam_w)}
+        got = _steps(adam_w, np.zeros(5), gradients, **options)
+        want = adamw(np.zeros(5), gradients, lr=0.1, betas=betas, eps=eps, weight_decay=0.0)
+        check_close("the weights after 4 steps", got, want, ADAM)
+
+
+@clause("OPT-ADAM-STATE")
+def test_each_parameter_has_averages_and_a_count_of_its_own(adam_w: Tool, draw: Draw) -> None:
+    shapes: dict[str, tuple[int, ...]] = {"a": (3,), "b": (2, 3), "c": (3,)}
+    scales = {"a": 1.0, "b": 30.0, "c": 0.02}
+    held = Held(adam_w.link, {name: np.zeros(shape) for name, shape in shapes.items()})
+    optimizer = adam_w.make(params=held.parameters, lr=0.01, **_plain(adam_w))
+    drawn = [{name: draw.values(*shape, scale=scales[name]) for name, shape in shapes.items()} for _ in range(5)]
+    for gradients in drawn:
+        held.put(**gradients)
+        optimizer.call("step")
+    for name, got in held.values().items():
+        own = [gradients[name] for gradients in drawn]
+        want = adamw(np.zeros(shapes[name]), own, lr=0.01, weight_decay=0.0)
+        check_close(f"a parameter with gradients of size {scales[name]:g}, after 5 steps,", got, want, ADAM)
+
+
+@clause("OPT-ADAM-NONE")
+def test_a_parameter_without_a_gradient_stays_as_it_is(adam_w: Tool, draw: Draw) -> None:
+    before = {"a": draw.values(3), "b": draw.values(2)}
+    held = Held(adam_w.link, before)
+    optimizer = adam_w.make(params=held.parameters)
+    held.put(a=draw.values(3))
+    optimizer.call("step")
+    after = held.values()
+    check_equal("the parameter without a gradient", after["b"], before["b"])
+    check_differs("the parameter with a gradient", after["a"], before["a"])
+
+
+@clause("OPT-ADAMW")
+def test_decay_shrinks_weights_apart_from_the_gradient(adam_w: Tool, draw: Draw) -> None:
+    stored = facts("OPT-ADAMW")[0]
+    under(f"golden {stored.number}, {stored.title}")
+    given = stored.inputs
+    got = _steps(adam_w, np.array([given["θ"]]), [np.zeros(1)], lr=given["lr"], weight_decay=given["decay"])
+    check_close("how far the weight went", got - 1.0, np.array([stored.value["θ"] - 1.0]), 0.05)
+    weights, gradients = draw.values(5), [draw.values(5) for _ in range(3)]
+    for decay in each_of([0.0, 0.1, 0.5]):
+        got = _steps(adam_w, weights, gradients, lr=0.1, weight_decay=decay)
+        want = adamw(weights, gradients, lr=0.1, weight_decay=decay)
+        check_close("the weights after 3 steps", got, want, ADAM)
+
+
+@clause("OPT-ZERO-GRAD")
+def test_gradients_are_forgotten_when_asked(adam_w: Tool, draw: Draw) -> None:
+    held = Held(adam_w.link, {"a": draw.values(3), "b": draw.values(2, 2)})
+    optimizer = adam_w.make(params=held.parameters)
+    held.put(a=draw.values(3), b=draw.values(2, 2))
+    optimizer.call("zero_grad")
+    left = [name for name, gradient in held.gradients().items() if gradient is not None and gradient.any()]
+    check(f"{len(left)} of 2 parameters still have a gradient", not left)
+
+
+# --- a step of training -----------------------------------------------------------------------------------------------
+
+
+@clause("OPT-STEP-LOSS")
+def test_a_step_returns_the_loss_before_it(train_step: Tool, model: Subject, draw: Draw) -> None:
+    for rows, length in each_of([(3, 5), (1, 1)]):
+        instance = trainee(model, draw)
+        x, y = batch(instance, draw, rows, length)
+        want = own_loss(instance, [(x, y)])
+        got = train_step(model=instance, optimizer=descent(instance, RATE), x=x, y=y)
+        close("the loss", got, want)
+
+
+@clause("OPT-UPDATES-ALL")
+def test_every_weight_that_has_a_gradient_moves(train_step: Tool, model: Subject, draw: Draw) -> None:
+    instance = trainee(model, draw)
+    x, y = batch(instance, draw, 4, 7)
+    moving = [name for name, gradient in gradient_of(instance, x, y).items() if np.abs(gradient).max() > 1e-6]
+    before = parameters_of(instance)
+    _step(train_step, instance, x, y)
+    after = parameters_of(instance)
+    still = [name for name in moving if (after[name] == before[name]).all()]
+    check(f"{len(still)} of {len(moving)} parameters did not move: {', '.join(still[:4])}", not still)
+
+
+@clause("OPT-STEP-GRAD")
+def test_a_step_goes_down_the_gradient_of_the_loss(train_step: Tool, model: Subject, draw: Draw) -> None:
+    for rows, length in each_of([(3, 5), (2, 9)]):
+        instance = trainee(model, draw)
+        x, y = batch(instance, draw, rows, length)
+        _descends(train_step, instance, x, y, gradient_of(instance, x, y))
+
+
+@clause("OPT-STEP-ALONE")
+def test_a_step_forgets_the_gradients_of_the_one_before(train_step: Tool, model: Subject, draw: Draw) -> None:
+    instance = trainee(model, draw)
+    optimizer = descent(instance, RATE)
+    for step in each_of(["the first step", "the second step", "the third step"]):
+        x, y = batch(instance, draw, 3, 5)
+        under(step)
+        _descends(train_step, instance, x, y, gradient_of(instance, x, y), optimizer=optimizer)
+
+
+@clause("OPT-CLIP-ORDER")
+def test_clipping_comes_between_backward_and_step(train_step: Tool, model: Subject, draw: Draw) -> None:
+    instance = trainee(model, draw)
+    optimizer = descent(instance, RATE)
+    for share in each_of([0.5, 0.1, 4.0]):
+        x, y = batch(instance, draw, 3, 5)
+        gradients = gradient_of(instance, x, y)
+        limit = float(np.float32(share * global_norm(gradients)))
+        wanted = clipped(gradients, limit)
+        _descends(train_step, instance, x, y, wanted, optimizer=optimizer, max_norm=limit)
+
+
+@clause("OPT-TRAIN-MODE")
+def test_a_step_runs_in_training_mode(train_step: Tool, model: Subject, draw: Draw) -> None:
+    model.requires("dropout")
+    instance = trainee(model, draw, dropout=0.5)
+    x, y = batch(instance, draw, 4, 9)
+    still = own_loss(instance, [(x, y)])  # calls it in eval mode
+    got = number("the loss", train_step.seeded(1, model=instance, optimizer=descent(instance, 0.0), x=x, y=y))
+    label = f"of a model in eval mode, a step returns {got:.7g}, as without dropout"
+    check(label, abs(got - still) > 1e-6 * abs(still))
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+@clause("OPT-CKPT-WEIGHTS")
+def test_a_checkpoint_brings_the_weights_back(
+    load_checkpoint: Tool, save_checkpoint: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
+    instance = trainee(model, draw)
+    optimizer = adam(instance, own_adam)
+    with _file() as path:
+        _moved(instance, optimizer, draw)
+        saved = parameters_of(instance)
+        save_checkpoint(path=path, model=instance, optimizer=optimizer, step=3)
+        _moved(instance, optimizer, draw)
+        load_checkpoint(path=path, model=instance, optimizer=optimizer)
+        for name, value in parameters_of(instance).items():
+            check_equal(f"{name}, loaded,", value, saved[name])
+        fresh = trainee(model, draw)
+        load_checkpoint(path=path, model=fresh, optimizer=adam(fresh, own_adam))
+        for name, value in parameters_of(fresh).items():
+            check_equal(f"{name}, loaded into another model,", value, saved[name])
+
+
+@clause("OPT-CKPT-STEP")
+def test_a_checkpoint_knows_its_step(
+    load_checkpoint: Tool, save_checkpoint: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
+    instance = trainee(model, draw)
+    optimizer = adam(instance, own_adam)
+    with _file() as path:
+        _moved(instance, optimizer, draw)
+        for step in each_of([7, 12345]):
+            save_checkpoint(path=path, model=instance, optimizer=optimizer, step=step)
+            got = number("the step", load_checkpoint(path=path, model=instance, optimizer=optimizer))
+            check(f"the step is {got:g}, want {step}", got == step)
+
+
+@clause("OPT-RESUME")
+def test_training_goes_on_as_if_it_had_not_stopped(
+    load_checkpoint: Tool, save_checkpoint: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
+    instance = trainee(model, draw)
+    optimizer = adam(instance, own_adam)
+    later = [_drawn(instance, draw) for _ in range(3)]
+    with _file() as path:
+        _moved(instance, optimizer, draw, steps=3)
+        save_checkpoint(path=path, model=instance, optimizer=optimizer, step=3)
+        fresh = trainee(model, draw)
+        again = adam(fresh, own_adam)
+        load_checkpoint(path=path, model=fresh, optimizer=again)
+    for one, own in ((instance, optimizer), (fresh, again)):
+        for gradients in later:
+            _one_step(one, own, gradients)
+    want = parameters_of(instance)
+    for name, value in parameters_of(fresh).items():
+        check_close(f"{name} after 3 steps from a checkpoint", value, want[name], 1e-6)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _held(tool: Tool, draw: Draw, *, scale: float = 1.0) -> tuple[Held, dict[str, Array]]:
+    """Hold parameters of three shapes with gradients of very different sizes; their norm is near 2 · scale."""
+    sizes = {"a": (3, 1.0), "b": (2, 0.1), "c": (4, 0.5)}
+    held = Held(tool.link, {name: draw.values(rows, 2) for name, (rows, _) in sizes.items()})
+    gradients = {name: draw.values(rows, 2, scale=scale * size) for name, (rows, size) in sizes.items()}
+    held.put(**gradients)
+    return held, gradients
+
+
+def _clip(clip_grad_norm: Tool, gradient: list[float], limit: float) -> Held:
+    held = Held(clip_grad_norm.link, {"g": np.zeros(len(gradient))})
+    held.put(g=np.array(gradient))
+    clip_grad_norm(parameters=held.parameters, max_norm=limit)
+    return held
+
+
+def _compare(held: Held, want: Mapping[str, Any]) -> None:
+    for name, gradient in held.gradients().items():
+        check(f"a gradient is gone, want {want[name]}", gradient is not None)
+        check_close("a gradient", np.zeros(0) if gradient is None else gradient, np.asarray(want[name]), 1e-4)
+
+
+def _plain(adam_w: Tool) -> dict[str, float]:
+    """Return the option that turns decay off, where there is one."""
+    return {"weight_decay": 0.0} if adam_w.offers("weight-decay") else {}
+
+
+def _steps(adam_w: Tool, weights: Array, gradients: list[Array], **options: Any) -> Array:
+    """Return one array of weights after these gradients in turn."""
+    held = Held(adam_w.link, {"w": weights})
+    optimizer = adam_w.make(params=held.parameters, **options)
+    for gradient in gradients:
+        held.put(w=gradient)
+        optimizer.call("step")
+    return held.values()["w"]
+
+
+def _step(train_step: Tool, instance: Instance, x: Array, y: Array, **options: Any) -> None:
+    given = {"optimizer": descent(instance, RATE), **options}
+    number("the loss", train_step(model=instance, x=x, y=y, **given))
+
+
+def _descends(
+    train_step: Tool, instance: Instance, x: Array, y: Array, gradients: Mapping[str, Array], **options: Any
+) -> None:
+    """Take a step, and check that each parameter went down its gradient."""
+    before = parameters_of(instance)
+    _step(train_step, instance, x, y, **options)
+    after = parameters_of(instance)
+    scale = RATE * max(float(np.abs(g).max(initial=0.0)) for g in gradients.values())
+    for name, gradient in gradients.items():
+        check_close(f"how {name} changed", after[name] - before[name], -RATE * gradient, 1e-3, scale=scale)
+
+
+@contextmanager
+def _file() -> Iterator[Written]:
+    """Yield the name of a file in a new folder, which is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
+        yield Written(str(Path(folder) / "model.ckpt"))
+
+
+def _drawn(instance: Instance, draw: Draw) -> dict[str, Array]:
+    return {name: draw.values(*value.shape) for name, value in parameters_of(instance).items()}
+
+
+def _one_step(instance: Instance, optimizer: Made | Optimizer, gradients: Mapping[str, Array]) -> None:
+    put_gradients(instance, gradients)
+    optimizer.call("step")
+
+
+def _moved(instance: Instance, optimizer: Made | Optimizer, draw: Draw, *, steps: int = 1) -> None:
+    for _ in range(steps):
+        _one_step(instance, optimizer, _drawn(instance, draw))

@@ -1,0 +1,121 @@
+"""Clauses of spec/schedules.md."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from conformkit.conformance.evidence.checks import check, each_of, under
+from conformkit.conformance.evidence.values import close, number
+from conformkit.conformance.registry import clause
+from conformkit.conformance.tool import Tool
+from conformkit.fixtures import facts
+from conformkit.spec.schedules import cosine_schedule as cosine_definition
+from conformkit.spec.schedules import inverse_sqrt_schedule as inverse_definition
+
+SETTINGS = (
+    {"peak": 1e-3, "floor": 1e-4, "warmup": 40, "total": 240},
+    {"peak": 0.5, "floor": 0.0, "warmup": 50, "total": 150},
+)
+
+
+@clause("SCHED-STEP0")
+def test_the_first_steps_have_a_rate(cosine_schedule: Tool) -> None:
+    for setting in each_of(SETTINGS):
+        for step in (0, 1):
+            rate = _cosine(cosine_schedule, step, setting)
+            label = f"the rate of step {step} is {rate:.6g}, the peak is {setting['peak']:g}"
+            check(label, 0.0 <= rate <= setting["peak"] * (1 + 1e-6))
+
+
+@clause("SCHED-WARMUP")
+def test_the_rate_rises_in_a_straight_line_and_reaches_the_peak(cosine_schedule: Tool) -> None:
+    for setting in each_of([*SETTINGS, _stored()[0]]):
+        peak, warmup = setting["peak"], setting["warmup"]
+        rise = peak / warmup
+        quarters = [warmup * part // 4 for part in (1, 2, 3)]
+        for one, other in itertools.pairwise(quarters):
+            grown = _cosine(cosine_schedule, other, setting) - _cosine(cosine_schedule, one, setting)
+            close(f"the rise from step {one} to {other}", grown, rise * (other - one), allowed=0.05)
+        rate = _cosine(cosine_schedule, warmup, setting)
+        label = f"the rate of step {warmup}, where the warm-up ends, is {rate:.6g}, want {peak:g}"
+        check(label, abs(rate - peak) <= 1.01 * rise)
+
+
+@clause("SCHED-COSINE")
+def test_the_rate_falls_along_half_a_cosine(cosine_schedule: Tool) -> None:
+    stored, at = _stored()
+    for setting, steps in each_of(
+        [(SETTINGS[0], (60, 90, 140, 200, 230)), (SETTINGS[1], (60, 100, 140)), (stored, at)]
+    ):
+        slope = math.pi / 2 * (setting["peak"] - setting["floor"]) / (setting["total"] - setting["warmup"])
+        for step in [s for s in steps if s >= setting["warmup"]]:
+            want, rate = cosine_definition(step, **setting), _cosine(cosine_schedule, step, setting)
+            check(f"the rate of step {step} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 1.01 * slope)
+
+
+@clause("SCHED-FLOOR")
+def test_the_rate_stays_at_the_floor_after_the_last_step(cosine_schedule: Tool) -> None:
+    for setting in each_of(SETTINGS):
+        total = setting["total"]
+        for step in (total, total + 1, total + 60, 2 * total, 10 * total):
+            label = f"the rate of step {step}, of {total}"
+            rate = _cosine(cosine_schedule, step, setting)
+            close(label, rate, setting["floor"], allowed=1e-3, scale=setting["peak"])
+
+
+@clause("SCHED-CONTINUOUS")
+def test_the_rate_has_no_jump(cosine_schedule: Tool) -> None:
+    for setting in each_of(SETTINGS):
+        peak, floor, warmup, total = (setting[name] for name in ("peak", "floor", "warmup", "total"))
+        steepest = max(peak / warmup, math.pi / 2 * (peak - floor) / (total - warmup))
+        rates = [_cosine(cosine_schedule, step, setting) for step in range(total + 5)]
+        for step, (one, other) in enumerate(itertools.pairwise(rates)):
+            jump = f"from step {step} to {step + 1} the rate goes from {one:.6g} to {other:.6g}"
+            check(jump, abs(other - one) <= 1.1 * steepest and other >= 0.0)
+
+
+@clause("SCHED-NOAM-STEP0")
+def test_step_0_has_a_rate(inverse_sqrt_schedule: Tool) -> None:
+    for width, warmup in each_of([(64, 100), (512, 4000)]):
+        _inverse(inverse_sqrt_schedule, 0, width, warmup)
+
+
+@clause("SCHED-NOAM-PEAK")
+def test_the_rate_is_greatest_at_the_end_of_the_warm_up(inverse_sqrt_schedule: Tool) -> None:
+    for width, warmup in each_of([(64, 100), (512, 4000)]):
+        steps = [1, warmup // 4, warmup // 2, warmup, 2 * warmup, 8 * warmup]
+        rates = [_inverse(inverse_sqrt_schedule, step, width, warmup) for step in steps]
+        for n, (one, other) in enumerate(itertools.pairwise(rates)):
+            rises = steps[n + 1] <= warmup
+            label = f"the rate goes from {one:.4g} at step {steps[n]} to {other:.4g} at step {steps[n + 1]}"
+            check(f"{label}, the warm-up ends at {warmup}", (other > one) == rises)
+
+
+@clause("SCHED-NOAM")
+def test_the_rate_is_the_inverse_root_of_width_and_step(inverse_sqrt_schedule: Tool) -> None:
+    for width, warmup, step in each_of([(64, 100, 7), (128, 50, 50), (512, 4000, 90000)]):
+        rate = _inverse(inverse_sqrt_schedule, step, width, warmup)
+        close(f"the rate of step {step}", rate, inverse_definition(step, width, warmup))
+    for stored in facts("SCHED-NOAM"):
+        under(f"golden {stored.number}, {stored.title}")
+        for step, want in zip(stored.inputs["steps"], stored.value["rates"], strict=True):
+            rate = _inverse(inverse_sqrt_schedule, step, stored.inputs["D"], stored.inputs["warm-up"])
+            close(f"the rate of step {step}", rate, want)
+
+
+def _stored() -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Return the stored setting, and steps for which its rates are stored."""
+    given = facts("SCHED-COSINE")[0].inputs
+    names = {"peak": "peak", "floor": "floor", "warmup": "warm-up", "total": "end"}
+    return {ours: given[theirs] for ours, theirs in names.items()}, tuple(given["steps"])
+
+
+def _cosine(cosine_schedule: Tool, step: int, setting: Mapping[str, Any]) -> float:
+    return number(f"the rate of step {step}", cosine_schedule(step=step, **setting))
+
+
+def _inverse(inverse_sqrt_schedule: Tool, step: int, width: int, warmup: int) -> float:
+    return number(f"the rate of step {step}", inverse_sqrt_schedule(step=step, d_model=width, warmup=warmup))

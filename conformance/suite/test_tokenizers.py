@@ -1,0 +1,307 @@
+"""Clauses of spec/tokenizers.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.checks import check, each_of
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.texts import ALPHABET, LINES, STRANGE, drawn, word
+from conformkit.conformance.evidence.values import ids, number, shown, text
+from conformkit.conformance.registry import clause
+from conformkit.conformance.tool import Made, Tool
+from conformkit.spec.tokenizers import apply_merges, learn_merges
+
+NEVER = 10**6
+"""A frequency that no pair reaches."""
+
+
+@clause("TOK-RANGE")
+def test_ids_are_whole_numbers_below_the_size_of_the_vocabulary(char_tokenizer: Tool) -> None:
+    for corpus in each_of([LINES, ALPHABET, "a"]):
+        _in_range(char_tokenizer.make(text=corpus), corpus)
+
+
+@clause("TOK-CHAR-LEN")
+def test_every_character_is_one_id(char_tokenizer: Tool, draw: Draw) -> None:
+    tokenizer = char_tokenizer.make(text=ALPHABET)
+    for sample in each_of(["a", " ", "\n", "  a  b\n\n", drawn(draw), "日é"]):
+        found = _encoded(tokenizer, sample)
+        check(f"{shown(sample)}, {len(sample)} characters, is {len(found)} ids", len(found) == len(sample))
+
+
+@clause("TOK-ROUNDTRIP")
+def test_decoding_gives_the_text_back(char_tokenizer: Tool, draw: Draw) -> None:
+    tokenizer = char_tokenizer.make(text=ALPHABET)
+    for sample in each_of(["ab", " a\t b\n\n", "\nab ", drawn(draw), drawn(draw)]):
+        _comes_back(tokenizer, sample)
+    _comes_back(char_tokenizer.make(text=LINES), LINES)
+
+
+@clause("TOK-VOCAB-SIZE")
+def test_the_vocabulary_has_one_id_for_each_distinct_character(char_tokenizer: Tool) -> None:
+    for corpus in each_of([LINES, ALPHABET, "aaaa"]):
+        tokenizer, distinct = char_tokenizer.make(text=corpus), len(set(corpus))
+        size = _size(tokenizer)
+        spare = size == distinct + 1 and not _refuses(tokenizer, "§")
+        check(f"the vocabulary of {distinct} distinct characters has {size} entries", size == distinct or spare)
+
+
+@clause("TOK-BIJECTIVE")
+def test_every_id_is_a_character_of_its_own(char_tokenizer: Tool) -> None:
+    tokenizer = char_tokenizer.make(text=ALPHABET)
+    found = _encoded(tokenizer, ALPHABET)
+    check(f"{len(ALPHABET)} characters share {len(set(found))} ids", len(set(found)) == len(ALPHABET))
+    decoded = [_decoded(tokenizer, [one]) for one in range(_size(tokenizer))]
+    check("two ids decode to the same text", len(set(decoded)) == len(decoded))
+
+
+@clause("TOK-DETERMINISTIC")
+def test_the_same_text_gives_the_same_ids_in_every_process(char_tokenizer: Tool) -> None:
+    first, again = (_order(char_tokenizer.make(text=LINES), LINES) for _ in range(2))
+    check("two tokenizers of the same text have the characters in another order", first == again)
+    of_a_set = _as_in_a_set(char_tokenizer, LINES)
+    usual = ("".join(sorted(set(LINES))), "".join(dict.fromkeys(LINES)))
+    label = f"its ids follow the order that a set has in this process, {shown(first[:12])} …"
+    check(label, first != of_a_set or first in usual)
+
+
+@clause("TOK-CONCAT")
+def test_the_ids_of_two_texts_together_are_those_of_each(char_tokenizer: Tool, draw: Draw) -> None:
+    tokenizer = char_tokenizer.make(text=ALPHABET)
+    for one, other in each_of([("a", "b"), ("ab ", "\nc"), (" ", " "), (drawn(draw), drawn(draw))]):
+        together = _encoded(tokenizer, one + other)
+        apart = _encoded(tokenizer, one) + _encoded(tokenizer, other)
+        check(f"{shown(one)} and {shown(other)} have other ids together than alone", together == apart)
+
+
+@clause("TOK-EMPTY")
+def test_no_text_is_no_ids(char_tokenizer: Tool) -> None:
+    _nothing(char_tokenizer.make(text=ALPHABET))
+
+
+@clause("TOK-UNKNOWN")
+def test_an_unknown_character_is_refused_or_has_an_id_of_its_own(char_tokenizer: Tool) -> None:
+    for corpus, sample in each_of([("abc", "abZc"), ("ab ", "Z"), ("xyz", "é")]):
+        tokenizer = char_tokenizer.make(text=corpus)
+        known = set(_encoded(tokenizer, corpus))
+        found = [] if _refuses(tokenizer, sample) else _encoded(tokenizer, sample)
+        label = f"{shown(sample)} of the vocabulary {shown(corpus)} is {len(found)} ids"
+        check(label, _refuses(tokenizer, sample) or len(found) == len(sample))
+        for new in [one for one, c in zip(found, sample, strict=False) if c not in corpus]:
+            check(f"the unknown character of {shown(sample)} has id {new}, which a known one has", new not in known)
+            check(f"it has id {new}, the vocabulary has {_size(tokenizer)}", 0 <= new < _size(tokenizer))
+
+
+@clause("TOK-NO-MUTATION")
+def test_encoding_and_decoding_dont_change_the_vocabulary(char_tokenizer: Tool) -> None:
+    tokenizer = char_tokenizer.make(text=ALPHABET)
+    size, before = _size(tokenizer), _encoded(tokenizer, ALPHABET)
+    for sample in each_of(["ab", "Z", "§§"]):
+        _refuses(tokenizer, sample)
+        check(f"vocab_size is {_size(tokenizer)} after {shown(sample)}, before it {size}", _size(tokenizer) == size)
+        check(f"known characters have other ids after {shown(sample)}", _encoded(tokenizer, ALPHABET) == before)
+
+
+@clause("TOK-TYPES")
+def test_decoding_takes_lists_arrays_and_tensors(char_tokenizer: Tool) -> None:
+    tokenizer = char_tokenizer.make(text=ALPHABET)
+    found = np.array(_encoded(tokenizer, "ab ca"))
+    for form in each_of(["list", "array", "tensor"] if char_tokenizer.link.is_torch else ["list", "array"]):
+        got = text("the decoded text", tokenizer.call("decode", form=form, ids=found))
+        check(f"the ids of 'ab ca' in a {form} decode to {shown(got)}", got == "ab ca")
+
+
+@clause("TOK-BPE-RANGE")
+def test_ids_of_byte_pairs_are_below_the_size_of_the_vocabulary(bpe_tokenizer: Tool) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    for sample in each_of([LINES, "the cat", "t"]):
+        _in_range(tokenizer, sample)
+
+
+@clause("TOK-BPE-CAP")
+def test_the_vocabulary_is_at_most_as_large_as_asked_for(bpe_tokenizer: Tool) -> None:
+    for asked in each_of([280, 270, 500]):
+        size = _size(bpe_tokenizer.make(text=LINES * 3, vocab_size=asked))
+        check(f"the vocabulary has {size} entries, {asked} were asked for", size <= asked)
+
+
+@clause("TOK-BPE-ROUNDTRIP")
+def test_the_text_that_it_learned_from_comes_back(bpe_tokenizer: Tool) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    for sample in each_of([LINES, "the cat", "cat\n\n\tsat  on", "that is"]):
+        _comes_back(tokenizer, sample)
+
+
+@clause("TOK-BPE-NO-PREFIX-SPACE")
+def test_no_blank_is_put_in_front(bpe_tokenizer: Tool) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    for sample in each_of(["cat", "the cat", "."]):
+        own, spaced = _encoded(tokenizer, sample), _encoded(tokenizer, " " + sample)
+        check(f"{shown(sample)} and {shown(' ' + sample)} have the same ids", own != spaced)
+        got = _decoded(tokenizer, own)
+        check(f"{shown(sample)} comes back as {shown(got)}", not got.startswith(" "))
+
+
+@clause("TOK-BPE-BYTES")
+def test_any_text_has_ids_and_comes_back(bpe_tokenizer: Tool, draw: Draw) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    for sample in each_of([*STRANGE, drawn(draw), "".join(map(chr, range(1, 256)))]):
+        _comes_back(tokenizer, sample)
+
+
+@clause("TOK-BPE-EMPTY")
+def test_no_text_is_no_byte_pairs(bpe_tokenizer: Tool) -> None:
+    _nothing(bpe_tokenizer.make(text=LINES))
+
+
+@clause("TOK-BPE-SHORTER")
+def test_merges_shorten_the_text(bpe_tokenizer: Tool) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES * 3)
+    size = len(LINES.encode())
+    count = len(_encoded(tokenizer, LINES))
+    check(f"the text that it learned from has {size} bytes and {count} ids", count < size)
+    for sample in each_of(STRANGE):
+        count, size = len(_encoded(tokenizer, sample)), len(sample.encode())
+        check(f"{shown(sample)} has {count} ids, {size} bytes", count <= size)
+
+
+@clause("TOK-BPE-GREEDY")
+def test_the_most_frequent_pair_is_merged_first(bpe_tokenizer: Tool) -> None:
+    for pieces, count in each_of([
+        ([("ab", 6), ("cd", 3)], 1), ([("ab", 3), ("cd", 6)], 1), ([("abc", 5), ("ab", 3)], 2),
+        ([("abc", 7), ("bc", 2), ("ab", 4)], 2), ([("cdc", 5), ("dc", 2)], 1),
+    ]):  # fmt: skip
+        _merges(bpe_tokenizer, pieces, count, ("ab", "bc", "cd", "dc", "abc", "ca"))
+
+
+@clause("TOK-BPE-ORDER")
+def test_merges_are_applied_in_the_order_in_which_they_were_learned(bpe_tokenizer: Tool) -> None:
+    for pieces in each_of([[("bc", 6), ("ab", 4)], [("ab", 6), ("bc", 4)], [("cd", 7), ("bc", 5), ("ab", 3)]]):
+        _merges(bpe_tokenizer, pieces, len(pieces), ("abc", "abcd", "bcd", "abab", "bcbc"))
+
+
+@clause("TOK-BPE-MINFREQ")
+def test_a_pair_that_came_too_rarely_is_not_merged(bpe_tokenizer: Tool) -> None:
+    base = _size(bpe_tokenizer.make(text="q", min_frequency=NEVER))
+    for pieces, least, merges in each_of([([("ab", 1)], 2, 0), ([("ab", 4), ("cd", 2)], 3, 1), ([("ab", 2)], 2, 1)]):
+        size = _size(bpe_tokenizer.make(text=word(*pieces), min_frequency=least))
+        label = f"with min_frequency {least}, {size - base} pairs of {shown(word(*pieces))} were merged, want {merges}"
+        check(label, size - base == merges)
+
+
+@clause("TOK-BPE-DETERMINISTIC")
+def test_the_same_text_gives_the_same_merges(bpe_tokenizer: Tool) -> None:
+    first, again = (bpe_tokenizer.make(text=LINES) for _ in range(2))
+    check("vocab_size differs", _size(first) == _size(again))
+    for sample in each_of([LINES, "the cat that sat"]):
+        check(f"the ids of {shown(sample)} differ", _encoded(first, sample) == _encoded(again, sample))
+
+
+@clause("TOK-REENCODE")
+def test_decoded_text_encodes_to_the_same_ids(bpe_tokenizer: Tool, draw: Draw) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    for sample in each_of([LINES, "the cat", *STRANGE[:4], drawn(draw)]):
+        found = _encoded(tokenizer, sample)
+        check(f"the ids of {shown(sample)} changed", _encoded(tokenizer, _decoded(tokenizer, found)) == found)
+
+
+@clause("TOK-SPECIAL-NOT-IN-TEXT")
+def test_text_that_looks_like_a_special_token_is_text(bpe_tokenizer: Tool) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    for sample in each_of(["[PAD]", "a [UNK] b", "[BOS][EOS]", "<s> </s>", "<pad><unk>", "<|endoftext|>", "[CLS]"]):
+        _comes_back(tokenizer, sample)
+
+
+@clause("TOK-PARTIAL-DECODE")
+def test_ids_that_hold_part_of_a_character_decode(bpe_tokenizer: Tool) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    found = _encoded(tokenizer, "é日🙂")
+    for cut in each_of(range(1, len(found))):
+        _decoded(tokenizer, found[:cut])
+        _decoded(tokenizer, found[cut:])
+
+
+# --- what a tokenizer says --------------------------------------------------------------------------------------------
+
+
+def _size(tokenizer: Made) -> int:
+    return int(number("vocab_size", tokenizer.attribute("vocab_size")))
+
+
+def _encoded(tokenizer: Made, sample: str) -> list[int]:
+    found = ids(f"the ids of {shown(sample)}", tokenizer.call("encode", text=sample))
+    check(f"the ids of {shown(sample)} come in an array of {found.ndim} dimensions", found.ndim == 1)
+    return [int(one) for one in found]
+
+
+def _decoded(tokenizer: Made, found: list[int]) -> str:
+    return text("the decoded text", tokenizer.call("decode", ids=np.array(found, np.int64)))
+
+
+def _comes_back(tokenizer: Made, sample: str) -> None:
+    got = _decoded(tokenizer, _encoded(tokenizer, sample))
+    check(f"{shown(sample)} comes back as {shown(got)}", got == sample)
+
+
+def _in_range(tokenizer: Made, sample: str) -> None:
+    found, size = _encoded(tokenizer, sample), _size(tokenizer)
+    wrong = [one for one in found if not 0 <= one < size]
+    check(f"{shown(sample)} has id {wrong[:1]}, the vocabulary has {size} entries", not wrong)
+    check(f"{shown(sample)} has no ids", bool(found))
+
+
+def _nothing(tokenizer: Made) -> None:
+    check("the ids of an empty text are not empty", _encoded(tokenizer, "") == [])
+    got = _decoded(tokenizer, [])
+    check(f"no ids decode to {shown(got)}", not got)
+
+
+def _refuses(tokenizer: Made, sample: str) -> bool:
+    try:
+        tokenizer.call("encode", text=sample)
+    except ImplementationFailure as failure:
+        if failure.kind != "exception":
+            raise
+        return True
+    return False
+
+
+def _order(tokenizer: Made, corpus: str) -> str:
+    """Return the distinct characters in the order of their ids."""
+    characters = sorted(set(corpus))
+    numbers = _encoded(tokenizer, "".join(characters))
+    return "".join(c for _, c in sorted(zip(numbers, characters, strict=True)))
+
+
+def _as_in_a_set(tool: Tool, corpus: str) -> str:
+    """Return the distinct characters in the order that a set has in the worker's process."""
+    made = tool.link.request({"op": "build", "path": "builtins:set", "factory": True, "args": [corpus]}, {})
+    listed = tool.link.request({"op": "build", "path": "builtins:list", "factory": True,
+                                "args": [{"$handle": made.header["handle"]}]}, {})  # fmt: skip
+    joined = {"op": "ask", "handle": listed.header["handle"], "attribute": "copy"}
+    return "".join(str(one) for one in tool.plain(joined))
+
+
+# --- merges -----------------------------------------------------------------------------------------------------------
+
+
+def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samples: tuple[str, ...]) -> None:
+    """Check how samples are split after so many merges of a text that is one word, whatever splits texts into words."""
+    corpus = word(*pieces)
+    merges = learn_merges(corpus, count)
+    base = _size(bpe_tokenizer.make(text="q", min_frequency=NEVER))
+    tokenizer = bpe_tokenizer.make(text=corpus, vocab_size=base + count)
+    learned = " then ".join(a + b for a, b in merges)
+    for sample in samples:
+        want = apply_merges(sample, merges)
+        got = _pieces(tokenizer, _encoded(tokenizer, sample))
+        label = f"after merging {learned}, {shown(sample)} is {' + '.join(map(shown, got))}"
+        check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
+
+
+def _pieces(tokenizer: Made, found: list[int]) -> list[Any]:
+    return [_decoded(tokenizer, [one]) for one in found]

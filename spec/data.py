@@ -1,0 +1,48 @@
+"""From a sequence of ids to windows: what is promised (Protocols) and what comes out (oracle)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array
+
+__all__ = ["GetBatch", "SlidingWindows", "TrainValSplit", "sliding_windows"]
+
+
+class TrainValSplit(Protocol):
+    """Cut a sequence in two, contiguous and in order: the first ⌊fraction · N⌋ ids, and the rest.
+
+    Source: handout §8.1.
+    """
+
+    def __call__(self, ids: Any, fraction: float = 0.9) -> Any: ...
+
+
+class GetBatch(Protocol):
+    """Draw windows, each start as probable as any other: x = ids[i : i + T], y = ids[i + 1 : i + T + 1].
+
+    Shapes: ids (N,), N > T → x, y (B, T), integers
+    Raises: anything, for N ≤ T.
+    Source: handout §8.1, §8.4. Starts come from the framework's global generator.
+    """
+
+    def __call__(self, ids: Any, batch_size: int, block_size: int) -> Any: ...
+
+
+class SlidingWindows(Protocol):
+    """Cut every window, one start after the other.
+
+    Shapes: ids (N,), N > T → x, y (N - T, T)
+    Source: Shakespeare report §2.3.
+    """
+
+    def __call__(self, ids: Any, block_size: int) -> Any: ...
+
+
+def sliding_windows(ids: Array, block_size: int) -> tuple[Array, Array]:
+    """Return inputs and targets (N - T, T) of all windows."""
+    starts = np.arange(len(ids) - block_size)[:, None]
+    places = starts + np.arange(block_size)  # (N - T, T)
+    return ids[places], ids[places + 1]

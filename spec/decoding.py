@@ -1,0 +1,70 @@
+"""Ends of texts, caches and beams: what is promised (Protocol), and beam search by definition (oracle)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array
+from conformkit.spec.loss import log_softmax
+
+__all__ = ["BeamSearch", "beam_search", "log_probability", "until_end"]
+
+
+class BeamSearch(Protocol):
+    """Find the `beam_width` most probable continuations of each row, several at a time, the best first.
+
+    Shapes: ids (B, T) → ids (B, W, T + n), scores (B, W); after an end id a row is filled up
+    Units:  scores are log-probabilities in nats, divided by the number of new ids to the power of `length_penalty`.
+    Source: design document §10; Graves 2012.
+    """
+
+    def __call__(
+        self, model: Any, ids: Any, max_new_tokens: int, beam_width: int, length_penalty: float = 0.0,
+        eos_id: int | None = None,
+    ) -> Any: ...  # fmt: skip
+
+
+Model = Callable[[Array], Array]
+"""From ids (B, t) to the logits (B, V) after them."""
+
+
+def beam_search(
+    model: Model, prompt: Array, steps: int, width: int, *, end: int | None = None, penalty: float = 0.0
+) -> list[tuple[float, list[int]]]:
+    """Return the `width` best continuations of one prompt (T,), each with its score, the best first.
+
+    One that ends is set aside, and takes no place in the beam any more.
+    """
+    live, done = [(0.0, list[int]())], list[tuple[float, list[int]]]()
+    for _ in range(steps):
+        rows = np.array([[*prompt.tolist(), *new] for _, new in live], np.int64)
+        log_p = log_softmax(model(rows))  # (W, V)
+        children = [
+            (total + float(log_p[n, token]), [*new, token])
+            for n, (total, new) in enumerate(live)
+            for token in range(log_p.shape[-1])
+        ]
+        best = sorted(children, key=lambda child: -child[0])[:width]
+        done += [child for child in best if child[1][-1] == end]
+        live = [child for child in best if child[1][-1] != end]
+        if not live:
+            break
+    scored = [(total / max(len(new), 1) ** penalty, new) for total, new in (*done, *live)]
+    return sorted(scored, key=lambda one: -one[0])[:width]
+
+
+def log_probability(model: Model, prompt: Array, new: list[int]) -> float:
+    """Return the sum of the log-probabilities of new ids after a prompt (T,)."""
+    total, ids = 0.0, prompt.tolist()
+    for token in new:
+        total += float(log_softmax(model(np.array([ids], np.int64)))[0, token])
+        ids = [*ids, token]
+    return total
+
+
+def until_end(new: list[int], end: int | None) -> list[int]:
+    """Return new ids up to the first end id, which is included."""
+    return new[: new.index(end) + 1] if end in new else new

@@ -1,0 +1,90 @@
+"""Steps of an optimizer, clipping, checkpoints: what is promised (Protocols) and what a step is (oracle)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array
+
+__all__ = [
+    "AdamW", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint", "TrainStep", "adamw", "clipped", "global_norm",
+]  # fmt: skip
+
+
+class ClipGradNorm(Protocol):
+    """Multiply all gradients by min(1, max_norm / norm), in place, and return the norm that they had together.
+
+    Source: handout §8.4; Pascanu et al. 2013, §3.2.
+    """
+
+    def __call__(self, parameters: Any, max_norm: float) -> Any: ...
+
+
+class AdamW(Protocol):
+    """Adam with corrected averages, and with decay of the weights apart from it. Source: Loshchilov and Hutter 2019."""
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None: ...  # fmt: skip
+
+    def step(self) -> Any:
+        """Update every parameter that has a gradient."""
+
+    def zero_grad(self) -> Any:
+        """Forget all gradients."""
+
+
+class TrainStep(Protocol):
+    """Zero the gradients, forward in training mode, loss, backward, clip where asked, step; return the loss before.
+
+    Shapes: x, y (B, T) → a number, in nats a token
+    Source: handout §8.4.
+    """
+
+    def __call__(self, model: Any, optimizer: Any, x: Any, y: Any, max_norm: float | None = None) -> float: ...
+
+
+class SaveCheckpoint(Protocol):
+    """Write weights, the optimizer's state and the step to a file. Source: handout §8.4; capstone checklist."""
+
+    def __call__(self, path: str, model: Any, optimizer: Any, step: int) -> Any: ...
+
+
+class LoadCheckpoint(Protocol):
+    """Restore a model and an optimizer from such a file, and return the step."""
+
+    def __call__(self, path: str, model: Any, optimizer: Any) -> int: ...
+
+
+def global_norm(gradients: Mapping[str, Array]) -> float:
+    """Return the root of the sum of all squares."""
+    return math.sqrt(sum(float((g**2).sum()) for g in gradients.values()))
+
+
+def clipped(gradients: Mapping[str, Array], max_norm: float) -> dict[str, Array]:
+    """Return gradients with one factor for all, so that their norm is at most max_norm."""
+    factor = min(1.0, max_norm / max(global_norm(gradients), 1e-30))
+    return {name: factor * g for name, g in gradients.items()}
+
+
+def adamw(
+    weights: Array, gradients: Sequence[Array | None], *, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8, weight_decay: float = 0.01,
+) -> Array:  # fmt: skip
+    """Return one array of weights after these gradients in turn; without a gradient nothing changes, nor counts."""
+    theta = np.asarray(weights, np.float64)
+    mean, square, count = np.zeros_like(theta), np.zeros_like(theta), 0
+    for gradient in gradients:
+        if gradient is None:
+            continue
+        count += 1
+        mean = betas[0] * mean + (1.0 - betas[0]) * gradient
+        square = betas[1] * square + (1.0 - betas[1]) * gradient**2
+        corrected = mean / (1.0 - betas[0] ** count), square / (1.0 - betas[1] ** count)
+        theta = theta - lr * weight_decay * theta - lr * corrected[0] / (np.sqrt(corrected[1]) + eps)
+    return theta

@@ -1,0 +1,67 @@
+"""What one draws and fits after training: promises (Protocols) and definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array
+
+__all__ = [
+    "AttentionEntropy", "ExponentialMovingAverage", "FitPowerLaw", "RollingMean", "attention_entropy",
+    "exponential_moving_average", "fit_power_law", "rolling_mean",
+]  # fmt: skip
+
+
+class ExponentialMovingAverage(Protocol):
+    """Smooth a series: s₀ = x₀, s = α x + (1 - α) s. Source: capstone report."""
+
+    def __call__(self, values: Any, alpha: float) -> Any: ...
+
+
+class RollingMean(Protocol):
+    """Average each run of `window` values in a row: n - window + 1 means. Source: capstone report."""
+
+    def __call__(self, values: Any, window: int) -> Any: ...
+
+
+class AttentionEntropy(Protocol):
+    """Return -Σ a ln a over the keys, in nats: (…, Tq, Tk) → (…, Tq). Source: design document §14."""
+
+    def __call__(self, weights: Any) -> Any: ...
+
+
+class FitPowerLaw(Protocol):
+    """Fit L = factor · N^-exponent by least squares of ln L on ln N, and return exponent and factor.
+
+    Source: capstone report.
+    """
+
+    def __call__(self, sizes: Any, losses: Any) -> Any: ...
+
+
+def exponential_moving_average(values: Sequence[float], alpha: float) -> list[float]:
+    """Return as many smoothed values as there are values."""
+    smoothed: list[float] = []
+    for value in values:
+        smoothed.append(alpha * value + (1.0 - alpha) * smoothed[-1] if smoothed else value)
+    return smoothed
+
+
+def rolling_mean(values: Sequence[float], window: int) -> Array:
+    """Return the means of all runs."""
+    return np.convolve(values, np.full(window, 1.0 / window), mode="valid")
+
+
+def attention_entropy(weights: Array) -> Array:
+    """Return the entropy of each row; a weight of 0 adds 0."""
+    logarithms = np.log(np.where(weights > 0.0, weights, 1.0))
+    return np.asarray(-(weights * logarithms).sum(axis=-1))
+
+
+def fit_power_law(sizes: Sequence[float], losses: Sequence[float]) -> tuple[float, float]:
+    """Return exponent and factor."""
+    slope, height = np.polyfit(np.log(sizes), np.log(losses), 1)
+    return float(-slope), float(np.exp(height))

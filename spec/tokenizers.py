@@ -1,0 +1,72 @@
+"""From text to ids and back: what tokenizers promise (Protocols), and merging by hand (oracle)."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+__all__ = ["BPETokenizer", "CharTokenizer", "apply_merges", "learn_merges"]
+
+
+class Tokenizer(Protocol):
+    """What both kinds promise: ids from 0 to vocab_size - 1, and back without loss."""
+
+    vocab_size: int
+
+    def encode(self, text: str) -> Any:
+        """Return the ids of a text, in order."""
+
+    def decode(self, ids: Any) -> str:
+        """Return the text of ids."""
+
+
+class CharTokenizer(Tokenizer, Protocol):
+    """Number the distinct characters of a text. Source: handout §8.1, §8.4."""
+
+    def __init__(self, text: str) -> None: ...
+
+
+class BPETokenizer(Tokenizer, Protocol):
+    """Learn merges of neighbouring bytes, the most frequent pair first, until the vocabulary is full.
+
+    Source: Shakespeare report §2.2; Sennrich et al. 2016.
+    """
+
+    def __init__(self, text: str, vocab_size: int = 500, min_frequency: int = 2) -> None: ...
+
+
+Pair = tuple[str, str]
+
+
+def learn_merges(text: str, count: int, min_frequency: int = 2) -> list[Pair]:
+    """Return up to `count` merges of one word, each of the most frequent pair; refuse texts that leave a tie."""
+    tokens, merges = list(text), list[Pair]()
+    while len(merges) < count:
+        ranked = Counter(itertools.pairwise(tokens)).most_common(2)
+        if not ranked or ranked[0][1] < min_frequency:
+            break
+        if len(ranked) > 1 and ranked[0][1] == ranked[1][1]:
+            raise ValueError(f"{ranked[0][0]} and {ranked[1][0]} are equally frequent")
+        merges.append(ranked[0][0])
+        tokens = _merged(tokens, ranked[0][0])
+    return merges
+
+
+def apply_merges(text: str, merges: Sequence[Pair]) -> list[str]:
+    """Return the tokens of a word: each merge in the order in which it was learned."""
+    tokens = list(text)
+    for pair in merges:
+        tokens = _merged(tokens, pair)
+    return tokens
+
+
+def _merged(tokens: Sequence[str], pair: Pair) -> list[str]:
+    found: list[str] = []
+    for token in tokens:
+        if found and (found[-1], token) == pair:
+            found[-1] += token
+        else:
+            found.append(token)
+    return found

@@ -1,0 +1,103 @@
+"""What the contract has beside the components: functions and classes for data, loss, training and reports.
+
+A tool is known by the name under which it is exported. All of them are optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from conformkit.spec.components import Argument
+
+__all__ = ["FUNCTION", "TOOLS", "Tool"]
+
+FUNCTION = ""
+"""The call of a tool that is a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function, or a class with a constructor, methods and attributes.
+
+    `calls` holds the arguments of each method, or of the function under FUNCTION. `lists` are arguments that are lists
+    of numbers in Python, where others are arrays of the framework.
+    """
+
+    name: str
+    calls: Mapping[str, tuple[Argument, ...]]
+    construct: tuple[Argument, ...] | None = None
+    attributes: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    parts: int = 0
+    """How many things a call returns together; 0 where it is one."""
+    partner: str = ""
+    """The component that it works on."""
+    elements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names for the elements of an argument that is a pair, for code that takes them one by one."""
+
+    def optional(self) -> list[str]:
+        """Return the arguments that have a default, of all calls."""
+        given = [*(self.construct or ()), *(a for arguments in self.calls.values() for a in arguments)]
+        return [a.name for a in given if not a.required]
+
+    def names(self, arguments: Iterable[Argument]) -> list[str]:
+        """Return the names of arguments, and of their elements."""
+        own = [a.name for a in arguments]
+        return [*own, *(element for name in own for element in self.elements.get(name, ()))]
+
+
+def _required(*names: str) -> tuple[Argument, ...]:
+    return tuple(Argument(name, required=True) for name in names)
+
+
+def _function(name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0) -> Tool:
+    partner = "TinyTransformerLM" if any(a.name == "model" for a in arguments) else ""
+    return Tool(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner)
+
+
+_TOKENIZER = {"encode": _required("text"), "decode": _required("ids")}
+_MODEL = _required("model", "optimizer")
+
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool("CharTokenizer", _TOKENIZER, _required("text"), ("vocab_size",), lists=("ids",)),
+        Tool(
+            "BPETokenizer", _TOKENIZER,
+            (*_required("text"), Argument("vocab_size", 500), Argument("min_frequency", 2)), ("vocab_size",),
+            lists=("ids",),
+        ),
+        _function("train_val_split", *_required("ids"), Argument("fraction", 0.9), parts=2),
+        _function("get_batch", *_required("ids", "batch_size", "block_size"), parts=2),
+        _function("sliding_windows", *_required("ids", "block_size"), parts=2),
+        _function(
+            "cross_entropy", *_required("logits", "targets"), Argument("ignore_index", -100),
+            Argument("label_smoothing", 0.0),
+        ),
+        _function("perplexity", *_required("loss")),
+        _function("bits_per_character", *_required("loss"), Argument("tokens_per_character", 1.0)),
+        _function("clip_grad_norm", *_required("parameters", "max_norm")),
+        Tool(
+            "AdamW", {"step": (), "zero_grad": ()},
+            (*_required("params"), Argument("lr", 1e-3), Argument("betas", (0.9, 0.999)), Argument("eps", 1e-8),
+             Argument("weight_decay", 0.01)),
+            elements={"betas": ("beta1", "beta2")},
+        ),
+        _function("cosine_schedule", *_required("step", "peak", "floor", "warmup", "total")),
+        _function("inverse_sqrt_schedule", *_required("step", "d_model", "warmup")),
+        _function("train_step", *_MODEL, *_required("x", "y"), Argument("max_norm")),
+        _function("evaluate", *_required("model", "batches")),
+        _function("save_checkpoint", *_required("path"), *_MODEL, *_required("step")),
+        _function("load_checkpoint", *_required("path"), *_MODEL),
+        _function(
+            "beam_search", *_required("model", "ids", "max_new_tokens", "beam_width"), Argument("length_penalty", 0.0),
+            Argument("eos_id"), parts=2,
+        ),
+        _function("exponential_moving_average", *_required("values", "alpha"), lists=("values",)),
+        _function("rolling_mean", *_required("values", "window"), lists=("values",)),
+        _function("attention_entropy", *_required("weights")),
+        _function("fit_power_law", *_required("sizes", "losses"), lists=("sizes", "losses"), parts=2),
+    )
+}  # fmt: skip
+"""The contract's tools by name, in the order in which one comes to need them."""

@@ -1,0 +1,1 @@
+"""Other names, other orders, constants, and a model whose keys and values are cached by default."""
