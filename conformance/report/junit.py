@@ -12,10 +12,10 @@ from xml.etree import ElementTree as ET
 
 from conformkit.conformance.report.text import plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.report.wording import command, in_order, undeclared_line, verdict_line
+from conformkit.conformance.report.wording import command, facts, in_order, seed_line, undeclared_line, verdict_line
 from conformkit.conformance.results import Report, Result, Verdict
 
-__all__ = ["as_junit"]
+__all__ = ["as_junit", "safe"]
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -35,7 +35,7 @@ def as_junit(report: Report) -> str:
         "time": f"{report.seconds:.3f}",
     }
     root = ET.Element("testsuites", counts)
-    suite = ET.SubElement(root, "testsuite", {"name": _safe(f"conformkit {report.implementation}"), **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": safe(f"conformkit {report.implementation}"), **counts})
     suite.append(_properties(report))
     suite.extend(cases)
     ET.indent(root)
@@ -44,15 +44,16 @@ def as_junit(report: Report) -> str:
 
 def _properties(report: Report) -> ET.Element:
     element = ET.Element("properties")
-    facts = {
+    known = {
         "kit": kit_version(), "spec": SPEC_VERSION, "location": report.location, "framework": report.framework,
-        "profile": report.profile, "level": report.level.value, "seed": str(report.seed), "isolation": report.isolation,
-        "device": report.device, "complete": str(report.complete).lower(), "verdict": verdict_line(report),
+        "profile": report.profile, "level": report.level.value, "seed": seed_line(report),
+        "isolation": report.isolation, "device": report.device, "complete": str(report.complete).lower(),
+        "verdict": verdict_line(report),
     }  # fmt: skip
-    for name, value in facts.items():
-        ET.SubElement(element, "property", {"name": name, "value": _safe(value)})
+    for name, value in known.items():
+        ET.SubElement(element, "property", {"name": name, "value": safe(value)})
     for found in report.undeclared:
-        ET.SubElement(element, "property", {"name": "undeclared", "value": _safe(undeclared_line(found))})
+        ET.SubElement(element, "property", {"name": "undeclared", "value": safe(undeclared_line(found))})
     return element
 
 
@@ -60,28 +61,28 @@ def _case(report: Report, result: Result) -> ET.Element:
     clause = result.clause
     case = ET.Element(
         "testcase",
-        {"classname": clause.component, "name": f"{clause.id} {_safe(clause.title)}", "time": f"{result.seconds:.6f}"},
+        {"classname": clause.component, "name": f"{clause.id} {safe(clause.title)}", "time": f"{result.seconds:.6f}"},
     )
     if result.verdict is Verdict.PASS:
         return case
     if not result.verdict.red:
-        ET.SubElement(case, "skipped", {"type": result.verdict.value, "message": _safe(_reason(result))})
+        ET.SubElement(case, "skipped", {"type": result.verdict.value, "message": safe(_reason(result))})
         return case
-    sentence = _safe(result.message or clause.title)
+    sentence = safe(result.message or clause.title)
     if not report.breaks(result):
         message = f"{clause.level.value}, a warning: {sentence}"
         ET.SubElement(case, "skipped", {"type": "warning", "message": message})
         return case
     tag = "failure" if result.verdict is Verdict.FAIL else "error"
     body = ET.SubElement(case, tag, {"type": result.verdict.value, "message": sentence})
-    body.text = _safe(_body(report, result))
+    body.text = safe(_body(report, result))
     if result.output:
-        ET.SubElement(case, "system-out").text = _safe(result.output)
+        ET.SubElement(case, "system-out").text = safe(result.output)
     return case
 
 
 def _verdict_case(report: Report) -> ET.Element:
-    sentence = _safe(verdict_line(report))
+    sentence = safe(verdict_line(report))
     case = ET.Element("testcase", {"classname": "conformkit", "name": "verdict", "time": "0.000000"})
     ET.SubElement(case, "failure", {"type": "verdict", "message": sentence}).text = sentence
     return case
@@ -94,10 +95,10 @@ def _reason(result: Result) -> str:
 
 
 def _body(report: Report, result: Result) -> str:
-    lines = [result.message, *result.details, f"why: {result.clause.why}", f"fix: {result.clause.fix}"]
-    lines += [f"where: {result.where}"] if result.where else []
+    lines = [result.message, *result.details, *(f"{label} {text}" for label, text in facts(report, result))]
     return "\n".join(line for line in [*lines, f"again: {command(report, result.clause.id)}"] if line)
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
+    """Return foreign text without what XML can't hold."""
     return _NOT_XML.sub("", plain(text, 8000))

@@ -16,12 +16,15 @@ from rich.text import Text
 from conformkit.conformance.report.text import count, one_line, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.report.wording import (
-    advice,
+    HIDDEN,
     command,
-    groups,
+    facts,
+    failures,
     in_order,
     ledger_line,
+    seed_line,
     undeclared_line,
+    unjudged,
     verdict_line,
 )
 from conformkit.conformance.results import Report, Result, Verdict
@@ -91,7 +94,7 @@ def _header(report: Report, page: Console) -> None:
     facts = [
         f"profile {report.profile}",
         f"level {report.level}",
-        f"seed {report.seed}",
+        f"seed {seed_line(report)}",
         f"isolation {report.isolation}",
     ]
     _say(page, ", ".join([*facts, report.device]))
@@ -103,7 +106,7 @@ def _header(report: Report, page: Console) -> None:
             "isolation none: this code ran inside the harness, so the verdict is only as honest as it is",
             lead="note: ",
         )
-    for note in report.notes:
+    for note in [*([HIDDEN] if report.hidden else []), *report.notes]:
         _say(page, note, lead="note: ")
     page.print()
 
@@ -126,8 +129,7 @@ def _parts(report: Report, page: Console) -> None:
 
 
 def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:
-    order = {result.clause.id: number for number, result in enumerate(in_order(report))}
-    red = sorted(report.failures(), key=lambda r: (not report.breaks(r), order[r.clause.id]))
+    red = failures(report)
     shown = red if verbose else red[:IN_FULL]
     for result in shown:
         _heading(report, result, page)
@@ -151,12 +153,8 @@ def _explanation(report: Report, result: Result, page: Console, repeat: Sequence
     for line in (result.message, *result.details):
         if line:
             _say(page, line, indent=indent)
-    facts = [("why:", result.clause.why), *advice(result, report.hints), ("where:", one_line(result.where))]
-    if not report.breaks(result):
-        facts.insert(0, ("level:", f"{result.clause.level}: a warning, which leaves the verdict as it is"))
-    for label, fact in facts:
-        if fact:
-            _say(page, fact, indent=indent, lead=f"{label:<8} ")
+    for label, fact in facts(report, result):
+        _say(page, fact, indent=indent, lead=f"{label:<8} ")
     if result.output:
         _say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
     again = Text(f"{'':{indent}}{'again:':<9}{command(report, result.clause.id, repeat)}")
@@ -166,15 +164,14 @@ def _explanation(report: Report, result: Result, page: Console, repeat: Sequence
 
 def _unjudged(report: Report, page: Console) -> None:
     """Tell what is neither green nor red, under its cause: one cause, one entry."""
-    ordered = in_order(report)
-    blocked = [r for r in ordered if r.verdict is Verdict.BLOCKED]
-    for cause, ids in groups(blocked, lambda r: r.blocked_by or r.reason or "an earlier failure").items():
-        _say(page, f"{count(len(ids), 'clause')} blocked by {one_line(cause, 200)}: {_some(ids)}", hang=_indent(page))
-    for verdict in (Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN):
-        rest = [r for r in ordered if r.verdict is verdict]
-        for cause, ids in groups(rest, lambda r: r.reason or r.clause.component).items():
-            _say(page, f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}", hang=_indent(page))
-    if any(r.verdict in {Verdict.BLOCKED, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN} for r in ordered):
+    entries = unjudged(report)
+    for verdict, cause, ids in entries:
+        if verdict is Verdict.BLOCKED:
+            text = f"{count(len(ids), 'clause')} blocked by {one_line(cause, 200)}: {_some(ids)}"
+        else:
+            text = f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}"
+        _say(page, text, hang=_indent(page))
+    if entries:
         page.print()
 
 

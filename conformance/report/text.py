@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from conformkit.conformance.driver.text import clean
 
-__all__ = ["count", "one_line", "plain"]
+__all__ = ["count", "number", "one_line", "plain"]
+
+_COMMAND = re.compile(
+    r"""
+    ::(?=(?:add-|debug|echo|endgroup|error|group|notice|remove-|save-|set-|stop-|warning)[^\n]*::)  # GitHub's
+  | \#\#(?=(?:vso)?\[)                                                                              # and Azure's
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def plain(text: str, limit: int = 2000) -> str:
-    """Return text that a terminal, a log and an XML parser show as it is: nothing invisible, no tabs, bounded."""
-    return clean(text, limit).replace("\t", "    ")
+    """Return text that a terminal, a log and an XML parser show as it is: nothing invisible, no tabs, bounded.
+
+    A workflow's runner looks for commands in every line that is printed: their marks are taken apart.
+    """
+    return _COMMAND.sub(lambda mark: " ".join(mark[0]), clean(text, limit).replace("\t", "    "))
 
 
 def one_line(text: str, limit: int = 400) -> str:
@@ -20,3 +33,8 @@ def one_line(text: str, limit: int = 400) -> str:
 def count(number: int, noun: str) -> str:
     """Return `1 clause`, `2 clauses`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def number(value: float) -> str:
+    """Return a number of points or a share with at most two places: `7`, `7.5`, `0.33`."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")

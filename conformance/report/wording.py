@@ -12,23 +12,34 @@ from conformkit.spec.clauses import STEMS, Level
 from conformkit.spec.variants import CANONICAL, described
 
 __all__ = [
+    "HIDDEN",
     "advice",
     "command",
-    "groups",
+    "facts",
+    "failures",
     "in_order",
     "ledger_line",
     "obstacles",
+    "scope",
+    "seed_line",
     "undeclared_line",
+    "unjudged",
     "verdict_line",
 ]
+
+_NAMED = 6
+"""So many prefixes are named; a list of hundreds of clauses is a number."""
+
+HIDDEN = (
+    "the inputs of this run are hidden, so no numbers are shown; run without that seed, a clause has inputs that "
+    "everybody knows, and tells all"
+)
 
 
 def verdict_line(report: Report) -> str:
     """Return the one sentence that answers the question, with its counts."""
     name = one_line(report.implementation, 200)
-    law = f"{one_line(report.profile, 40)} (spec {SPEC_VERSION})"
-    if report.only:
-        law = f"{', '.join(one_line(prefix, 60) for prefix in report.only)} of {law}"
+    law = f"{scope(report)} (spec {SPEC_VERSION})"
     if not report.conforms:
         return f"{name} does not conform to {law}: {'; '.join(obstacles(report))}"
     ledger = report.ledger()
@@ -38,6 +49,16 @@ def verdict_line(report: Report) -> str:
         rest.append(count(warnings, "warning"))
     passed = f"{ledger[Verdict.PASS]} of {count(ledger['clauses'], 'clause')} pass"
     return ", ".join([f"{name} conforms to {law}: {passed}", *rest])
+
+
+def scope(report: Report) -> str:
+    """Return what was asked for: the profile, or the part of it."""
+    profile = one_line(report.profile, 40)
+    if not report.only:
+        return profile
+    if len(report.only) > _NAMED:
+        return f"{count(len(report.results), 'clause')} of {profile}"
+    return f"{', '.join(one_line(prefix, 60) for prefix in report.only)} of {profile}"
 
 
 def obstacles(report: Report) -> list[str]:
@@ -57,6 +78,11 @@ def obstacles(report: Report) -> list[str]:
     return found
 
 
+def seed_line(report: Report) -> str:
+    """Return the seed; hidden draws have one that nobody is told."""
+    return "hidden" if report.hidden else str(report.seed)
+
+
 def ledger_line(report: Report) -> str:
     """Return how many clauses there are and what became of them."""
     ledger = report.ledger()
@@ -65,12 +91,15 @@ def ledger_line(report: Report) -> str:
 
 
 def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
-    """Return the command line that judges this clause again on the same inputs."""
+    """Return the command line that judges this clause again on the same inputs; where those are hidden, on others.
+
+    Hidden draws are an instructor's, and so is the sandbox around them: a student repeats it at home.
+    """
     words = ["conform", "run", "--impl", one_line(report.implementation, 400), "--only", clause_id]
     words += ["--seed", str(report.seed)] if report.seed else []
     words += ["--profile", report.profile] if report.profile != "core" else []
     words += ["--level", report.level.value] if report.level is not Level.MUST else []
-    words += ["--isolation", report.isolation] if report.isolation != "process" else []
+    words += ["--isolation", report.isolation] if report.isolation != "process" and not report.hidden else []
     words += ["--device", report.device] if report.device != "cpu" else []
     return shlex.join([*words, *extra])
 
@@ -91,6 +120,13 @@ def advice(result: Result, hints: int) -> list[tuple[str, str]]:
         return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
     fixes = list(dict.fromkeys(like.hint.mistake for like in known)) if known and _sure(known) else [result.clause.fix]
     return [*([("looks like:", _likeness(known))] if known else []), *(("fix:", fix) for fix in fixes)]
+
+
+def facts(report: Report, result: Result) -> list[tuple[str, str]]:
+    """Return what to say of a red clause beside what came out, as labelled lines: why, the cause, the line."""
+    level = "" if report.breaks(result) else f"{result.clause.level}: a warning, which leaves the verdict as it is"
+    found = [("level:", level), ("why:", result.clause.why), *advice(result, report.hints)]
+    return [(label, fact) for label, fact in [*found, ("where:", one_line(result.where))] if fact]
 
 
 def _sure(known: Sequence[LooksLike]) -> bool:
@@ -119,7 +155,27 @@ def in_order(report: Report) -> list[Result]:
     )
 
 
-def groups(results: Sequence[Result], cause: Callable[[Result], str]) -> dict[str, list[str]]:
+def failures(report: Report) -> list[Result]:
+    """Return the red results: binding ones first, in the order of the law."""
+    return sorted((r for r in in_order(report) if r.verdict.red), key=lambda r: not report.breaks(r))
+
+
+def unjudged(report: Report) -> list[tuple[Verdict, str, list[str]]]:
+    """Return what is neither green nor red nor out of scope: verdict, cause and ids, one entry a cause."""
+    causes: dict[Verdict, Callable[[Result], str]] = {
+        Verdict.BLOCKED: lambda r: r.blocked_by or r.reason or "an earlier failure",
+        Verdict.NOT_IMPLEMENTED: lambda r: r.reason or r.clause.component,
+        Verdict.NOT_RUN: lambda r: r.reason or r.clause.component,
+    }
+    ordered = in_order(report)
+    return [
+        (verdict, cause, ids)
+        for verdict, told in causes.items()
+        for cause, ids in _groups([r for r in ordered if r.verdict is verdict], told).items()
+    ]
+
+
+def _groups(results: Sequence[Result], cause: Callable[[Result], str]) -> dict[str, list[str]]:
     """Return the ids of the clauses by what they have in common, in the order in which causes turn up."""
     found: dict[str, list[str]] = {}
     for result in results:

@@ -1,0 +1,99 @@
+"""What GitHub Actions shows: annotations at lines, and a summary of the job.
+
+A runner takes each line of a job's output that begins with `::` as a command. An implementation prints what it likes,
+so commands are switched off while anything of it may be printed, and on again by a word that it can't know.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from conformkit.conformance.report.json_report import as_object
+from conformkit.conformance.report.markdown import as_markdown
+from conformkit.conformance.report.places import place
+from conformkit.conformance.report.stored import from_object
+from conformkit.conformance.report.text import count
+from conformkit.conformance.report.wording import failures, verdict_line
+from conformkit.conformance.results import Report, Result
+
+__all__ = ["commands", "muted", "summarize"]
+
+MOST = 10
+"""GitHub shows so many errors, and as many warnings, of one step."""
+_LARGEST = 1_000_000
+"""A summary may have a mebibyte."""
+
+
+@contextmanager
+def muted(stream: TextIO) -> Iterator[None]:
+    """Switch commands off in what is printed meanwhile."""
+    word = secrets.token_hex(16)
+    print(f"::stop-commands::{word}", file=stream, flush=True)
+    try:
+        yield
+    finally:
+        print(f"\n::{word}::", file=stream, flush=True)
+
+
+def commands(report: Report, root: Path | None = None) -> list[str]:
+    """Return a workflow command for each red clause as far as they are shown, and one for the verdict."""
+    found = from_object(as_object(report))
+    where = root or Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    red = failures(found)
+    errors = [_annotation(found, result, where) for result in red if found.breaks(result)]
+    warnings = [_annotation(found, result, where) for result in red if not found.breaks(result)]
+    shown = [*_first(errors, MOST - 1, "error"), *_first(warnings, MOST, "warning")]
+    kind = "notice" if found.conforms else "error"
+    return [_command(kind, {"title": "conform"}, verdict_line(found)), *shown]
+
+
+def summarize(report: Report) -> str:
+    """Append the report to the summary of the job; return why that was not possible, or nothing."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return "GITHUB_STEP_SUMMARY is not set: this is no step of a GitHub job"
+    text = as_markdown(report)
+    if len(text.encode()) > _LARGEST:
+        text = f"{verdict_line(report)}\n"
+    try:
+        with Path(path).open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        return f"the summary could not be written to {path}: {error.strerror or error}"
+    return ""
+
+
+def _annotation(report: Report, result: Result, root: Path) -> str:
+    properties = {"title": f"{result.clause.id} {result.clause.title}"}
+    where = place(report, result, root)
+    if where is not None:
+        properties = {"file": where[0], "line": str(where[1]), **properties}
+    text = "\n".join([result.message or result.clause.title, *result.details])
+    return _command("error" if report.breaks(result) else "warning", properties, text)
+
+
+def _first(found: list[str], most: int, kind: str) -> list[str]:
+    if len(found) <= most:
+        return found
+    left = len(found) - most + 1
+    return [*found[: most - 1], _command(kind, {"title": "conform"}, f"and {count(left, 'clause')} more")]
+
+
+def _command(kind: str, properties: dict[str, str], text: str) -> str:
+    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {told}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    """Escape what would end or change a command's message."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """Escape what would end a property, too."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

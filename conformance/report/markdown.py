@@ -1,0 +1,111 @@
+"""A report as Markdown, for pull requests, job summaries and issue trackers.
+
+Whatever an implementation can influence stands in code, between more backticks than it has itself: nothing in it is
+a link, a mention, a picture or markup.
+"""
+
+from __future__ import annotations
+
+import re
+
+from conformkit.conformance.report.json_report import as_object
+from conformkit.conformance.report.stored import from_object
+from conformkit.conformance.report.text import count, one_line
+from conformkit.conformance.report.wording import (
+    HIDDEN,
+    command,
+    facts,
+    failures,
+    ledger_line,
+    undeclared_line,
+    unjudged,
+    verdict_line,
+)
+from conformkit.conformance.results import Report, Result, Verdict
+
+__all__ = ["as_markdown", "block", "body", "code", "escape"]
+
+IN_FULL = 20
+"""So many failures are told in full, the others by id and title: a page of hundreds is read by nobody."""
+
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~$<>&@])")
+
+
+def as_markdown(report: Report) -> str:
+    """Return the report as a Markdown document of its own."""
+    found = from_object(as_object(report))
+    return f"# Conformance of {code(found.implementation)}\n\n{body(found)}"
+
+
+def body(report: Report, level: int = 2) -> str:
+    """Return what stands below the title, with headings from that level on; the report is one read from JSON."""
+    mark = "✅" if report.conforms else "❌"
+    parts = [f"{mark} {code(verdict_line(report))}", escape(ledger_line(report)) + "."]
+    parts += [f"> {escape(HIDDEN.capitalize())}."] if report.hidden else []
+    parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]
+    found = [f"**{escape(name)}**: {code(part.sentence)}" for name, part in report.parts.items()]
+    parts += [_list("Where to look first", found, level)]
+    parts += _failures(report, level)
+    parts += [_list("Not judged", [_cause(*entry) for entry in unjudged(report)], level)]
+    parts += [_list("Missing", [code(name) for name in report.missing], level)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: str) -> str:
+    """Return a line of our own text, with what Markdown would read as markup escaped; code in backticks stays code."""
+    parts = one_line(text, 2000).split("`")
+    if len(parts) % 2 == 0:  # one that has no partner
+        return _SPECIAL.sub(r"\\\1", "`".join(parts))
+    return "".join(code(part) if number % 2 else _SPECIAL.sub(r"\\\1", part) for number, part in enumerate(parts))
+
+
+def code(text: str) -> str:
+    """Return foreign text as a code span on one line."""
+    inner = one_line(text, 2000) or " "
+    fence = "`" * (_longest_run(inner) + 1)
+    pad = " " if inner.startswith("`") or inner.endswith("`") else ""
+    return f"{fence}{pad}{inner}{pad}{fence}"
+
+
+def block(text: str) -> str:
+    """Return foreign text as a fenced block of code."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def _failures(report: Report, level: int) -> list[str]:
+    red = failures(report)
+    if not red:
+        return []
+    told = [_failure(report, result, level + 1) for result in red[:IN_FULL]]
+    rest = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in red[IN_FULL:]]
+    more = "\n".join([f"And {len(rest)} more:\n", *(f"- {line}" for line in rest)]) if rest else ""
+    return [f"{'#' * level} What does not hold", *told, more]
+
+
+def _failure(report: Report, result: Result, level: int) -> str:
+    word = str(result.verdict) if report.breaks(result) else "warning"
+    head = f"{'#' * level} {word}: {code(result.clause.id)} {escape(result.clause.title)}"
+    said = "\n".join(line for line in (result.message, *result.details) if line)
+    named = [f"- **{label.rstrip(':')}**: {_fact(label, fact)}" for label, fact in facts(report, result)]
+    named.append(f"- **again**: {code(command(report, result.clause.id))}")
+    printed = f"Printed meanwhile:\n\n{block(result.output)}" if result.output else ""
+    parts = [head, block(said) if said else "", "\n".join(named), printed]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _cause(verdict: Verdict, cause: str, ids: list[str]) -> str:
+    link = " by" if verdict is Verdict.BLOCKED else ":"
+    return f"{count(len(ids), 'clause')} {verdict}{link} {code(cause)}"
+
+
+def _fact(label: str, fact: str) -> str:
+    return code(fact) if label == "where:" else escape(fact)
+
+
+def _list(title: str, lines: list[str], level: int) -> str:
+    return "\n".join([f"{'#' * level} {title}\n", *(f"- {line}" for line in lines)]) if lines else ""
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)

@@ -1,0 +1,92 @@
+"""A report as SARIF 2.1.0, which code scanning reads: a rule is a clause, a result a clause that does not hold.
+
+A binding clause is an `error`, any other a `warning`. A result has a location where the implementation's own line is
+known, which is where it raised; a wrong number has no line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from conformkit.conformance.report.json_report import as_object
+from conformkit.conformance.report.places import place
+from conformkit.conformance.report.stored import from_object
+from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+from conformkit.conformance.report.wording import command, facts, failures, in_order, verdict_line
+from conformkit.conformance.results import Report, Result
+from conformkit.spec.clauses import Clause
+
+__all__ = ["as_sarif"]
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def as_sarif(report: Report, root: Path | None = None) -> str:
+    """Return the report as SARIF text; files are named relative to `root`, by default the current folder."""
+    found = from_object(as_object(report))
+    clauses = [result.clause for result in in_order(found)]
+    numbers = {clause.id: number for number, clause in enumerate(clauses)}
+    results = [_result(found, result, numbers, root or Path.cwd()) for result in failures(found)]
+    driver = {
+        "name": "conformkit",
+        "version": kit_version(),
+        "rules": [_rule(clause, told=found.hints >= 3) for clause in clauses],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": found.complete}],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+        "properties": {"conforms": found.conforms, "verdict": verdict_line(found), "spec": SPEC_VERSION},
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rule(clause: Clause, *, told: bool) -> dict[str, Any]:
+    """Describe a clause; with few hints, what to do about it is not told here either."""
+    lines = [clause.normative, f"Why: {clause.why}", f"Fix: {clause.fix}" if told else "", f"Source: {clause.source}"]
+    text = "\n".join(line for line in lines if line) if clause.normative else clause.title
+    return {
+        "id": clause.id,
+        "shortDescription": {"text": clause.title},
+        "fullDescription": {"text": clause.normative or clause.title},
+        "help": {"text": text},
+        "defaultConfiguration": {"level": "error" if clause.level == "MUST" else "warning"},
+        "properties": {"tags": [clause.component, clause.level.value]},
+    }
+
+
+def _result(report: Report, result: Result, numbers: dict[str, int], root: Path) -> dict[str, Any]:
+    lines = [result.message or result.clause.title, *result.details]
+    lines += [f"{label} {fact}" for label, fact in facts(report, result)]
+    lines.append(f"again: {command(report, result.clause.id)}")
+    where = place(report, result, root)
+    return {
+        "ruleId": result.clause.id,
+        "ruleIndex": numbers[result.clause.id],
+        "kind": "fail",
+        "level": "error" if report.breaks(result) else "warning",
+        "message": {"text": _unlinked("\n".join(lines))},
+        "locations": [_location(*where)] if where else [],
+        "partialFingerprints": {"clause/v1": _fingerprint(report, result)},
+        "properties": {"verdict": result.verdict.value},
+    }
+
+
+def _unlinked(text: str) -> str:
+    """Viewers make a link of `[text](target)`; what an implementation says shall be none."""
+    return text.replace("](", "] (")
+
+
+def _location(file: str, line: int) -> dict[str, Any]:
+    artifact = {"uri": quote(file), "uriBaseId": "%SRCROOT%"}
+    return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": line}}}
+
+
+def _fingerprint(report: Report, result: Result) -> str:
+    """The same clause of the same implementation is the same finding, wherever its line moves to."""
+    return hashlib.sha256(f"{report.implementation}\n{result.clause.id}".encode()).hexdigest()[:32]

@@ -1,0 +1,80 @@
+"""A report as JSON, read back: what was stored can be rendered later in every other form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformkit.conformance.defects import Hint
+from conformkit.conformance.report.json_report import SCHEMA
+from conformkit.conformance.results import Certainty, LooksLike, Part, Report, Result, Undeclared, Verdict
+from conformkit.spec.clauses import Clause, Level, clauses
+
+__all__ = ["NotAReport", "from_object"]
+
+
+class NotAReport(ValueError):
+    """The object is no report of a form that this version knows."""
+
+
+def from_object(found: Mapping[str, Any]) -> Report:
+    """Return the report that an object of the published form stands for; the clauses' text is the installed law's.
+
+    Raises: NotAReport.
+    """
+    if found.get("schema") != SCHEMA:
+        raise NotAReport(f"its schema is {found.get('schema')!r}, want {SCHEMA!r}")
+    try:
+        return _report(found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NotAReport(f"it is no report of schema {SCHEMA}: {type(error).__name__}: {error}") from error
+
+
+def _report(found: Mapping[str, Any]) -> Report:
+    made_by = found["implementation"]
+    return Report(
+        implementation=made_by["name"], location=made_by["location"], framework=made_by["framework"],
+        profile=found["profile"], level=Level(found["level"]), seed=found["seed"] or 0, isolation=found["isolation"],
+        device=found["device"], variant=found["variant"], only=tuple(found["only"]),
+        results=[_result(number, item) for number, item in enumerate(found["clauses"])],
+        notes=list(found["notes"]), missing=list(found["missing"]),
+        undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
+        parts={item["component"]: Part(item["path"], item["message"]) for item in found["parts"]},
+        hidden=found.get("hidden", False), complete=found["complete"], seconds=found["seconds"],
+    )  # fmt: skip
+
+
+def _result(number: int, found: Mapping[str, Any]) -> Result:
+    return Result(
+        clause=_clause(number, found), verdict=Verdict(found["verdict"]), message=found["message"],
+        details=tuple(found["details"]), distance=found["distance"], reason=found["reason"],
+        blocked_by=found["blocked_by"], where=found["where"], output=found["output"],
+        looks_like=tuple(_likeness(item) for item in found["looks_like"]), seconds=found["seconds"],
+    )  # fmt: skip
+
+
+def _clause(number: int, found: Mapping[str, Any]) -> Clause:
+    """Title, level and component are those of the report, whatever the law says today."""
+    known = clauses().get(found["id"])
+    return Clause(
+        id=found["id"], title=found["title"], level=Level(found["level"]), component=found["component"],
+        needs=tuple(found["needs"]),
+        normative=known.normative if known else "", why=known.why if known else "", fix=known.fix if known else "",
+        evidence=known.evidence if known else (), profile=known.profile if known else "",
+        since=known.since if known else "", source=known.source if known else "",
+        document="", line=number,  # the order of the file, which is the law's of then
+        applies=known.applies if known else {},
+    )  # fmt: skip
+
+
+def _likeness(found: Mapping[str, Any]) -> LooksLike:
+    symptom, area, mistake = [*map(str, found["hint"]), "", "", ""][:3]
+    return LooksLike(
+        found.get("defect", ""), found.get("title", ""), Certainty(found["certainty"]),
+        tuple(found.get("together_with", ())), Hint(symptom, area, mistake),
+    )  # fmt: skip
+
+
+def _undeclared(found: Mapping[str, Any]) -> Undeclared:
+    names = ("component", "choice", "declared", "actual", "table", "line")
+    return Undeclared(*(found[name] for name in names))

@@ -1,0 +1,81 @@
+"""Reports that tests render: one that tells something of every kind, and one in which all is hostile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from conformkit.conformance.defects import Hint
+from conformkit.conformance.results import Certainty, LooksLike, Part, Report, Result, Undeclared, Verdict
+from conformkit.spec.clauses import Clause, Level
+
+__all__ = ["HOSTILE", "hostile", "make_report", "make_result", "telling"]
+
+CLAUSE = Clause(
+    id="SDPA-SCALE", title="scores are divided by the square root of the key width",
+    normative="Every score MUST be the dot product divided by √d_k.", why="unscaled, the softmax saturates",
+    fix="divide the scores by math.sqrt(k.shape[-1])", level=Level.MUST, evidence=("oracle",), profile="core",
+    since="1.0", source="handout §4.2", component="ScaledDotProductAttention", document="attention",
+    line=5, applies={}, needs=("SDPA-SHAPE",),
+)  # fmt: skip
+
+HOSTILE = (
+    "<script>document.title='ran'</script><img src=http://127.0.0.1:9/x onerror=\"document.title='ran'\">"
+    "\"'><svg/onload=document.title='ran'> </pre></style></title><!-- {{ 7*7 }} {% raw %}\n"
+    "```\n# Heading\n| a | b |\n[link](http://127.0.0.1:9) @everyone #1 $x$ ``\n"
+    "::error file=x::forged\n::add-mask::pass\r\n\x1b[31mred\u202egnp.exe\x00" + "long" * 60
+)
+"""Text that breaks out of every form, if it can."""
+
+
+def make_result(verdict: Verdict = Verdict.PASS, clause_id: str = "SDPA-SCALE", **changes: Any) -> Result:
+    """Return a result on a clause made up here; fields of both can be given."""
+    of_clause = {
+        name: changes.pop(name) for name in ("level", "component", "title", "line", "document") if name in changes
+    }
+    return Result(replace(CLAUSE, id=clause_id, **of_clause), verdict, **changes)
+
+
+def make_report(*results: Result, **changes: Any) -> Report:
+    """Return a report of these results; every field can be given."""
+    facts: dict[str, Any] = {
+        "implementation": "mypkg", "location": "/home/me/mypkg", "framework": "torch 2.13.0", "profile": "core",
+        "level": Level.MUST, "seed": 7, "isolation": "process", "device": "cpu", "variant": {"norm": "rmsnorm"},
+        "complete": True, "seconds": 2.5,
+    }  # fmt: skip
+    return Report(results=list(results), **{**facts, **changes})
+
+
+def hostile() -> Report:
+    """A report in which all that an implementation has a say in is hostile."""
+    return make_report(
+        make_result(),
+        make_result(
+            Verdict.FAIL, "SDPA-EVIL", message=HOSTILE, details=(HOSTILE, HOSTILE), output=HOSTILE, where=HOSTILE
+        ),
+        make_result(Verdict.ERROR, "SDPA-SOFT", message=HOSTILE, level=Level.SHOULD),
+        make_result(Verdict.NOT_RUN, "SDPA-NOT", reason=HOSTILE),
+        make_result(Verdict.BLOCKED, "SDPA-BLOCKED", reason=HOSTILE, blocked_by="SDPA-EVIL"),
+        implementation=HOSTILE, location=HOSTILE, framework=HOSTILE, notes=[HOSTILE], missing=[HOSTILE],
+        variant={HOSTILE: HOSTILE}, parts={"TransformerBlock": Part("attention", HOSTILE)},
+    )  # fmt: skip
+
+
+def telling() -> Report:
+    """A report in which every kind of entry occurs."""
+    likely = LooksLike(
+        "sdpa-no-scale", "the scores are not divided by √d_k", Certainty.EXACT, (),
+        Hint("the weights are too sharp", "between products and softmax", "divide by math.sqrt(k.shape[-1])"),
+    )  # fmt: skip
+    return make_report(
+        *(make_result(verdict, f"SDPA-V{n}", line=n, reason="" if verdict.red else "a reason", blocked_by="SDPA-V1")
+          for n, verdict in enumerate(Verdict)),
+        make_result(Verdict.FAIL, "SDPA-SCALE", line=90, message="output[0] is 1.75, want 1.5",
+                    details=("24 of 24 differ",), distance=12.5, looks_like=(likely,), output="debug\n"),
+        make_result(Verdict.ERROR, "SDPA-LINE", line=91, message="it raised ValueError: no",
+                    where="mypkg/attention.py:2 in forward"),
+        make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite"),
+        notes=["weights bound by name"], missing=["FeedForward"], only=("SDPA",),
+        undeclared=[Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')],
+        parts={"TransformerBlock": Part("attention", "attention is the first part that differs: off by 0.52")},
+    )  # fmt: skip

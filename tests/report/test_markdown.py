@@ -1,0 +1,72 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from conformkit.conformance.report.markdown import as_markdown, block, code, escape
+from conformkit.conformance.results import Verdict
+
+READER = MarkdownIt("gfm-like", {"linkify": False, "html": True})
+FOREIGN = st.text(st.sampled_from("`~*_[]()<>!|#@$&\\\n abcx:/."), max_size=40)
+
+
+def tokens(text):
+    found = READER.parse(text)
+    return [token for outer in found for token in [outer, *(outer.children or [])]]
+
+
+def test_hostile_text_makes_no_link_no_picture_no_markup_and_no_heading(hostile):
+    found = tokens(as_markdown(hostile))
+    assert {t.type for t in found} & {"link_open", "image", "html_block", "html_inline", "table_open"} == set()
+    headings = [found[n + 1].children for n, t in enumerate(found) if t.type == "heading_open"]
+    assert not any("Heading" in child.content for children in headings for child in children if child.type == "text")
+
+
+def test_no_line_of_hostile_text_begins_a_command_outside_of_code(hostile):
+    outside = "\n".join(t.content for t in tokens(as_markdown(hostile)) if t.type in {"text", "paragraph"})
+    assert "::error" not in outside
+    assert "@everyone" not in outside
+
+
+def test_the_document_tells_what_the_terminal_tells(told):
+    text = as_markdown(told)
+    for words in (
+        "mypkg does not conform to SDPA of core", "output[0] is 1.75, want 1.5", "24 of 24 differ",
+        "not divided by √d\\_k", "divide by math.sqrt(k.shape\\[-1\\])", "mypkg/attention.py:2 in forward",
+        "conform run --impl mypkg --only SDPA-SCALE --seed 7", "off by 0.52", 'activation = "relu"', "FeedForward",
+        "blocked by `SDPA-V1`", "### warning: `SDPA-SOFT`", "debug",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_after_twenty_failures_the_rest_is_a_list(report, result):
+    text = as_markdown(report(*(result(Verdict.FAIL, f"SDPA-N{n}", line=n) for n in range(25))))
+    assert text.count("### fail") == 20
+    assert "And 5 more" in text
+
+
+@given(FOREIGN)
+def test_a_span_shows_exactly_its_text(text):
+    (paragraph,) = [t for t in READER.parse(f"a {code(text)} b") if t.type == "inline"]
+    spans = [t for t in paragraph.children if t.type == "code_inline"]
+    assert len(spans) == 1
+    assert spans[0].content.strip() == " ".join(text.split())
+    assert [t.content for t in paragraph.children if t.type == "text"] == ["a ", " b"]
+
+
+@given(FOREIGN)
+def test_a_block_shows_exactly_its_text(text):
+    (fence,) = [t for t in READER.parse(f"before\n\n{block(text)}\n\nafter") if t.type == "fence"]
+    assert fence.content.rstrip("\n") == text.rstrip()
+
+
+@given(FOREIGN)
+def test_our_own_text_is_never_markup(text):
+    found = {t.type for t in tokens(f"so {escape(text)}")}
+    assert found <= {"paragraph_open", "inline", "text", "text_special", "paragraph_close", "code_inline"}
+
+
+@pytest.mark.parametrize("text", ["`cumsum - probs >= p` is", "a `lonely tick"], ids=["code", "no-partner"])
+def test_code_of_the_law_stays_code(text):
+    spans = [t.content for t in tokens(escape(text)) if t.type == "code_inline"]
+    assert spans == (["cumsum - probs >= p"] if text.startswith("`") else [])

@@ -1,0 +1,106 @@
+import json
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from conformkit.conformance.report.sarif import as_sarif
+from conformkit.conformance.results import Verdict
+from conformkit.spec.clauses import Level
+
+LEVELS = {"none", "note", "warning", "error"}
+
+
+def run_of(text):
+    """Check what the standard demands of every log, and return its only run."""
+    log = json.loads(text)
+    assert log["version"] == "2.1.0"
+    assert log["$schema"].endswith("sarif-schema-2.1.0.json")
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"]
+    assert all(type(invocation["executionSuccessful"]) is bool for invocation in run["invocations"])
+    assert run["columnKind"] in {"utf16CodeUnits", "unicodeCodePoints"}
+    ids = [rule["id"] for rule in driver["rules"]]
+    assert len(set(ids)) == len(ids)
+    for rule in driver["rules"]:
+        assert rule["shortDescription"]["text"]
+        assert rule["fullDescription"]["text"]
+        assert rule["help"]["text"]
+        assert rule["defaultConfiguration"]["level"] in LEVELS
+    for result in run["results"]:
+        assert result["message"]["text"]
+        assert result["level"] in LEVELS
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
+        for location in result["locations"]:
+            physical = location["physicalLocation"]
+            assert not physical["artifactLocation"]["uri"].startswith("/")
+            assert physical["region"]["startLine"] >= 1
+    return run
+
+
+@pytest.fixture
+def package(tmp_path):
+    (tmp_path / "my pkg").mkdir()
+    (tmp_path / "my pkg" / "__init__.py").write_text("a = 1\nb = 2\n")
+    return tmp_path / "my pkg"
+
+
+@pytest.mark.parametrize("which", ["told", "hostile"])
+def test_every_log_is_what_the_standard_demands(request, which):
+    run_of(as_sarif(request.getfixturevalue(which)))
+
+
+def test_a_result_for_each_red_clause_and_a_rule_for_every_clause(told):
+    run = run_of(as_sarif(told))
+    red = {r.clause.id for r in told.results if r.verdict.red}
+    assert {result["ruleId"] for result in run["results"]} == red
+    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {r.clause.id for r in told.results}
+
+
+def test_a_clause_that_is_not_binding_is_a_warning(report, result):
+    run = run_of(as_sarif(report(result(Verdict.FAIL, "A-MUST"), result(Verdict.FAIL, "A-SOFT", level=Level.SHOULD))))
+    assert {r["ruleId"]: r["level"] for r in run["results"]} == {"A-MUST": "error", "A-SOFT": "warning"}
+
+
+def test_the_line_that_raised_is_the_location(report, result, package):
+    made = report(result(Verdict.ERROR, where="my pkg/__init__.py:2 in forward"), location=str(package))
+    (found,) = run_of(as_sarif(made, package.parent))["results"]
+    physical = found["locations"][0]["physicalLocation"]
+    assert Path(package.parent, unquote(physical["artifactLocation"]["uri"])) == package / "__init__.py"
+    assert " " not in physical["artifactLocation"]["uri"]
+    assert physical["region"] == {"startLine": 2}
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["", "my pkg/gone.py:3", "../../etc/passwd.py:1", "my pkg/__init__.py:0", "my pkg/__init__.py", "<string>:1"],
+    ids=["none", "no-such-file", "outside", "line-0", "no-line", "no-file"],
+)
+def test_what_is_no_line_of_the_own_files_is_no_location(report, result, package, where):
+    made = report(result(Verdict.ERROR, where=where), location=str(package))
+    (found,) = run_of(as_sarif(made, package.parent))["results"]
+    assert found["locations"] == []
+
+
+def test_no_viewer_makes_a_link_of_what_an_implementation_says(hostile):
+    texts = [r["message"]["text"] for r in run_of(as_sarif(hostile))["results"]]
+    assert any("[link]" in text for text in texts)
+    assert not any("](" in text for text in texts)
+
+
+def test_with_few_hints_no_rule_tells_what_to_do(report, result):
+    full, few = (as_sarif(report(result(Verdict.FAIL), hints=hints)) for hints in (3, 1))
+    fix = run_of(full)["tool"]["driver"]["rules"][0]["help"]["text"].partition("Fix: ")[2].partition("\n")[0]
+    assert fix
+    assert fix not in few
+
+
+def test_a_finding_keeps_its_identity_when_its_line_moves(report, result):
+    prints = [
+        run_of(as_sarif(report(result(Verdict.ERROR, where=f"mypkg/a.py:{line}", message=f"it raised {line}"))))
+        for line in (3, 40)
+    ]
+    first, second = (run["results"][0]["partialFingerprints"] for run in prints)
+    assert first == second

@@ -1,0 +1,63 @@
+import json
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from conformkit.conformance.report.json_report import as_json, as_object, schema
+from conformkit.conformance.report.stored import NotAReport, from_object
+from conformkit.spec.clauses import clauses
+
+
+@pytest.mark.parametrize("hints", [1, 2, 3])
+def test_a_stored_report_says_what_the_run_said(told, hints):
+    told.hints = hints
+    stored = json.loads(as_json(told))
+    assert as_object(from_object(stored)) == stored
+
+
+def test_hostile_text_survives_storage_as_text(hostile):
+    stored = json.loads(as_json(hostile))
+    assert as_object(from_object(stored)) == stored
+
+
+def test_clauses_get_their_text_from_the_law_and_their_level_from_the_report(report, result):
+    known = next(iter(clauses().values()))
+    of_then = replace(result(clause_id=known.id), clause=replace(known, title="As it was called then.", why=""))
+    (found,) = from_object(as_object(report(of_then))).results
+    assert (found.clause.title, found.clause.why) == ("As it was called then.", known.why)
+
+
+def test_clauses_keep_the_order_of_the_file(report, result):
+    stored = as_object(report(result(clause_id="ZZ-NEW", line=1), result(clause_id="AA-NEW", line=2)))
+    assert [c["id"] for c in as_object(from_object(stored))["clauses"]] == ["ZZ-NEW", "AA-NEW"]
+
+
+def test_hidden_draws_stay_hidden(report, result):
+    stored = as_object(report(result(), hidden=True, seed=41))
+    jsonschema.validate(stored, schema())
+    assert (stored["seed"], stored["hidden"]) == (None, True)
+    assert as_object(from_object(stored)) == stored
+
+
+def test_a_report_from_before_hidden_draws_is_read(report, result):
+    stored = as_object(report(result()))
+    del stored["hidden"]
+    assert from_object(stored).hidden is False
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda r: r.update(schema="conformkit.report/9"), "conformkit.report/9"),
+        (lambda r: r.pop("clauses"), "clauses"),
+        (lambda r: r["clauses"][0].update(verdict="green"), "green"),
+        (lambda r: r.update(implementation=None), "NoneType"),
+    ],
+    ids=["another-schema", "no-clauses", "unknown-verdict", "no-implementation"],
+)
+def test_what_is_no_report_is_refused_with_what_is_wrong(report, result, spoil, words):
+    stored = as_object(report(result()))
+    spoil(stored)
+    with pytest.raises(NotAReport, match=words):
+        from_object(stored)
