@@ -1,0 +1,177 @@
+"""`conform grade`: a folder of submissions, one policy, a folder of results."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from conformkit.cli.exits import Exit, fail, one_of, wrong
+
+if TYPE_CHECKING:
+    from conformkit.conformance.grading.grade import GradeRequest, Summary
+    from conformkit.conformance.grading.policy import Policy
+    from conformkit.conformance.grading.submissions import Search
+    from conformkit.conformance.report.terminal import Color
+
+__all__ = ["grade"]
+
+_LOCAL = "local"
+_CLUSTER = ("dask://", "tcp://", "tls://")
+_LISTED = 10
+
+
+def _print_example(wanted: bool) -> None:
+    if wanted:
+        from conformkit.conformance.grading.policy_file import example
+
+        print(example(), end="")
+        raise typer.Exit
+
+
+def grade(
+    submissions: Annotated[
+        Path, typer.Argument(metavar="SUBMISSIONS", help="A folder of folders, archives, .py files, git checkouts.")
+    ],
+    policy: Annotated[Path, typer.Option(metavar="PATH", help="The policy: what counts, limits, what is told.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go; the same command goes on from there.")],
+    workers: Annotated[
+        int | None, typer.Option("-n", metavar="N", min=1, help="Grade N at once; as many as there are cores.")
+    ] = None,
+    executor: Annotated[
+        str, typer.Option(metavar="local|dask://HOST:PORT", help="This machine, or the scheduler of a Dask cluster.")
+    ] = _LOCAL,
+    isolation: Annotated[
+        str,
+        typer.Option(metavar="sandbox|process", help="Instead of the policy's; process is for code that you trust."),
+    ] = "",
+    single: Annotated[
+        bool, typer.Option("--single", help="SUBMISSIONS is one submission, not a folder of them.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded by what, and stop.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every submission with its points.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the last line only.")] = False,
+    color: Annotated[
+        str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
+    ] = "auto",
+    example_policy: Annotated[
+        bool, typer.Option("--example-policy", callback=_print_example, is_eager=True, help="Print a policy, and stop.")
+    ] = False,
+) -> None:
+    """Grade a class: judge every submission in a sandbox, and give points by a policy.
+
+    Exit code 0 when all are graded, whatever their points; 5 when the kit failed on one; conform --help lists others.
+    """
+    del example_policy
+    if verbose and quiet:
+        wrong("--quiet", "contradicts --verbose; choose one.")
+    shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
+    if isolation:
+        isolation = one_of("--isolation", isolation, ("sandbox", "process"))
+    from conformkit.conformance.grading.grade import GradeRequest
+
+    request = GradeRequest(
+        submissions, _policy(policy, isolation), out, workers or _cores(), _executor(executor), single=single
+    )
+    with _explained():
+        if dry_run:
+            _show_plan(request)
+            raise typer.Exit
+        summary = _grade(request, shade, quiet=quiet)
+    _show(summary, request, shade, verbose=verbose, quiet=quiet)
+    raise typer.Exit(Exit.KIT_FAILED if summary.outcomes["kit failed"] else Exit.CONFORMS)
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _policy(path: Path, isolation: str) -> Policy:
+    """Read the policy; end with code 2 where it can't be used."""
+    from dataclasses import replace
+
+    from conformkit.conformance.binding.toml_nodes import ConfigError
+    from conformkit.conformance.grading.policy_file import read_policy
+
+    if not path.exists():
+        wrong("--policy", f"there is no file {path}; conform grade --example-policy prints one.")
+    try:
+        found = read_policy(path)
+    except ConfigError as error:
+        fail(Exit.USAGE, f"the policy cannot be used: {error}")
+    return replace(found, isolation=isolation) if isolation else found
+
+
+def _executor(text: str) -> str:
+    """Return `local`, or the address that a Dask client takes."""
+    if text.lower() == _LOCAL:
+        return _LOCAL
+    if not text.startswith(_CLUSTER) or ":" not in text.partition("://")[2]:
+        wrong("--executor", f"{text!r} is neither local nor dask://HOST:PORT.")
+    return text.replace("dask://", "tcp://", 1)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what ends a run into a sentence and an exit code."""
+    from conformkit.conformance.grading.executor import ClusterLost, ExecutorUnusable
+    from conformkit.conformance.grading.harness import NoIsolation
+    from conformkit.conformance.grading.store import StoreBroken, StoreUnusable
+    from conformkit.conformance.grading.submissions import NothingToGrade
+
+    again = "what is graded is stored; the same command goes on from there"
+    try:
+        yield
+    except NothingToGrade as error:
+        wrong("SUBMISSIONS", f"{error}.")
+    except StoreUnusable as error:
+        wrong("--out", f"{error}.")
+    except ExecutorUnusable as error:
+        wrong("--executor", f"{error}.")
+    except NoIsolation as error:
+        fail(Exit.NO_ISOLATION, error.problem, *error.advice)
+    except (StoreBroken, ClusterLost) as error:
+        fail(Exit.KIT_FAILED, f"the run ended early: {error}", again)
+    except KeyboardInterrupt:
+        fail(Exit.INTERRUPTED, f"stopped; {again}")
+
+
+def _grade(request: GradeRequest, color: Color, *, quiet: bool) -> Summary:
+    from conformkit.conformance.grading.grade import grade as grade_all
+    from conformkit.conformance.grading.progress import watched
+    from conformkit.conformance.report import terminal
+
+    page = terminal.console(sys.stderr, color)
+    with watched(page, bar=sys.stderr.isatty(), quiet=quiet) as tell:
+        return grade_all(request, tell)
+
+
+def _show_plan(request: GradeRequest) -> None:
+    from conformkit.conformance.grading.grade import look
+    from conformkit.conformance.report.text import one_line
+
+    search: Search = look(request)
+    for found in search.found:
+        print(f"{found.kind:8} {one_line(found.source)}" + ("" if found.id == found.name else f" as {found.id}"))
+    if search.aside:
+        print(f"left aside: {', '.join(map(one_line, search.aside))}")
+    policy = request.policy
+    for group in policy.groups:
+        print(f"{group.points:8g} points for {len(group.clauses)} clauses: {one_line(group.title)} ({group.credit})")
+    seed = "hidden" if policy.seed is None else policy.seed
+    print(f"{len(search.found)} submissions, isolation {policy.isolation}, seed {seed}, hints {policy.hints}")
+
+
+def _show(summary: Summary, request: GradeRequest, color: Color, *, verbose: bool, quiet: bool) -> None:
+    from conformkit.conformance.grading.summary import write_summary
+    from conformkit.conformance.report import terminal
+
+    page = terminal.console(sys.stdout, color)
+    with contextlib.suppress(BrokenPipeError):
+        write_summary(summary, request, page, verbose=verbose, quiet=quiet)

@@ -1,0 +1,1 @@
+"""The pages of a graded class: one for each submission, and an overview."""

@@ -1,0 +1,26 @@
+from collections.abc import Callable
+
+import pytest
+
+from conformkit.conformance.grading.record import Grade
+from tests.grading.outputs import samples
+
+MakeGrade = Callable[..., Grade]
+
+
+@pytest.fixture
+def graded() -> MakeGrade:
+    """A grade: 7.5 of 12.5 points, one clause that fails; every field can be given."""
+    return samples.graded
+
+
+@pytest.fixture
+def lost() -> Grade:
+    """A submission that could not be judged."""
+    return samples.lost()
+
+
+@pytest.fixture
+def hostile() -> Grade:
+    """A grade in which all that a student has a say in is hostile."""
+    return samples.hostile()

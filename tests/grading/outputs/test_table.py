@@ -1,0 +1,71 @@
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformkit.conformance.grading.outputs.table import as_csv, cell
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_a_row_a_submission_with_points_by_group(graded, lost):
+    first, second = rows(as_csv([graded(), lost]))
+    assert (first["id"], first["name"], first["points"], first["max_points"]) == ("s1", "ada", "7.5", "12.5")
+    assert (first["points.attention"], first["points.heads"]) == ("5", "2.5")
+    assert (first["clauses"], first["passed"], first["outcome"], first["message"]) == ("5", "4", "judged", "")
+    assert (second["points"], second["outcome"]) == ("0", "not loaded")
+    assert second["message"].startswith("importing it raised ImportError")
+
+
+def test_a_group_that_only_some_have_is_a_column_for_all(graded):
+    first = graded(groups=graded().groups[:1])
+    one, two = rows(as_csv([first, graded("bob", 2)]))
+    assert (one["points.heads"], two["points.heads"]) == ("", "2.5")
+
+
+def test_required_clauses_that_do_not_hold_are_named_once(graded):
+    (row,) = rows(as_csv([graded(required=("SDPA-SCALE", "MASK-NONE"))]))
+    assert row["required_failed"] == "SDPA-SCALE MASK-NONE"
+
+
+def test_points_keep_their_places(graded):
+    (row,) = rows(as_csv([graded(points=1234567.890123)]))
+    assert row["points"] == "1234567.890123"
+
+
+@pytest.mark.parametrize("sign", FORMULAS, ids=ascii)
+def test_no_cell_begins_a_formula(graded, sign):
+    name = f'{sign}HYPERLINK("http://x";"y")'
+    grade = graded(name, message=name)
+    (row,) = rows(as_csv([grade]))
+    assert not any(value.startswith(FORMULAS) for value in row.values())
+
+
+@given(st.text(st.sampled_from("=+-@\t\r\n ',;\"aé\x00\u202e"), max_size=12))
+def test_a_cell_is_one_line_and_no_formula(text):
+    assert not cell(text).startswith(FORMULAS)
+    assert len(cell(text).splitlines()) <= 1
+
+
+@given(st.text(st.sampled_from(",\";'\n\r\t a"), max_size=12))
+def test_quotes_and_commas_come_back_as_they_were(text):
+    (row,) = csv.reader(io.StringIO(_written(text), newline=""))
+    assert row == [cell(text), "end"]
+
+
+def _written(text):
+    stream = io.StringIO(newline="")
+    csv.writer(stream).writerow([cell(text), "end"])
+    return stream.getvalue()
+
+
+def test_hostile_text_stays_in_its_row(hostile, graded):
+    found = rows(as_csv([hostile, graded()]))
+    assert [row["id"] for row in found] == ["s3", "s1"]
+    assert all(None not in row for row in found)

@@ -1,0 +1,67 @@
+import pytest
+
+from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.grading.advice import advise
+
+FORBIDDEN = ("torch.nn.MultiheadAttention", "torch.nn.functional.scaled_dot_product_attention", "transformers")
+ATTENTION, FUNCTION, LIBRARY = FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("import torch\nm = torch.nn.MultiheadAttention(4, 2)", [("call", ATTENTION, 2)]),
+        ("import torch.nn as nn\nm = nn.MultiheadAttention(4, 2)", [("call", ATTENTION, 2)]),
+        ("from torch import nn as n\n\nn.MultiheadAttention", []),
+        ("from torch import nn as n\n\nn.MultiheadAttention(4, 2)", [("call", ATTENTION, 3)]),
+        ("from torch.nn import MultiheadAttention", [("import", ATTENTION, 1)]),
+        ("from torch.nn import MultiheadAttention as M\nM(4, 2)", [("import", ATTENTION, 1), ("call", ATTENTION, 2)]),
+        ("import torch.nn.functional as F\nf = F.scaled_dot_product_attention\nf(q, k, v)", [("call", FUNCTION, 3)]),
+        ("import torch as t\nF = t.nn.functional\nf = F.scaled_dot_product_attention\nf()", [("call", FUNCTION, 4)]),
+        ("import torch\nclass M(torch.nn.MultiheadAttention): ...", [("call", ATTENTION, 2)]),
+        ("def f():\n    from transformers import GPT2Model", [("import", LIBRARY, 2)]),
+        ("import transformers.models.gpt2 as g\ng.GPT2Model()", [("import", LIBRARY, 1), ("call", LIBRARY, 2)]),
+        ("import importlib\nimportlib.import_module('transformers')", [("import", LIBRARY, 2)]),
+        ("__import__('transformers.models')", [("import", LIBRARY, 1)]),
+        ("import transformers_mine\nfrom mine import MultiheadAttention\nMultiheadAttention()", []),
+        ("from .transformers import block\nblock()", []),
+        ("class MultiheadAttention: ...\nMultiheadAttention()", []),
+        ("import torch\nx = torch.nn.Linear(2, 2)", []),
+        ("this is no Python", []),
+    ],
+)
+def test_uses_are_found_by_import_and_by_call_under_any_name(tmp_path, text, found):
+    (tmp_path / "model.py").write_text(text, encoding="utf-8")
+    assert [(a.kind, a.what, a.where) for a in advise(tmp_path, FORBIDDEN)] == [
+        (kind, what, f"model.py:{line}") for kind, what, line in found
+    ]
+
+
+def test_files_in_folders_are_read_and_named_from_the_top(tmp_path):
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "a.py").write_text("import transformers", encoding="utf-8")
+    assert [a.where for a in advise(tmp_path, FORBIDDEN)] == ["pkg/a.py:1"]
+    assert advise(tmp_path, ()) == []
+
+
+def test_what_conform_toml_binds_counts_as_a_call(tmp_path):
+    config = parse_config('[components.MultiHeadAttention]\npath = "torch.nn:MultiheadAttention"')
+    assert [(a.kind, a.what, a.where) for a in advise(tmp_path, FORBIDDEN, config)] == [
+        ("call", ATTENTION, "conform.toml")
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 100_000, "-" * 100_000 + "1", "a" + ".a" * 100_000, "x = " + "[" * 5000 + "]" * 5000, "if 1:\n" * 200],
+    ids=["parentheses", "signs", "attributes", "lists", "blocks"],
+)
+def test_source_that_is_made_to_break_a_parser_does_not(tmp_path, text):
+    (tmp_path / "a.py").write_text(text, encoding="utf-8")
+    (tmp_path / "b.py").write_text("import transformers", encoding="utf-8")
+    assert [a.where for a in advise(tmp_path, FORBIDDEN)] == ["b.py:1"]
+
+
+def test_a_thousand_uses_are_told_in_part(tmp_path):
+    (tmp_path / "a.py").write_text("import transformers\n" * 1000, encoding="utf-8")
+    assert len(advise(tmp_path, FORBIDDEN)) == 50

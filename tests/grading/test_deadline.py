@@ -1,0 +1,135 @@
+"""When the time for a whole submission is up: what is asked then is not answered, and what was judged stays."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conformkit.conformance import runner
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.driver.interface import Limits, Reply
+from conformkit.conformance.driver.location import Location
+from conformkit.conformance.grading import assess as assessing
+from conformkit.conformance.grading.assess import Task, assess
+from conformkit.conformance.grading.policy import Losses
+from conformkit.conformance.grading.submissions import find, pack
+from conformkit.conformance.implementation import Implementation, OutOfTime
+from conformkit.conformance.report.versions import kit_version
+from conformkit.conformance.results import Result, Verdict
+from conformkit.spec.clauses import clause
+
+from .conftest import ATTENTION
+
+THREE = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
+
+
+class FakeSession:
+    """A worker that takes so long for each request, by a clock that nobody waits for."""
+
+    lost = False
+    note = ""
+
+    def __init__(self, monkeypatch, takes=1.0, error=None):
+        self.now, self.takes, self.error, self.asked = 100.0, takes, error, []
+        self.limits = Limits(call_seconds=20.0, load_seconds=120.0)
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+
+    def request(self, header, tensors, seconds=None):
+        self.asked.append(seconds)
+        self.now += self.takes
+        if self.error is not None:
+            raise self.error
+        return Reply({"ok": True})
+
+
+def implementation(session, deadline):
+    made = Implementation(session, Config())
+    made.deadline = deadline
+    return made
+
+
+def test_a_request_may_take_what_is_left_and_no_longer_than_any(monkeypatch):
+    session = FakeSession(monkeypatch, takes=15.0)
+    asking = implementation(session, deadline=140.0)
+    for _ in range(3):
+        asking.request({"op": "call"})
+    assert session.asked == [20.0, 20.0, 10.0]
+    assert session.limits.load_seconds == 10.0
+    with pytest.raises(OutOfTime):
+        asking.request({"op": "call"})
+    assert len(session.asked) == 3
+
+
+def test_without_a_deadline_nothing_changes(monkeypatch):
+    session = FakeSession(monkeypatch)
+    implementation(session, deadline=None).request({"op": "call"})
+    assert (session.asked, session.limits.load_seconds) == ([None], 120.0)
+
+
+def test_a_worker_that_the_deadline_killed_did_not_time_out_itself(monkeypatch):
+    lost = WorkerLost("timeout", "no answer after 5 s")
+    with pytest.raises(OutOfTime):
+        implementation(FakeSession(monkeypatch, 5.0, lost), deadline=105.0).request({"op": "call"})
+    with pytest.raises(WorkerLost):
+        implementation(FakeSession(monkeypatch, 5.0, lost), deadline=106.0).request({"op": "call"})
+
+
+class LateJudge:
+    """Judges the clauses of a list; then the time is up."""
+
+    def __init__(self, *passes):
+        self.passes = passes
+
+    def __call__(self, *_, **__):
+        return self
+
+    def result(self, name):
+        if name not in self.passes:
+            raise OutOfTime
+        return Result(clause(name), Verdict.PASS)
+
+
+@pytest.fixture
+def late_run(monkeypatch):
+    """Let a run have time for the first of three clauses."""
+
+    @contextmanager
+    def opened(request, warm=None, **_):
+        fake = SimpleNamespace(
+            framework="numpy", config=Config(), bounds=list, missing=list, session=SimpleNamespace(note=""),
+        )  # fmt: skip
+        yield fake, Location("file", "a", Path(request.impl))
+
+    monkeypatch.setattr(runner, "opened", opened)
+    monkeypatch.setattr(runner, "Judge", LateJudge(THREE[0]))
+
+    def run(request, **_):
+        return runner.run(runner.RunRequest(request.impl, only=THREE, isolation="none", seconds=9.0))
+
+    return run
+
+
+def test_clauses_that_are_left_are_not_run_and_say_why(late_run):
+    report = late_run(runner.RunRequest("a.py"))
+    assert [(r.clause.id, r.verdict) for r in report.results] == [
+        (THREE[0], "pass"), (THREE[1], "not run"), (THREE[2], "not run"),
+    ]  # fmt: skip
+    assert report.results[1].reason == "the time for the whole run was up, 9 s"
+    assert not report.complete
+    assert not report.conforms
+
+
+@pytest.mark.parametrize(("deadline", "points"), [("partial", 10 / 3), ("zero", 0)])
+def test_the_grade_says_so_and_what_passed_counts_as_the_policy_has_it(
+    late_run, monkeypatch, submissions, policy, tmp_path, deadline, points
+):
+    monkeypatch.setattr(assessing, "run", late_run)
+    rules = policy(losses=Losses(deadline=deadline))
+    package = pack(find(submissions(anna__py=ATTENTION)).found[0], rules.archive)
+    (tmp_path / "scratch").mkdir()
+    found = assess(Task(package, rules, 3, kit_version()), tmp_path / "scratch", warm=None).grade
+    assert (found.outcome, found.points) == ("timeout", pytest.approx(points))
+    assert found.message == "it was not judged to the end within 60 s"
+    assert [c["verdict"] for c in found.report["clauses"]] == ["pass", "not run", "not run"]

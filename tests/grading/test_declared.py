@@ -1,0 +1,101 @@
+from dataclasses import replace
+
+import pytest
+
+from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.grading.declared import paths, permitted
+from conformkit.conformance.grading.policy_file import parse_policy
+
+
+def judged(text, allow=""):
+    """Return the configuration that is left, and what is said about the rest."""
+    return permitted(parse_config(text), parse_policy(f"[allow]\n{allow}").allowed)
+
+
+def test_names_arguments_and_weights_stay_as_they_are():
+    text = """
+        [implementation]
+        module = "mine"
+        [components.MultiHeadAttention]
+        path = "mine:Attention"
+        construct = { width = "d_model" }
+        causal = "mask"
+        mask = { kinds = ["bool"], true = "hide" }
+        ignore = ["table"]
+        weights = { "wq" = "q.weight" }
+        [components.TinyTransformerLM.generate]
+        path = "sample"
+    """
+    kept, notes = judged(text)
+    assert notes == []
+    assert kept == parse_config(text)
+
+
+@pytest.mark.parametrize("place", ["", "components.FeedForward."])
+def test_a_variant_counts_only_where_it_is_allowed(place):
+    text = f'[{place}variant]\nactivation = "relu"\nnorm = "layernorm"'
+    kept, notes = judged(text)
+    assert kept.variant_for("FeedForward").activation == "gelu"
+    told = f'conform.toml declares activation = "relu" under [{place}variant], which the policy does not allow; '
+    assert notes == [f"{told}judged without it"]
+    kept, notes = judged(text, 'variant = { activation = ["relu"] }')
+    assert (kept.variant_for("FeedForward").activation, notes) == ("relu", [])
+
+
+def test_one_allowed_value_allows_no_other():
+    kept, notes = judged('[variant]\nactivation = "silu"\nnorm_eps = 1e-6', 'variant = { activation = ["relu"] }')
+    assert kept.variant == {}
+    assert len(notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("declared", "allowed", "stays"),
+    [
+        ("{ multiple_of = 2 }", "", False),
+        ("{ multiple_of = 2 }", "{ multiple_of = 2 }", True),
+        ("{ multiple_of = 2 }", "{ multiple_of = 4 }", True),
+        ("{ multiple_of = 4 }", "{ multiple_of = 2 }", False),
+        ("{ max = 64 }", "{ max = 32 }", True),
+        ("{ max = 16 }", "{ max = 32 }", False),
+        ("{ min = 1 }", "", True),
+        ("{ min = 4 }", "{ min = 2 }", False),
+        ("8", "{ min = 8 }", False),
+        ("8", "8", True),
+        ('"4 * num_heads"', '"4 * num_heads"', True),
+        ('"4 * num_heads"', "8", False),
+        ('"4 * num_heads"', "", False),
+    ],
+)
+def test_limits_may_be_no_narrower_than_the_allowed_ones(declared, allowed, stays):
+    kept, notes = judged(f"[limits]\nd_model = {declared}", f"sizes = {{ d_model = {allowed} }}" if allowed else "")
+    assert ("d_model" in kept.limits.sizes, bool(notes)) == (stays, not stays)
+
+
+def test_a_rank_is_a_limit_too():
+    assert judged("[limits]\nrank = 4")[0].limits.rank is None
+    assert judged("[limits]\nrank = 4", "sizes = { rank = 4 }")[0].limits.rank == 4
+
+
+def test_number_formats_are_the_policys():
+    kept, notes = judged('[implementation]\ndtypes = ["bfloat16"]')
+    assert kept.dtypes == ("float64", "float32")
+    assert "bfloat16" in notes[0]
+    assert judged('[implementation]\ndtypes = ["float32"]')[1] == []
+    assert judged("", 'dtypes = ["float32"]')[0].dtypes == ("float32",)
+
+
+def test_every_place_that_names_something_to_import_is_listed():
+    config = parse_config("""
+        [implementation]
+        module = "a"
+        [components.FeedForward]
+        path = "b:F"
+        construct = { x = { object = "c:C", arguments = [{ lookup = "d:D" }] }, y = [{ z = { lookup = "e:E" } }] }
+        call = ["x", { lookup = "f:F" }]
+        [components.TinyTransformerLM.generate]
+        path = "g:sample"
+        call = [{ lookup = "h:H" }]
+        greedy = { key = { lookup = "i:I" } }
+    """)
+    assert set(paths(config)) == {"a", "b:F", "c:C", "d:D", "e:E", "f:F", "g:sample", "h:H", "i:I"}
+    assert set(paths(replace(Config(), module=None))) == set()

@@ -1,0 +1,113 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.grading import harness
+from conformkit.conformance.grading.assess import Task
+from conformkit.conformance.grading.harness import Harness, HarnessDied, KitFailed
+from conformkit.conformance.grading.submissions import find, pack
+from conformkit.conformance.report.versions import kit_version
+
+from .conftest import ATTENTION, POLICY
+
+
+@pytest.fixture
+def task(submissions, policy):
+    """Make the task of grading one file."""
+
+    def make(code=ATTENTION, name="submissions", **changes):
+        rules = policy(**changes)
+        (found,) = find(submissions(name, anna__py=code)).found
+        return Task(pack(found, rules.archive), rules, 3, kit_version())
+
+    return make
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "scratch").mkdir()
+    made = Harness(tmp_path / "scratch")
+    yield made
+    made.stop()
+    made.close()
+
+
+def test_one_process_grades_one_after_the_other_and_another_one_follows_its_death(own, task):
+    job = task()
+    assert own.grade(job).grade.points == 10
+    pid = own._process.pid
+    assert own.grade(job).grade.points == 10
+    assert own._process.pid == pid
+    os.killpg(pid, signal.SIGKILL)
+    own._process.wait()
+    assert own.grade(job).grade.points == 10
+    assert own._process.pid != pid
+
+
+def test_one_that_takes_much_longer_than_it_may_is_ended(own, task, monkeypatch):
+    """The limits of the policy hold inside; this is for what they do not see."""
+    job = task("import time\ntime.sleep(600)\n")
+    limits = job.policy.limits
+    monkeypatch.setattr(harness, "_EXTRA_SECONDS", 2.0 - limits.seconds - limits.load_seconds)
+    with pytest.raises(HarnessDied, match="it was not done after 2 s"):
+        own.grade(job)
+    assert own._process is None
+
+
+def test_one_that_idled_for_long_is_replaced_before_it_ends_by_itself(own, task, monkeypatch):
+    job = task()
+    own.grade(job)
+    pid = own._process.pid
+    monkeypatch.setattr(harness, "_IDLE_SECONDS", 0.0)
+    own.grade(job)
+    assert own._process.pid != pid
+
+
+def test_an_error_of_the_kit_is_told_with_its_place(own, task, monkeypatch):
+    job = task()
+    object.__setattr__(job.policy, "groups", None)
+    with pytest.raises(KitFailed, match=r"TypeError: .*\.py:\d+\)"):
+        own.grade(job)
+    assert own._process.poll() is None
+
+
+def test_a_stopped_one_is_not_started_again(own, task):
+    own.stop()
+    with pytest.raises(HarnessDied, match="the run was stopped"):
+        own.grade(task())
+
+
+def test_modules_of_the_current_folder_and_of_the_user_stay_out(submissions, tmp_path):
+    """Neither the one who grades nor a submission gets a module of his own into the process that judges."""
+    shadow = f"open({str(tmp_path / 'witness')!r}, 'a').write(__name__)\n"
+    (tmp_path / "path").mkdir()
+    for name in ("numpy", "torch", "sqlite3", "rich", "conformkit", "sitecustomize", "usercustomize"):
+        (tmp_path / f"{name}.py").write_text(shadow)
+    for name in ("numpy", "torch", "sqlite3", "rich"):
+        (tmp_path / "path" / f"{name}.py").write_text(shadow)
+    (tmp_path / "policy.toml").write_text(POLICY)
+    folder = submissions(anna={"solution.py": ATTENTION, "numpy_.py": shadow, "sitecustomize.py": shadow})
+    command = ["grade", str(folder), "--policy", "policy.toml", "--out", "out", "-v"]
+    result = subprocess.run(
+        [str(Path(sys.executable).with_name("conform")), *command], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "path")}, check=False,
+    )  # fmt: skip
+    assert (result.returncode, "anna: 10 of 10" in result.stdout) == (0, True), result.stderr
+    assert not (tmp_path / "witness").exists()
+
+
+def test_what_is_on_the_path_of_the_one_who_grades_is_no_help(submissions, tmp_path):
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "helper.py").write_text("x = 1\n")
+    (tmp_path / "policy.toml").write_text(POLICY)
+    folder = submissions(anna__py=f"import helper\n{ATTENTION}")
+    command = [sys.executable, "-P", "-m", "conformkit.cli", "grade", str(folder), "--policy", "policy.toml"]
+    result = subprocess.run(
+        [*command, "--out", "out", "-v"], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "path")}, check=False,
+    )  # fmt: skip
+    assert "No module named 'helper'" in " ".join(result.stdout.split())

@@ -1,0 +1,154 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.grading.policy import Allowed, GroupPolicy, Losses, Policy
+from conformkit.conformance.grading.scoring import excuses, score
+from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.spec.clauses import Level, clauses
+
+NAMES = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-GRAD")
+TWO = (
+    GroupPolicy("first", "First", 10, NAMES[:2]),
+    GroupPolicy("second", "Second", 30, NAMES[2:]),
+)
+PASS, FAIL, SILENT = Verdict.PASS, Verdict.FAIL, Verdict.NOT_APPLICABLE
+
+
+def report(**verdicts):
+    """Return a report with these verdicts, by number of the clause."""
+    results = [Result(clauses()[NAMES[int(n[1:])]], verdict) for n, verdict in verdicts.items()]
+    return Report("x", "x", "numpy", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
+
+
+def never(clause):
+    return False
+
+
+def always(clause):
+    return True
+
+
+def test_nothing_judged_is_nothing_got():
+    found = score(report(), Policy(groups=TWO), never)
+    assert (found.points, found.max_points) == (0, 40)
+    assert found.groups[0].failed == NAMES[:2]
+
+
+def test_points_are_shared_equally_by_the_clauses_of_a_group():
+    found = score(report(c0=PASS, c1=FAIL, c2=PASS, c3=PASS), Policy(groups=TWO), never)
+    assert found.points == 35
+    assert [(g.points, g.passed, g.clauses, g.failed) for g in found.groups] == [
+        (5, 1, 2, ("SDPA-SCALE",)), (30, 2, 2, ()),
+    ]  # fmt: skip
+
+
+def test_all_or_nothing_gives_nothing_for_most():
+    group = GroupPolicy("g", "G", 10, NAMES, credit="all")
+    most = report(c0=PASS, c1=PASS, c2=PASS, c3=Verdict.BLOCKED)
+    assert score(most, Policy(groups=(group,)), never).points == 0
+    every = report(c0=PASS, c1=PASS, c2=PASS, c3=PASS)
+    assert score(every, Policy(groups=(group,)), never).points == 10
+
+
+@given(st.lists(st.sampled_from(list(Verdict)), min_size=4, max_size=4), st.integers(0, 3), st.data())
+def test_only_a_pass_raises_a_score(verdicts, place, data):
+    """Whatever a clause that does not pass is turned into, nothing is gained; without a pass there is nothing."""
+    policy = Policy(groups=TWO)
+    other = data.draw(st.sampled_from([v for v in Verdict if v is not PASS]))
+    before = score(report(**{f"c{n}": v for n, v in enumerate(verdicts)}), policy, never)
+    verdicts[place] = other
+    after = score(report(**{f"c{n}": v for n, v in enumerate(verdicts)}), policy, never)
+    assert after.points <= before.points
+    assert after.max_points == 40
+    if PASS not in verdicts:
+        assert after.points == 0
+
+
+def test_what_does_not_apply_is_left_out_only_where_it_is_excused():
+    half = report(c0=PASS, c1=SILENT, c2=PASS, c3=SILENT)
+    found = score(half, Policy(groups=TWO), never)
+    assert found.points == 20
+    assert found.notes[0].endswith("unless the policy allows it: SDPA-SCALE, SDPA-GRAD")
+    found = score(half, Policy(groups=TWO), always)
+    assert (found.points, found.max_points, found.groups[0].clauses) == (40, 40, 1)
+
+
+def test_a_group_of_which_nothing_applies_counts_for_neither_side():
+    found = score(report(c0=PASS, c1=PASS, c2=SILENT, c3=SILENT), Policy(groups=TWO), always)
+    assert (found.points, found.max_points, found.groups[1].clauses) == (10, 10, 0)
+    assert found.notes == ("no clause of Second applies to the declared variant",)
+
+
+def test_an_excuse_turns_no_failure_into_anything():
+    found = score(report(c0=PASS, c1=FAIL, c2=Verdict.NOT_RUN, c3=Verdict.NOT_IMPLEMENTED), Policy(groups=TWO), always)
+    assert (found.points, found.max_points) == (5, 40)
+
+
+def test_a_required_clause_takes_its_group_or_everything_with_it():
+    broken = report(c0=FAIL, c1=PASS, c2=PASS, c3=PASS)
+    first = GroupPolicy("first", "First", 10, NAMES[:2], required=(NAMES[0],))
+    found = score(broken, Policy(groups=(first, TWO[1])), never)
+    assert (found.points, found.groups[0].required) == (30, (NAMES[0],))
+    found = score(broken, Policy(groups=TWO, required=(NAMES[0],)), never)
+    assert (found.points, found.required, found.groups[1].passed) == (0, (NAMES[0],), 2)
+    assert score(report(c0=PASS), Policy(groups=TWO, required=(NAMES[0],)), never).points == 5
+
+
+def test_a_required_clause_that_was_not_judged_does_not_hold():
+    assert score(report(c2=PASS, c3=PASS), Policy(groups=TWO, required=(NAMES[0],)), never).points == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss", "points"),
+    [
+        ("crash", "clause", 35),
+        ("crash", "group", 30),
+        ("crash", "all", 0),
+        ("timeout", "group", 30),
+        ("timeout", "all", 0),
+    ],
+)
+def test_a_crash_or_timeout_costs_what_the_policy_says(kind, loss, points):
+    ended = report(c0=Verdict(kind), c1=PASS, c2=PASS, c3=PASS)
+    found = score(ended, Policy(groups=TWO, losses=Losses(**{kind: loss})), never)
+    assert found.points == points
+    assert bool(found.notes) == (loss != "clause")
+    other = "timeout" if kind == "crash" else "crash"
+    assert score(ended, Policy(groups=TWO, losses=Losses(**{other: "all"})), never).points == 35
+
+
+def test_a_clause_that_no_points_hang_on_costs_nothing():
+    crashed = report(c0=PASS, c1=PASS, c2=PASS, c3=Verdict.CRASH)
+    policy = Policy(groups=(TWO[0],), losses=Losses(crash="all"))
+    assert score(crashed, policy, never).points == 10
+
+
+def test_when_time_was_up_what_passed_counts_unless_the_policy_says_otherwise():
+    late = report(c0=PASS, c1=PASS, c2=Verdict.NOT_RUN, c3=Verdict.NOT_RUN)
+    assert score(late, Policy(groups=TWO), never, out_of_time=True).points == 10
+    strict = Policy(groups=TWO, losses=Losses(deadline="zero"))
+    assert score(late, strict, never, out_of_time=True).points == 0
+    assert score(late, strict, never).points == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "allowed", "excused"),
+    [
+        ("SDPA-SCALE", "", Allowed(), False),
+        ("SDPA-RETURNS", "", Allowed(), True),
+        ("FFN-RELU-ZERO", "", Allowed(), True),
+        ("FFN-RELU-ZERO", '[variant]\nactivation = "relu"', Allowed(), False),
+        ("FFN-RELU-ZERO", '[components.FeedForward.variant]\nactivation = "relu"', Allowed(), False),
+        ("PE-EVEN-SIN", "", Allowed(), False),
+        ("PE-EVEN-SIN", '[variant]\npositions = "learned"', Allowed(), True),
+        ("MASK-BOOL-POLARITY", "", Allowed(), False),
+        ("MASK-BOOL-POLARITY", "", Allowed(lacking=("masks", "bool-masks")), True),
+        ("SDPA-SCALE", "", Allowed(not_applicable=("SDPA-SCALE",)), True),
+    ],
+)
+def test_a_clause_is_excused_by_the_variant_by_the_policy_or_by_the_reference(name, declared, allowed, excused):
+    config = parse_config(declared)
+    assert excuses(config, allowed, always)(clauses()[name]) is excused
+    assert excuses(config, allowed, never)(clauses()[name]) is True
