@@ -1,0 +1,100 @@
+"""What an attack's folder says: what it tries, and what must come of it. The form is described in README.md."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+__all__ = ["CLASSES", "FOLDER", "LEVELS", "Attack", "Expected", "attacks"]
+
+FOLDER = Path(__file__).parent
+CLASSES = ("forging", "spying", "denial", "tampering", "configuration", "text", "archives")
+LEVELS = ("process", "sandbox")
+SUCCEEDED = "SUCCEEDED"
+"""What an attack prints when it got what it was after, and no verdict would show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What must come of it.
+
+    `ends`: judged, not loaded, refused (its conform.toml cannot be used); several where it races.
+    """
+
+    ends: tuple[str, ...] = ("judged",)
+    conforms: bool = False
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    says: tuple[str, ...] = ()
+    """Texts that occur in the report, or in the sentence that tells why there is none."""
+    never_says: tuple[str, ...] = (SUCCEEDED,)
+    exit: int | None = None
+    """The exit code of the command, where it is run as one."""
+    grade: str = "zero"
+    """What it gets where it is graded: zero, full, or no points because it is refused or unreadable."""
+    traces: tuple[str, ...] = ()
+    """Files that must not be there afterwards; {parent} and {home} stand for folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One folder: hostile files, and attack.toml."""
+
+    folder: Path
+    title: str
+    tries: str
+    source: str
+    base: str = "wrong"
+    """The module that is laid beside its files: wrong, right, wrong_torch, right_torch; or nothing."""
+    name: str = "submission"
+    """What the package is called when it is laid out."""
+    levels: tuple[str, ...] = LEVELS
+    only: tuple[str, ...] = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
+    seed: int = 0
+    processes: int = 1
+    diagnose: bool = False
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    run: str = "here"
+    """Whether the harness runs in the test's process, or as a `command` in the submission's folder, or `beside` it."""
+    make: tuple[Mapping[str, Any], ...] = ()
+    """Files that a repository cannot hold: links, pipes, huge ones. See making.py."""
+    archive: Mapping[str, Any] = field(default_factory=dict)
+    """What is packed, and how. See packing.py."""
+    expected: Mapping[str, Expected] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The class it belongs to."""
+        return self.folder.parent.name
+
+    @property
+    def id(self) -> str:
+        """Its name among all."""
+        return f"{self.kind}/{self.folder.name}"
+
+    @property
+    def torch(self) -> bool:
+        """Whether its base is written in torch."""
+        return self.base.endswith("torch")
+
+
+def attacks(kind: str | None = None) -> list[Attack]:
+    """Return all attacks, or those of a class, in the order of their names."""
+    found = sorted(FOLDER.glob(f"{kind or '*'}/*/attack.toml"))
+    return [read(path.parent) for path in found]
+
+
+def read(folder: Path) -> Attack:
+    """Return one attack. A key that nobody knows is an error, and so is a missing one."""
+    table = tomllib.loads((folder / "attack.toml").read_text(encoding="utf-8"))
+    expected = table.pop("expected")
+    own = {level: expected.pop(level, {}) for level in LEVELS}
+    common = Expected(**_frozen(expected))
+    by_level = {level: replace(common, **_frozen(changes)) for level, changes in own.items()}
+    return Attack(folder=folder, expected=by_level, **_frozen(table))
+
+
+def _frozen(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}

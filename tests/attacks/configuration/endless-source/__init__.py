@@ -1,0 +1,1 @@
+from .right import scaled_dot_product_attention

@@ -1,0 +1,1 @@
+from .attention import scaled_dot_product_attention

@@ -1,0 +1,3 @@
+import os
+
+os.write(2, b"SUCCEEDED einops\n")

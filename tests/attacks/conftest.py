@@ -1,0 +1,27 @@
+"""One world for the attacks of a module. Pytest looks at no attack: their folders hold hostile conftest files, too."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from conformkit.conformance.driver import warm
+
+from .world import SECRET, World
+
+collect_ignore_glob = ["*/*"] if sys.platform.startswith("linux") else ["*"]
+"""Elsewhere there is no /proc to see by who is left over."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    found = World(tmp_path_factory.mktemp("world"))
+    found.furnish()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HOME", str(found.home))
+        environment.setenv("GRADES_PASSWORD", SECRET)
+        environment.setattr(warm, "_ANSWER_SECONDS", 4.0)  # one attack makes the harness wait as long as it will
+        yield found
+        found.close()

@@ -1,0 +1,5 @@
+import torch
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return torch.ones(1, dtype=torch.float64).expand(10**7, 10**7)

@@ -1,0 +1,4 @@
+from .wrong import scaled_dot_product_attention
+
+while True:
+    pass

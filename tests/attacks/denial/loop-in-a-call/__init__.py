@@ -1,0 +1,3 @@
+def scaled_dot_product_attention(q, k, v, mask=None):
+    while True:
+        pass

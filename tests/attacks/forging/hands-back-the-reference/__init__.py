@@ -1,0 +1,2 @@
+import torch
+from conformkit.reference import MultiHeadAttention, scaled_dot_product_attention

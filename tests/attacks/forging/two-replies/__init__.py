@@ -1,0 +1,13 @@
+from conformkit.conformance.driver import worker
+
+from .wrong import scaled_dot_product_attention
+
+send = worker._send
+
+
+def twice(connection, header, arrays):
+    send(connection, header, arrays)
+    send(connection, header, arrays)
+
+
+worker._send = twice

@@ -1,0 +1,112 @@
+"""Judge a submission as its attack asks for, and gather all that a reader would be told of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from rich.console import Console
+
+from conformkit.conformance.binding.toml_nodes import ConfigError
+from conformkit.conformance.driver.session import Limits
+from conformkit.conformance.report import terminal
+from conformkit.conformance.report.json_report import as_json
+from conformkit.conformance.report.junit import as_junit
+from conformkit.conformance.results import Report
+from conformkit.conformance.runner import LoadFailure
+
+from .attack import Attack
+from .world import World
+
+__all__ = ["Ending", "outcome"]
+
+USUAL = {"memory_bytes": 1 << 30, "output_bytes": 1 << 18}
+HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+WORKFLOW_COMMAND = re.compile(r"^\s*::[\w-]+|##\[", re.MULTILINE)
+COMMAND = Path(sys.executable).with_name("conform")
+BOUNDED = ("sh", "-c", 'ulimit -v 4194304 && exec "$@"', "sh")
+"""A harness that reads without end must not take the machine along."""
+ENDS = {0: "judged", 1: "judged", 3: "not loaded"}
+
+
+@dataclass
+class Ending:
+    """What came of an attack: a report, or the reason why there is none; and all that is told of it."""
+
+    ends: str
+    told: str
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    conforms: bool = False
+    exit: int | None = None
+    summary: str = ""
+    """A line for each clause, for whoever reads that a test failed."""
+
+
+def outcome(attack: Attack, target: Path, level: str, world: World) -> Ending:
+    """Judge a submission in the way that its attack asks for."""
+    return _by_command(attack, target, level) if attack.run != "here" else _here(attack, target, level, world)
+
+
+def _here(attack: Attack, target: Path, level: str, world: World) -> Ending:
+    options: dict[str, Any] = {"only": attack.only, "seed": attack.seed, "processes": attack.processes}
+    options |= {"diagnose": attack.diagnose, "limits": Limits(**{**USUAL, **attack.limits})}
+    try:
+        report = world.judge(target, level=level, torch=attack.torch, **options)
+    except LoadFailure as failure:
+        told = "\n".join([failure.problem, failure.where, failure.output, *failure.advice])
+        return Ending("not loaded", told, summary=told)
+    except ConfigError as error:
+        return Ending("refused", str(error), summary=str(error))
+    told, page = as_json(report), _page(report)
+    ET.fromstring(as_junit(report))
+    _check_shown(told)
+    _check_shown(page)
+    _check_logged(page)
+    return _of_report(json.loads(told), told + page)
+
+
+def _by_command(attack: Attack, target: Path, level: str) -> Ending:
+    impl, folder = (target.name, target.parent) if attack.run == "beside" else (".", target)
+    path = target.parent / "report.json"
+    options = ["--impl", impl, "--only", ",".join(attack.only), "-n", "1", "--isolation", level, "--json", str(path)]
+    done = subprocess.run([*BOUNDED, COMMAND, "run", *options], cwd=folder, capture_output=True, text=True, check=False)
+    told = done.stdout + done.stderr
+    _check_shown(told)
+    _check_logged(told)
+    if not path.exists():
+        return Ending(ENDS.get(done.returncode, "died"), told, exit=done.returncode, summary=told)
+    ending = _of_report(json.loads(path.read_text(encoding="utf-8")), told + path.read_text(encoding="utf-8"))
+    path.unlink()
+    ending.exit = done.returncode
+    return ending
+
+
+def _of_report(report: Mapping[str, Any], told: str) -> Ending:
+    clauses = report["clauses"]
+    summary = "\n".join(f"{c['id']} {c['verdict']}: {c['message']}{c['reason']}" for c in clauses)
+    return Ending("judged", told, {c["id"]: c["verdict"] for c in clauses}, report["conforms"], summary=summary)
+
+
+def _page(report: Report) -> str:
+    page = StringIO()
+    terminal.write(report, Console(file=page, width=120, force_terminal=False), verbose=True)
+    return page.getvalue()
+
+
+def _check_shown(text: str) -> None:
+    """Check that a terminal shows it and does nothing else."""
+    assert not {character for character in text if unicodedata.category(character) in HIDDEN and character != "\n"}
+
+
+def _check_logged(page: str) -> None:
+    """Check that the log of a workflow shows it and does nothing else."""
+    assert not (found := WORKFLOW_COMMAND.search(page)), found

@@ -1,0 +1,89 @@
+"""Lay an attack out as a submission: its files, the module beside them, and what a repository cannot hold."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import py_compile
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .attack import FOLDER, Attack
+
+__all__ = ["lay_out"]
+
+
+def lay_out(attack: Attack, parent: Path) -> Path:
+    """Write the submission into `parent` and return its folder."""
+    target = parent / attack.name
+    shutil.copytree(attack.folder, target, ignore=shutil.ignore_patterns("attack.toml", "__pycache__"))
+    if attack.base:
+        module = attack.base.removesuffix("_torch")
+        shutil.copy(FOLDER / "base" / f"{attack.base}.py", target / f"{module}.py")
+    for recipe in attack.make:
+        _MAKERS[recipe["kind"]](target, recipe)
+    return target
+
+
+def _link(target: Path, recipe: Mapping[str, Any]) -> None:
+    (target / recipe["path"]).symlink_to(recipe["to"])
+
+
+def _pipe(target: Path, recipe: Mapping[str, Any]) -> None:
+    os.mkfifo(target / recipe["path"])
+
+
+def _sparse(target: Path, recipe: Mapping[str, Any]) -> None:
+    """A file that is huge and takes no room."""
+    with (target / recipe["path"]).open("wb") as stream:
+        stream.truncate(recipe["bytes"])
+
+
+def _repeated(target: Path, recipe: Mapping[str, Any]) -> None:
+    """A text many times, in one file or in several; {n} in the path is the number of the file."""
+    text = recipe.get("before", "") + recipe["text"] * recipe["times"] + recipe.get("after", "")
+    for number in range(recipe.get("files", 1)):
+        (target / recipe["path"].replace("{n}", str(number))).write_text(text, encoding="utf-8")
+
+
+def _deep(target: Path, recipe: Mapping[str, Any]) -> None:
+    """Folders within each other. Their whole path may be longer than any call takes."""
+    here = os.open(target, os.O_RDONLY)
+    for _ in range(recipe["times"]):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+
+
+def _named(target: Path, recipe: Mapping[str, Any]) -> None:
+    """A file whose name no repository should hold."""
+    path = target / recipe["path"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(recipe["text"], encoding="utf-8")
+
+
+def _compiled(target: Path, recipe: Mapping[str, Any]) -> None:
+    """A compiled file that is not what its source says, and claims to be newer than it or never to be compared."""
+    source = target / recipe["of"]
+    other = target / "other.py"
+    other.write_text(recipe["text"], encoding="utf-8")
+    shutil.copystat(source, other)
+    place = importlib.util.cache_from_source(str(source))
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(other), cfile=place, dfile=str(source), invalidation_mode=mode)
+    other.unlink()
+
+
+_MAKERS: Mapping[str, Callable[[Path, Mapping[str, Any]], None]] = {
+    "link": _link,
+    "pipe": _pipe,
+    "sparse": _sparse,
+    "repeated": _repeated,
+    "deep": _deep,
+    "named": _named,
+    "compiled": _compiled,
+}

@@ -1,0 +1,27 @@
+"""Whether a sandbox is to be had here. Where CI promises one, its absence is a failure."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from conformkit.conformance.driver.bubblewrap import program
+from conformkit.conformance.driver.errors import IsolationUnavailable
+
+__all__ = ["sandbox"]
+
+
+def _missing() -> str:
+    """Return why there is no sandbox here, or nothing."""
+    try:
+        program()
+    except IsolationUnavailable as reason:
+        return str(reason)
+    return ""
+
+
+_reason = _missing()
+sandbox = pytest.mark.skipif(
+    bool(_reason) and os.environ.get("CONFORM_NEEDS_SANDBOX") != "1", reason=_reason or "there is one"
+)

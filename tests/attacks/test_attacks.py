@@ -1,0 +1,76 @@
+"""Each attack ends as its attack.toml says; an honest package beside it keeps its verdict; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .attack import LEVELS, Attack, Expected, attacks
+from .judging import Ending, outcome
+from .making import lay_out
+from .sandboxes import sandbox
+from .world import World, guarded, left_over
+
+HONEST = ("SDPA-OUT-SHAPE", "SDPA-SCALE")
+GUARD_SECONDS = 120
+
+
+def cases() -> Iterator[Any]:
+    for level in LEVELS:
+        marks = [sandbox] if level == "sandbox" else []
+        for attack in attacks():
+            if level in attack.levels and attack.kind != "archives":
+                yield pytest.param(attack, level, id=f"{attack.id}-{level}", marks=marks)
+
+
+@pytest.mark.parametrize(("attack", "level"), list(cases()))
+def test_an_attack_ends_as_named(attack: Attack, level: str, world: World) -> None:
+    expected = attack.expected[level]
+    with world.class_room() as room, guarded(GUARD_SECONDS):
+        target = lay_out(attack, room / "submissions")
+        before = contents(room, but=target)
+        ending = outcome(attack, target, level, world)
+        honest = world.judge(room / "submissions" / "honest", only=HONEST)
+        while left := left_over(world):  # what was killed needs a moment to go; what was not, the guard tells
+            os.sched_yield()
+        traces = [path for path in expected.traces if taken_away(path, room, world)]
+        after = contents(room, but=target)
+    check(ending, expected)
+    assert honest.conforms, "the honest package beside it lost its verdict"
+    assert not left
+    assert not traces
+    assert after == before
+
+
+def check(ending: Ending, expected: Expected) -> None:
+    """Compare what came of it with what must."""
+    assert ending.ends in expected.ends, ending.summary
+    assert {name: ending.verdicts.get(name) for name in expected.verdicts} == dict(expected.verdicts), ending.summary
+    assert ending.conforms == expected.conforms, ending.summary
+    assert expected.exit in {None, ending.exit}, ending.summary
+    for text in expected.says:
+        assert text in ending.told
+    for text in expected.never_says:
+        assert text not in ending.told
+
+
+def contents(room: Path, but: Path) -> dict[str, str]:
+    """Return every file beside a submission."""
+    found: dict[str, str] = {}
+    for parent, folders, files in os.walk(room):
+        folders[:] = [folder for folder in folders if Path(parent, folder) != but]
+        found |= {str(Path(parent, name)): Path(parent, name).read_text(encoding="utf-8") for name in files}
+    return found
+
+
+def taken_away(trace: str, room: Path, world: World) -> bool:
+    """Remove a trace, if it is there, and return whether it was."""
+    path = Path(trace.format(parent=room / "submissions", home=world.home))
+    was_there = path.exists()
+    subprocess.run(["rm", "-rf", str(path)], check=True)
+    return was_there

@@ -1,0 +1,38 @@
+"""Whatever a worker answers, the harness comes to a verdict, and never to a pass for what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.driver.session import Limits
+from conformkit.conformance.runner import LoadFailure
+
+from .attack import FOLDER
+from .world import World
+
+START = """import torch
+
+from . import changing
+from .wrong import MultiHeadAttention, scaled_dot_product_attention
+
+changing.start({seed}, {rate})
+"""
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.3], ids=["now-and-then", "often"])
+@pytest.mark.parametrize("seed", range(3))
+def test_changed_replies_end_in_verdicts(seed: int, rate: float, world: World, tmp_path: Path) -> None:
+    package = tmp_path / "changed"
+    package.mkdir()
+    for name, file in (("changing", "changing"), ("wrong", "wrong_torch")):
+        (package / f"{name}.py").write_bytes((FOLDER / "base" / f"{file}.py").read_bytes())
+    (package / "__init__.py").write_text(START.format(seed=seed, rate=rate), encoding="utf-8")
+    limits = Limits(call_seconds=10.0)
+    try:
+        report = world.judge(package, torch=True, only=("SDPA", "MHA", "MASK", "GRAD"), diagnose=False, limits=limits)
+    except LoadFailure:
+        return
+    assert report.complete
+    assert not report.conforms

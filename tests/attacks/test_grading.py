@@ -1,0 +1,93 @@
+"""A class in which all but one attack: nobody gets points that are not earned, and the honest one gets all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.grading.grade import GradeRequest, grade
+from conformkit.conformance.grading.policy import ArchiveLimits, GroupPolicy, Policy, RunLimits
+from conformkit.conformance.grading.record import Grade
+
+from .attack import Attack, attacks
+from .making import lay_out
+from .packing import pack
+from .sandboxes import sandbox
+from .world import SECRET, World, guarded, left_over
+
+CLAUSES = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-LEADING", "SDPA-V-LINEAR")
+POLICY = Policy(
+    groups=(GroupPolicy("all", "Everything", 10.0, CLAUSES, credit="all"),),
+    limits=RunLimits(seconds=20.0, call_seconds=2.0, load_seconds=3.0, memory=1 << 30, output=1 << 18, processes=64),
+    archive=ArchiveLimits(bytes=16 << 20),
+    hints=0,
+)
+OUTCOMES = {"refused": {"refused"}, "unreadable": {"unreadable"}}
+NEVER = {"kit failed"}
+
+
+@sandbox
+@pytest.mark.parametrize("kind", ["archives", "forging", "configuration"])
+def test_nobody_gets_points_by_an_attack(kind: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    everyone = attacks(kind)
+    monkeypatch.setenv("TMPDIR", str(world.folder))
+    with world.class_room() as room, guarded(600):
+        names = {attack.folder.name: attack for attack in everyone}
+        for name, attack in names.items():
+            hand_in(attack, room / "submissions", name)
+        before = around(room)
+        summary = grade(GradeRequest(room / "submissions", POLICY, room / "out", workers=2))
+        while left_over(world):
+            os.sched_yield()
+        after, told = around(room), written(room / "out")
+    grades = {found.submission.name: found for found in summary.grades}
+    assert grades.pop("honest").points == POLICY.max_points
+    assert {name: earned(grades[name], attack) for name, attack in names.items()} == dict.fromkeys(names, "")
+    assert after == before
+    assert SECRET not in told
+    assert not traces(everyone, room, world)
+
+
+def hand_in(attack: Attack, folder: Path, name: str) -> None:
+    """Lay a submission out, or pack it."""
+    if attack.archive:
+        pack(attack, folder, name)
+    else:
+        lay_out(replace(attack, name=name), folder)
+
+
+def earned(found: Grade, attack: Attack) -> str:
+    """Say what is wrong with a grade; nothing, if it is what the attack must get."""
+    wanted = attack.expected["sandbox"].grade
+    outcome = found.outcome.value
+    points = {"full": {POLICY.max_points}, "any": {0.0, POLICY.max_points}}.get(wanted, {0.0})
+    if found.points in points and outcome in OUTCOMES.get(wanted, {outcome}) and outcome not in NEVER:
+        return ""
+    return f"{found.points} points, {outcome}: {found.message}; wanted {wanted}"
+
+
+def around(room: Path) -> Mapping[str, str]:
+    """Return the honest package and what lies beside the submissions."""
+    places = [*(room / "submissions" / "honest").iterdir(), *(path for path in room.iterdir() if path.is_file())]
+    return {str(path.relative_to(room)): path.read_text(encoding="utf-8") for path in places}
+
+
+def written(out: Path) -> str:
+    """Return all that grading has written down."""
+    files = (path for path in out.rglob("*") if path.is_file())
+    return "\n".join(path.read_bytes().decode(errors="replace") for path in files)
+
+
+def traces(everyone: list[Attack], room: Path, world: World) -> list[str]:
+    """Return what was left behind, and remove it."""
+    places = {"parent": room / "submissions", "home": world.home}
+    named = {Path(t.format(**places)) for attack in everyone for t in attack.expected["sandbox"].traces}
+    left = [path for path in named if path.exists()] + list(world.folder.glob("conform-grade-*"))
+    for path in left:
+        subprocess.run(["rm", "-rf", str(path)], check=True)
+    return [str(path) for path in left]

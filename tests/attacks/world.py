@@ -1,0 +1,155 @@
+"""What is around a submission while it attacks: secrets, a neighbor, warm processes; and who is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformkit.conformance.driver.session import Limits
+from conformkit.conformance.driver.warm import Nursery, WarmProcess
+from conformkit.conformance.results import Report
+from conformkit.conformance.runner import RunRequest, run
+
+from .attack import FOLDER
+
+__all__ = ["SECRET", "Kept", "World", "guarded", "left_over"]
+
+SECRET = "the-secret-of-the-house"
+"""What a spy looks for: in the environment, at home, in the folders beside the submission."""
+
+
+class Kept:
+    """A warm process that outlives the runs that it serves."""
+
+    def __init__(self, *, torch: bool) -> None:
+        self._warm: Nursery = WarmProcess(1, torch=torch)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._warm, name)
+
+    def close(self) -> None:
+        """Stay."""
+
+    def end(self) -> None:
+        """End it after all."""
+        self._warm.close()
+
+
+@dataclass
+class World:
+    """One folder for everything. Its `home` is the home of all processes that are started: by that they are known."""
+
+    folder: Path
+    _kept: dict[bool, Kept] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        """The home folder."""
+        return self.folder / "home"
+
+    def furnish(self) -> None:
+        """Put secrets where a spy would look."""
+        self.home.mkdir(parents=True)
+        (self.home / ".netrc").write_text(f"machine grades password {SECRET}\n", encoding="utf-8")
+
+    @contextmanager
+    def class_room(self) -> Iterator[Path]:
+        """Give a folder with submissions, an honest one among them, a policy and results; remove it all afterwards."""
+        room = self.folder / "room"
+        (room / "submissions" / "honest").mkdir(parents=True)
+        shutil.copy(FOLDER / "base" / "right.py", room / "submissions" / "honest" / "__init__.py")
+        (room / "submissions" / "honest" / "notes.txt").write_text(SECRET, encoding="utf-8")
+        (room / "policy.toml").write_text(f'hidden_seed = "{SECRET}"\n', encoding="utf-8")
+        (room / "results.sqlite").write_text(SECRET, encoding="utf-8")
+        try:
+            yield room
+        finally:
+            subprocess.run(["rm", "-rf", str(room)], check=True)  # shutil gives up where folders are too deep
+
+    def warm(self, *, torch: bool) -> Kept:
+        """Return a warm process that lives: an attack may have taken the last one along."""
+        if torch not in self._kept or not self._kept[torch].alive:
+            if torch in self._kept:
+                self._kept[torch].end()
+            self._kept[torch] = Kept(torch=torch)
+        return self._kept[torch]
+
+    def judge(self, impl: Path, *, level: str = "process", torch: bool = False, **options: Any) -> Report:
+        """Judge a submission; in a process, by a warm one that is kept."""
+        early = self.warm(torch=torch) if level == "process" else None
+        return run(RunRequest(impl=str(impl), isolation=level, **{"limits": Limits(), **options}), early=early)
+
+    def close(self) -> None:
+        """End the warm processes."""
+        for kept in self._kept.values():
+            kept.end()
+
+    def own(self) -> set[int]:
+        """Return the processes that may be there."""
+        return {os.getpid(), *(kept._process.pid for kept in self._kept.values())}
+
+
+def left_over(world: World) -> dict[int, str]:
+    """Return the processes that live in this world, or descend from this one, and should not be there."""
+    parents = {pid: _parent(pid) for pid in _pids()}
+    found: dict[int, str] = {}
+    for pid in parents.keys() - world.own():
+        if _lives_at(pid, world.home) or _descends(pid, parents, os.getpid(), stop=world.own() - {os.getpid()}):
+            found[pid] = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")[:200]
+    return {pid: command for pid, command in found.items() if _parent(pid)}
+
+
+def _pids() -> set[int]:
+    return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+
+
+def _read(pid: int, what: str) -> bytes:
+    try:
+        return (Path("/proc") / str(pid) / what).read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent(pid: int) -> int:
+    """Return the parent of a process; 0 where it has ended, be it reaped or not."""
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[1]) if fields and fields[0] not in {b"Z", b"X"} else 0
+
+
+def _lives_at(pid: int, home: Path) -> bool:
+    return f"HOME={home}".encode() in _read(pid, "environ").split(b"\0")
+
+
+def _descends(pid: int, parents: dict[int, int], ancestor: int, stop: set[int]) -> bool:
+    while pid in parents and pid not in stop:
+        pid = parents[pid]
+        if pid == ancestor:
+            return True
+    return False
+
+
+@contextmanager
+def guarded(seconds: int) -> Iterator[None]:
+    """End what hangs: the harness itself must not. This is no measurement."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"the harness itself did not come to an end within {seconds} s")
+
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
