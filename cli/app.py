@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
+from conformkit.cli.autograder import autograder
 from conformkit.cli.defects import defects
 from conformkit.cli.explain import explain
+from conformkit.cli.grade import grade
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run
+from conformkit.cli.sample import sample
 from conformkit.cli.spec import spec
+from conformkit.cli.train import train
 
 __all__ = ["app"]
 
@@ -26,6 +30,10 @@ app.command()(spec)
 app.command()(explain)
 app.command()(defects)
 app.command()(repro)
+app.command()(grade)
+app.command()(autograder)
+app.command()(train)
+app.command()(sample)
 
 
 def _print_version(wanted: bool) -> None:

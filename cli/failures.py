@@ -31,4 +31,4 @@ def explained(impl: str) -> Iterator[None]:
     except KeyboardInterrupt:
         fail(Exit.INTERRUPTED, "stopped before any clause was judged")
     except IsolationUnavailable as error:
-        fail(Exit.NO_ISOLATION, str(error))
+        fail(Exit.NO_ISOLATION, str(error), *error.advice)

@@ -13,7 +13,11 @@ __all__ = ["Config", "Impl", "Isolation", "check_named"]
 
 Impl = Annotated[str, typer.Option(metavar="NAME|PATH", help="A package, a module, a .py file or a folder.")]
 Isolation = Annotated[
-    str, typer.Option(metavar="process|none", help="none runs it inside the harness, for a debugger.")
+    str,
+    typer.Option(
+        metavar="process|sandbox|none",
+        help="sandbox holds code that you do not trust; none runs it inside the harness, for a debugger.",
+    ),
 ]
 Config = Annotated[
     Path | None,

@@ -39,7 +39,7 @@ def repro(
     check_named(impl)
     name = _known(clause_id)
     path = out or Path(f"repro_{name.lower().replace('-', '_')}.py")
-    how = one_of("--isolation", isolation, ("process", "none"))
+    how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     _check_free(path, force=force)
     words = ["conform", "repro", name, "--impl", impl, *(["--seed", str(seed)] if seed else [])]
     words += [*(["--config", str(config)] if config else []), *([] if shrink else ["--no-shrink"])]

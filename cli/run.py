@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from conformkit.cli.exits import Exit, fail, one_of, wrong
+from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
 from conformkit.cli.options import Config, Impl, Isolation, check_named
 from conformkit.spec.clauses import Level, UnknownClauseError, clauses, select
 
@@ -32,6 +32,12 @@ def run(
     junit_path: Annotated[
         str, typer.Option("--junit", metavar="PATH", help="Write it as JUnit XML; - is stdout.")
     ] = "",
+    html_path: Annotated[str, typer.Option("--html", metavar="PATH", help="Write it as a page, in one file.")] = "",
+    sarif_path: Annotated[str, typer.Option("--sarif", metavar="PATH", help="Write it as SARIF 2.1.0.")] = "",
+    markdown_path: Annotated[str, typer.Option("--markdown", metavar="PATH", help="Write it as Markdown.")] = "",
+    github: Annotated[
+        bool, typer.Option("--github", help="Annotate a GitHub job and add to its summary; mute what the code prints.")
+    ] = False,
     only: Annotated[
         list[str] | None, typer.Option(metavar="PREFIX", help="Only these clauses; repeat it, or separate by commas.")
     ] = None,
@@ -43,6 +49,9 @@ def run(
         int, typer.Option(metavar="N", min=0, help="Draws other inputs; the same seed draws the same ones.")
     ] = 0,
     device: Annotated[str, typer.Option(metavar="cpu", help="Where the implementation computes.")] = "cpu",
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Show no drawn or wanted number, nor the seed, in any report.")
+    ] = False,
     isolation: Isolation = "process",
     processes: Annotated[
         int | None, typer.Option("-n", metavar="N", min=1, help="Judge with N workers; 2 where there are 2 cores.")
@@ -66,18 +75,25 @@ def run(
         wrong("--quiet", "contradicts --verbose; choose one.")
     prefixes = _prefixes(only or [])
     known = list(dict.fromkeys(["core", *(clause.profile for clause in clauses().values())]))
-    how = one_of("--isolation", isolation, ("process", "none", "sandbox"))
+    how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     settings: dict[str, Any] = {
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
-        "only": prefixes, "seed": seed, "isolation": _isolation(how), "device": _device(device), "config": config,
-        "hints": hints, "processes": processes or min(2, os.cpu_count() or 1),
+        "only": prefixes, "seed": seed, "isolation": how, "device": _device(device), "config": config,
+        "hints": hints, "hidden": hidden, "processes": processes or min(2, os.cpu_count() or 1),
     }  # fmt: skip
-    targets = _targets({"--json": json_path, "--junit": junit_path})
+    targets = _targets(
+        {"--json": json_path, "--junit": junit_path, "--html": html_path, "--sarif": sarif_path,
+         "--markdown": markdown_path}
+    )  # fmt: skip
     piped = _STDOUT in targets.values()
-    report = _judge(impl, settings, shade, bar=not quiet, piped=piped)
-    _write_files(report, targets)
-    _show(report, shade, verbose=verbose, quiet=quiet, piped=piped, repeat=["--config", str(config)] if config else [])
+    repeat = ["--config", str(config)] if config else []
+    with _commands_off(wanted=github, piped=piped):
+        report = _judge(impl, settings, shade, bar=not quiet, piped=piped)
+        _write_files(report, targets)
+        _show(report, shade, verbose=verbose, quiet=quiet, piped=piped, repeat=repeat)
+    if github:
+        _tell_github(report, piped=piped)
     raise typer.Exit(_code(report))
 
 
@@ -98,17 +114,6 @@ def _device(device: str) -> str:
     return device
 
 
-def _isolation(isolation: str) -> str:
-    if isolation == "sandbox":
-        fail(
-            Exit.NO_ISOLATION,
-            "isolation sandbox is not available in this version",
-            "for code that you trust: --isolation process (the default), which is a process of its own, not a jail",
-            "for code that you do not trust: run conform inside a container or a virtual machine",
-        )
-    return isolation
-
-
 def _targets(paths: dict[str, str]) -> dict[str, str]:
     """Return where reports go, by option; end with code 2, before anything runs, where they can't."""
     from conformkit.conformance.report.files import obstacle
@@ -118,17 +123,40 @@ def _targets(paths: dict[str, str]) -> dict[str, str]:
         problem = obstacle(Path(path)) if path != _STDOUT else ""
         if problem:
             wrong(option, f"{problem}.")
-    places = [path if path == _STDOUT else str(Path(path).resolve()) for path in wanted.values()]
-    if len(set(places)) < len(places):
-        wrong("--junit", f"and --json would both write to {wanted['--junit']}; name two places.")
+    seen: dict[str, str] = {}
+    for option, path in wanted.items():
+        other = seen.setdefault(path if path == _STDOUT else str(Path(path).resolve()), option)
+        if other != option:
+            wrong(option, f"and {other} would both write to {path}; name two places.")
     return wanted
+
+
+@contextlib.contextmanager
+def _commands_off(*, wanted: bool, piped: bool) -> Iterator[None]:
+    """Keep what the implementation prints from being taken for commands by a GitHub runner."""
+    if not wanted:
+        yield
+        return
+    from conformkit.conformance.report.github import muted
+
+    with muted(sys.stderr if piped else sys.stdout):
+        yield
+
+
+def _tell_github(report: Report, *, piped: bool) -> None:
+    from conformkit.conformance.report.github import commands, summarize
+
+    print(*commands(report), sep="\n", file=sys.stderr if piped else sys.stdout, flush=True)
+    problem = summarize(report)
+    if problem:
+        complain(problem)
 
 
 def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, piped: bool) -> Report:
     from conformkit.conformance.driver.head_start import head_start
 
     # torch takes a second to import: let it begin before the harness imports its own parts
-    early = head_start(impl) if settings["isolation"] == "process" else None
+    early = head_start(impl, settings["isolation"], settings["processes"])
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
     from conformkit.conformance.report import progress, terminal
@@ -142,12 +170,9 @@ def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, pipe
 
 def _write_files(report: Report, targets: dict[str, str]) -> None:
     from conformkit.conformance.report.files import write
-    from conformkit.conformance.report.json_report import as_json
-    from conformkit.conformance.report.junit import as_junit
 
-    forms = {"--json": as_json, "--junit": as_junit}
     for option, path in targets.items():
-        text = forms[option](report)
+        text = _form(option)(report)
         if path == _STDOUT:
             _print(text)
             continue
@@ -155,6 +180,22 @@ def _write_files(report: Report, targets: dict[str, str]) -> None:
             write(Path(path), text)
         except OSError as error:
             fail(Exit.KIT_FAILED, f"the report could not be written to {path}: {error.strerror or error}")
+
+
+def _form(option: str) -> Callable[[Report], str]:
+    """Return what makes the text of a form; the others are not imported."""
+    match option:
+        case "--html":
+            from conformkit.conformance.report.html import as_html as form
+        case "--sarif":
+            from conformkit.conformance.report.sarif import as_sarif as form
+        case "--markdown":
+            from conformkit.conformance.report.markdown import as_markdown as form
+        case "--junit":
+            from conformkit.conformance.report.junit import as_junit as form
+        case _:
+            from conformkit.conformance.report.json_report import as_json as form
+    return form
 
 
 def _print(text: str) -> None:

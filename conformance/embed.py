@@ -57,7 +57,7 @@ class Bench:
     def _opened(self) -> tuple[Judge, Report]:
         if self._open is None:
             implementation, location = self._stack.enter_context(opened(self.request))
-            judge = Judge(implementation, tests(), seed=self.request.seed)
+            judge = Judge(implementation, tests(self.request.profile), seed=self.request.seed)
             self._open = judge, empty_report(self.request, implementation, location)
         return self._open
 
@@ -68,7 +68,7 @@ class Bench:
 
     def clauses(self) -> list[Clause]:
         """Return the clauses that are asked for."""
-        return [c for c in select(self.request.only) if c.profile == self.request.profile]
+        return list(select(self.request.only, self.request.profile))
 
 
 def _settle(result: Result, report: Report) -> Result:

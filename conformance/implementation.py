@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from copy import copy
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.binding.exports import bind_export, targets
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export, targets
+from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.interface import Driver, Reply
+from conformkit.conformance.parameters import check_parameters
 from conformkit.conformance.subject import Subject
 from conformkit.spec.components import COMPONENTS
 
-__all__ = ["Absent", "Implementation", "Link"]
+if TYPE_CHECKING:
+    from conformkit.conformance.tool import Tool
+
+__all__ = ["Absent", "Implementation", "Link", "OutOfTime"]
 
 Array = npt.NDArray[Any]
 
@@ -41,6 +48,10 @@ class Absent(LookupError):
     """The implementation has no such component."""
 
 
+class OutOfTime(Exception):
+    """The time for the whole run is up: whatever is asked now is not answered any more."""
+
+
 class Implementation:
     """Components of the implementation, and the worker that they live in."""
 
@@ -52,12 +63,19 @@ class Implementation:
         self.framework = ""
         self.errors: dict[str, str] = {}
         """Exports that were found but could not be imported, with what happened."""
+        self.unfit: dict[str, str] = {}
+        """Tools that were found but are called in another way than the contract's, with what to declare."""
         self._subjects: dict[str, Subject] = {}
+        self._tools: dict[str, Tool] = {}
         self._built: list[int] = []
         """What lives in the worker, by handle."""
+        self.deadline: float | None = None
+        """When, on the monotonic clock, the time for the whole run is up."""
 
-    def load(self, components: Collection[str] | None = None) -> None:
+    def load(self, components: Collection[str] | None = None, *, tools: bool = False) -> None:
         """Import it, look for the contract's components (or only for some), and bind those that are there.
+
+        With `tools`, look for those as well.
 
         Raises ExportMismatch when one is constructed or called in another way, DriverError when it can't be loaded.
         """
@@ -66,9 +84,13 @@ class Implementation:
         loaded = self.session.start()
         self.framework = loaded.framework
         self.is_torch = loaded.framework == "torch"
+        if tools:
+            self._load_tools()
+            components = _with_partners(components)
         wanted = targets(self.config)
         request = {"op": "describe", "targets": wanted, "module": self.config.module}
-        exports = self.session.request(request).header["exports"]
+        seconds = self.session.limits.load_seconds  # of loose files, nothing is imported before
+        exports = self.session.request(request, seconds=seconds).header["exports"]
         free = exports.get("generate")
         known: dict[str, str] = {}
         for component in COMPONENTS.values():
@@ -79,7 +101,13 @@ class Implementation:
                 if export.get("error"):
                     self.errors[component.name] = f"{export['error']['type']}: {export['error']['message']}"
                 continue
-            bound = bind_export(component, export, self.config, free if free and free["found"] else None)
+            try:
+                bound = bind_export(component, export, self.config, free if free and free["found"] else None)
+            except ExportMismatch as mismatch:
+                if not tools:
+                    raise
+                self.unfit[component.name] = str(mismatch)  # what is asked for may well be something else
+                continue
             subject = Subject(bound, self)
             parts = self.bounds()
             subject.tries = self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
@@ -88,6 +116,23 @@ class Implementation:
             known |= probe(subject, self.config.dtypes, gradients=self.is_torch, known=known)
             if not bound.fits and any(part.precision == "float32" for part in parts):
                 bound.precision = "float32"  # as its parts; its own numbers can't tell
+
+    def _load_tools(self) -> None:
+        from conformkit.conformance.binding.tools import ToolMismatch, bind_tool, tool_targets
+        from conformkit.conformance.tool import Tool
+        from conformkit.spec.tools import TOOLS
+
+        request = {"op": "describe", "targets": tool_targets(self.config), "module": self.config.module}
+        exports = self.session.request(request).header["exports"]
+        for name, tool in TOOLS.items():
+            export = exports[name]
+            try:
+                if export["found"]:
+                    self._tools[name] = Tool(bind_tool(tool, export, self.config), self)
+                elif export.get("error"):
+                    self.errors[name] = f"{export['error']['type']}: {export['error']['message']}"
+            except ToolMismatch as mismatch:
+                self.unfit[name] = str(mismatch)
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it as another worker with the same implementation is bound. Raises DriverError."""
@@ -98,16 +143,36 @@ class Implementation:
             own = Subject(copy(subject.bound), self)
             own.declared, own.around_one = subject.declared, dict(subject.around_one)
             self._subjects[own.name] = own
+        self._tools = {name: tool.like(self) for name, tool in other.tools().items()}
+        self.unfit = other.unfit
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
-        """Ask the worker; a fresh one when the last was lost."""
-        if self.session.lost:
-            self._built.clear()
-            self.session.restart()
-        reply = self.session.request(dict(header), tensors or {})
-        if header["op"] in {"build", "copy"}:
+        """Ask the worker; a fresh one when the last was lost. Raises OutOfTime where there is a deadline."""
+        seconds = self._seconds_left()
+        try:
+            if self.session.lost:
+                self._built.clear()
+                self.session.restart()
+            reply = self.session.request(dict(header), tensors or {}, seconds)
+        except WorkerLost:
+            self._seconds_left()  # it may have been the deadline that killed it
+            raise
+        if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
+        if header["op"] in {"build", "parameters"}:
+            check_parameters(reply.header["parameters"])
         return reply
+
+    def _seconds_left(self) -> float | None:
+        """Return how long a request may take, where not as long as any other one."""
+        if self.deadline is None:
+            return None
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise OutOfTime
+        limits = self.session.limits
+        self.session.limits = replace(limits, load_seconds=min(limits.load_seconds, left))
+        return min(limits.call_seconds, left)
 
     def tidy(self) -> None:
         """Let go of what was built, now and then: nobody uses it any more. A mask of 1024 × 1024 in each adds up."""
@@ -119,7 +184,15 @@ class Implementation:
 
     def has(self, name: str) -> bool:
         """Whether the implementation exports this component."""
-        return name in self._subjects
+        return name in self._subjects or name in self._tools
+
+    def part(self, name: str) -> Subject | Tool:
+        """Return a component or a tool; raise Absent when there is neither."""
+        return self._tools[name] if name in self._tools else self.subject(name)
+
+    def tools(self) -> Mapping[str, Tool]:
+        """Return all tools that it has, by name; none unless they were looked for."""
+        return self._tools
 
     def subject(self, name: str) -> Subject:
         """Return a component; raise Absent when there is none."""
@@ -151,3 +224,12 @@ class Implementation:
     def close(self) -> None:
         """End its worker."""
         self.session.close()
+
+
+def _with_partners(components: Collection[str] | None) -> Collection[str] | None:
+    """Add the components that tools of these names work on."""
+    from conformkit.spec.tools import TOOLS
+
+    if components is None:
+        return None
+    return {*components, *(TOOLS[name].partner for name in components if name in TOOLS)}

@@ -9,11 +9,14 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
+
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, Evidence, NotApplicable, gathering
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.outlines import ABSENT, ENDED, LOSSES, NO_ARRAY, NOWHERE, SILENT, placed, raised
 from conformkit.conformance.implementation import Absent, Implementation
 from conformkit.conformance.providers import provide
 from conformkit.conformance.registry import Test, arguments
@@ -22,15 +25,6 @@ from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
 
 __all__ = ["Judge", "Verdicts"]
-
-_LOSSES = {
-    "timeout": "did not answer in time",
-    "signal": "crashed",
-    "exit": "ended its process",
-    "memory": "used more memory than it may",
-    "output": "printed more than it may",
-    "protocol": "broke the connection to its process",
-}
 
 
 class Verdicts:
@@ -84,21 +78,25 @@ class Judge:
 
     def _judge(self, clause: Clause) -> Result:
         if clause.id not in self._tests:
-            return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it")
+            return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it", tried=False)
         if clause.component != "all" and not self.implementation.has(clause.component):
             excuse = self.implementation.excused(clause.component)
             if excuse:
-                return Result(clause, Verdict.NOT_APPLICABLE, reason=excuse)
-            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=self._why_absent(clause.component))
+                return Result(clause, Verdict.NOT_APPLICABLE, reason=excuse, tried=False)
+            reason = self._why_absent(clause.component)
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, tried=False)
         reason = self._why_not_applicable(clause)
         if reason:
-            return Result(clause, Verdict.NOT_APPLICABLE, reason=reason)
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
         cause = self._blocked_by(clause)
         if cause:
-            return Result(clause, Verdict.BLOCKED, reason=f"needs {cause}, which does not hold", blocked_by=cause)
+            reason = f"needs {cause}, which does not hold"
+            return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
         return self._try(clause)
 
     def _why_absent(self, component: str) -> str:
+        if component in self.implementation.unfit:
+            return self.implementation.unfit[component]
         error = self.implementation.errors.get(component)
         return f"{component} could not be imported: {error}" if error else f"{component} is not exported"
 
@@ -106,7 +104,7 @@ class Judge:
         """Compare the clause's conditions with the declared variant and with what the implementation can do."""
         if clause.component == "all":
             return ""
-        subject = self.implementation.subject(clause.component)
+        subject = self.implementation.part(clause.component)
         for name, wanted in clause.applies.items():
             allowed = [value.strip() for value in wanted.split("|")]
             if hasattr(subject.variant, name):
@@ -114,7 +112,7 @@ class Judge:
                 actual = str(value).lower() if isinstance(value, bool) else str(value)
                 if actual not in allowed:
                     return f"{name} is {actual}"
-            elif subject.bound.failure is None and subject.offers(name) != ("yes" in allowed):
+            elif getattr(subject.bound, "failure", None) is None and subject.offers(name) != ("yes" in allowed):
                 return f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}"
         return ""
 
@@ -128,6 +126,7 @@ class Judge:
                 return result.blocked_by
         return ""
 
+    @np.errstate(all="ignore")  # NaN and overflow in what it returns are for the checks to find
     def _try(self, clause: Clause) -> Result:
         test = self._tests[clause.id]
         self.implementation.session.take_output()
@@ -135,17 +134,21 @@ class Judge:
             result = self._outcome(clause, test, evidence)
         with suppress(DriverError):
             self.implementation.tidy()
-        return replace(result, distance=evidence.distance, output=self.implementation.session.take_output())
+        return replace(
+            result, distance=evidence.distance, output=self.implementation.session.take_output(),
+            outline=placed(result.outline, evidence.outlined),
+        )  # fmt: skip
 
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
         try:
             test(**provide(arguments(test), self.implementation, Draw(self._seed, clause.id)))
         except ClauseFailure as failure:
-            return Result(clause, Verdict.FAIL, failure.message, failure.details)
+            return Result(clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline)
         except (NotApplicable, NoSizeError) as reason:
-            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason))
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT)
         except Absent as missing:
-            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{missing} is not exported")
+            lacking = f"{missing} is not exported"
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=lacking, outline=ABSENT)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:
             return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
         if not evidence.checks:
@@ -160,20 +163,20 @@ def _troubled(
         return _lost(clause, trouble, details)
     if isinstance(trouble, ImplementationFailure):
         return _raised(clause, trouble, details)
-    return Result(clause, Verdict.ERROR, f"its weights are not where they were found at first: {trouble}", details)
+    message = f"{NOWHERE}: {trouble}"
+    return Result(clause, Verdict.ERROR, message, details, outline=NOWHERE)
 
 
 def _lost(clause: Clause, lost: WorkerLost, details: tuple[str, ...]) -> Result:
     verdict = Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASH
-    return Result(clause, verdict, f"it {_LOSSES[lost.kind]}: {lost.detail}", details)
+    what = LOSSES[lost.kind]
+    return Result(clause, verdict, f"{what}: {lost.detail}", details, outline=what)
 
 
 def _raised(clause: Clause, failure: ImplementationFailure, details: tuple[str, ...]) -> Result:
-    if failure.kind == "unsupported":
-        return Result(clause, Verdict.NOT_APPLICABLE, reason=failure.message)
-    verdict, what = {
-        "memory": (Verdict.CRASH, f"it {_LOSSES['memory']}"),
-        "exit": (Verdict.CRASH, "it called for the end of the process"),
-        "output": (Verdict.ERROR, "it returned what is no array"),
-    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}"))
-    return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where)
+    verdict, what, outline = {
+        "memory": (Verdict.CRASH, LOSSES["memory"], LOSSES["memory"]),
+        "exit": (Verdict.CRASH, ENDED, ENDED),
+        "output": (Verdict.ERROR, NO_ARRAY, NO_ARRAY),
+    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type, failure.message)))
+    return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where, outline=outline)

@@ -22,7 +22,7 @@ Open = Callable[[], AbstractContextManager[Implementation]]
 
 def judge_in_parallel(
     clauses: list[Clause], first: Implementation, another: Open,
-    *, processes: int, seed: int, tell: Callable[[Result], None],
+    *, processes: int, seed: int, profile: str, tell: Callable[[Result], None],
 ) -> None:  # fmt: skip
     """Judge with `processes` workers, the first of which is there already; tell each result, from this thread.
 
@@ -36,7 +36,7 @@ def judge_in_parallel(
     verdicts = Verdicts()
 
     def work(implementation: Implementation) -> None:
-        judge = Judge(implementation, tests(), seed=seed, verdicts=verdicts)
+        judge = Judge(implementation, tests(profile), seed=seed, verdicts=verdicts)
         while not stop.is_set():
             try:
                 document = documents.get_nowait()

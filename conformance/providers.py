@@ -98,4 +98,12 @@ PROVIDERS: Mapping[str, Callable[[Implementation, Draw], Any]] = {
 
 def provide(names: tuple[str, ...], implementation: Implementation, draw: Draw) -> dict[str, Any]:
     """Return what a test asked for."""
-    return {name: PROVIDERS[name](implementation, draw) for name in names}
+    return {name: _provider(name)(implementation, draw) for name in names}
+
+
+def _provider(name: str) -> Callable[[Implementation, Draw], Any]:
+    if name in PROVIDERS:
+        return PROVIDERS[name]
+    from conformkit.conformance.tool_providers import TOOL_PROVIDERS  # noqa: PLC0415 - core does without
+
+    return TOOL_PROVIDERS[name]

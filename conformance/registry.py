@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType
 
-from conformkit.spec.clauses import STEMS
+from conformkit.spec.clauses import PROFILES
 from conformkit.spec.clauses import clause as find
 
 __all__ = ["Test", "clause", "tests"]
@@ -28,10 +28,13 @@ def clause(clause_id: str) -> Callable[[Test], Test]:
 
 
 @cache
-def tests() -> Mapping[str, Test]:
-    """Return the suite's tests by clause id, in the order of the law."""
+def tests(profile: str | None = None) -> Mapping[str, Test]:  # noqa: PT028 - no test itself
+    """Return the suite's tests by clause id, in the order of the law; with a profile, what a run of it may need.
+
+    Clauses of every profile may need those of core.
+    """
     found: dict[str, Test] = {}
-    for stem in STEMS:
+    for stem in (s for name, stems in PROFILES.items() if profile in {None, name} or name == "core" for s in stems):
         for test in _marked(importlib.import_module(f"conformkit.conformance.suite.test_{stem}")):
             name = test.__dict__["clause_id"]
             if name in found:

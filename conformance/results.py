@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from conformkit.conformance.defects import Hint
+from conformkit.conformance.evidence.outlines import WITHHELD, Outline
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["Certainty", "LooksLike", "Part", "Report", "Result", "Undeclared", "Verdict"]
@@ -79,6 +80,10 @@ class Result:
     """What the implementation printed meanwhile, cleaned and shortened."""
     looks_like: tuple[LooksLike, ...] = ()
     seconds: float = 0.0
+    tried: bool = True
+    """Whether its test ran: what it says may then hold numbers that were drawn."""
+    outline: Outline = WITHHELD
+    """What may be told of it where the draws are hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,8 @@ class Report:
     """How much is told of known mistakes: 1 the symptom, 2 where to look as well, 3 the mistake."""
     parts: dict[str, Part] = field(default_factory=dict)
     """By component, the first part that differs, where clauses about its values fail."""
+    hidden: bool = False
+    """Whether the draws are hidden: no text of the report holds a number that was drawn or wanted, nor the seed."""
     complete: bool = False
     seconds: float = 0.0
 

@@ -9,36 +9,44 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from conformkit.conformance.binding.config import Config, load_config
 from conformkit.conformance.binding.exports import ExportMismatch
-from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.errors import ImplementationFailure, IsolationUnavailable, WorkerLost
 from conformkit.conformance.driver.location import Location, locate, mentions_torch
 from conformkit.conformance.driver.session import InProcess, Limits, Session
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
-from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.hidden import veil, veiled
+from conformkit.conformance.implementation import Implementation, OutOfTime
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.registry import tests
-from conformkit.conformance.results import Part, Report, Result
+from conformkit.conformance.results import Part, Report, Result, Verdict
 from conformkit.spec.clauses import Clause, Level, select
 from conformkit.spec.components import COMPONENTS
 
 __all__ = ["IsolationUnavailable", "LoadFailure", "Progress", "RunRequest", "empty_report", "opened", "run"]
 
 
+_ALONE = (
+    "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
+    "if files of one folder import each other, name the folder",
+)
+
+
 class LoadFailure(Exception):
     """The implementation could not be loaded or bound.
 
-    `problem` is a sentence, `where` its own line at fault, `advice` what to do, `output` what it printed.
+    `problem` is a sentence, `where` its own line at fault, `advice` what to do, `output` what it printed; `late`: it
+    was not done in time.
     """
 
-    def __init__(self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "") -> None:
+    def __init__(
+        self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "", late: bool = False
+    ) -> None:
         super().__init__(problem)
-        self.problem, self.where, self.advice, self.output = problem, where, advice, output
-
-
-class IsolationUnavailable(Exception):
-    """The isolation asked for is not to be had here."""
+        self.problem, self.where, self.advice, self.output, self.late = problem, where, advice, output, late
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +60,20 @@ class RunRequest:
     seed: int = 0
     isolation: str = "process"
     device: str = "cpu"
-    config: Path | None = None
+    config: Path | Config | None = None
+    """What it declares; by default, what the file beside it says."""
     processes: int = 1
     limits: Limits = field(default_factory=Limits)
+    seconds: float | None = None
+    """How long the run may take; clauses that are left then are not run."""
     tries: int | None = None
     """How many places for the weights of a component are tried; by default, until the numbers fit."""
     diagnose: bool = True
     """Whether to look for the known mistakes behind what fails."""
     hints: int = 3
     """How much the report tells of them: 1 the symptom, 2 where to look as well, 3 the mistake."""
+    hidden: bool = False
+    """Whether the report leaves out what could hold drawn or wanted numbers, and the seed."""
     folder: Path | None = None
     """Where relative paths and module names are looked up; the current folder by default."""
 
@@ -76,12 +89,16 @@ class Progress:
     last: Result | None
 
 
+@np.errstate(all="ignore")  # what an implementation returns may be anything
 def run(
-    request: RunRequest, on_progress: Callable[[Progress], None] | None = None, *, early: Nursery | None = None
-) -> Report:
+    request: RunRequest, on_progress: Callable[[Progress], None] | None = None,
+    *, early: Nursery | None = None, trusted: Callable[[], Nursery] | None = None,
+) -> Report:  # fmt: skip
     """Judge an implementation. Interrupted, return what there is so far, marked incomplete.
 
     `early` is a warm process that is on its way already; it is closed at the end, or at once where it does not fit.
+    `trusted` gives one that outlives the run, for references with mistakes in them where they can't run beside the
+    implementation.
     """
     started = time.perf_counter()
     chosen = _chosen(request)
@@ -92,12 +109,18 @@ def run(
         try:
             _judge_all(request, implementation, chosen, tell, warm)
             report.complete = True
-            _name_undeclared(report, implementation)
+            if request.profile == "core":
+                _name_undeclared(report, implementation)
             if request.diagnose and not report.conforms:
-                report.parts = _located(report, implementation)
-                report.results = _diagnosed(request, report.results, implementation, warm)
+                report.parts = _located(report, implementation) if request.profile == "core" else {}
+                own = warm if request.isolation == "process" else None
+                report.results = _diagnosed(request, report.results, implementation, own, trusted)
+        except OutOfTime:
+            _give_up(request, chosen, report)
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
+    if request.hidden:
+        veil(report)
     report.seconds = time.perf_counter() - started
     return report
 
@@ -115,8 +138,10 @@ def opened(
     """
     location, config = _found(request)
     implementation = Implementation(_session(request, location, config, warm), config, tries=request.tries)
+    if request.seconds is not None:
+        implementation.deadline = time.monotonic() + request.seconds
     try:
-        tests()  # imported while the worker imports its framework
+        tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
         yield implementation, location
     finally:
@@ -129,15 +154,23 @@ def _shared(request: RunRequest, early: Nursery | None) -> Iterator[Nursery | No
     with ExitStack() as closing:
         if early is not None:
             closing.callback(early.close)
-        if request.isolation != "process":
+        if request.isolation == "none":
             yield None
             return
         location, config = _found(request)
         torch = _needs_torch(location, config)
         if early is None or early.torch != torch:
-            early = nursery(request.limits.threads, torch=torch)
+            early = _nursery(request, location, torch=torch)
             closing.callback(early.close)
         yield SharedNursery(early)
+
+
+def _give_up(request: RunRequest, chosen: list[Clause], report: Report) -> None:
+    """Say of the clauses that are left that there was no time; what was judged stays, in the order of the law."""
+    judged = {result.clause.id: result for result in report.results}
+    reason = f"the time for the whole run was up, {request.seconds:g} s"
+    late = {c.id: Result(c, Verdict.NOT_RUN, reason=reason, tried=False) for c in chosen if c.id not in judged}
+    report.results = [(judged | late)[clause.id] for clause in chosen]
 
 
 def _name_undeclared(report: Report, implementation: Implementation) -> None:
@@ -158,7 +191,7 @@ def _located(report: Report, implementation: Implementation) -> dict[str, Part]:
 
 
 def _chosen(request: RunRequest) -> list[Clause]:
-    return [clause for clause in select(request.only) if clause.profile == request.profile]
+    return list(select(request.only, request.profile))
 
 
 def _found(request: RunRequest) -> tuple[Location, Config]:
@@ -167,6 +200,8 @@ def _found(request: RunRequest) -> tuple[Location, Config]:
     except FileNotFoundError as error:
         advice = ("give a module's name, a .py file or a folder; names are looked up in the current folder first",)
         raise LoadFailure(str(error), advice=advice) from None
+    if isinstance(request.config, Config):
+        return location, request.config
     if request.config is not None:
         return location, load_config(request.config)
     return location, load_config(_config_folders(location))
@@ -181,12 +216,20 @@ def _config_folders(location: Location) -> list[Path]:
 
 
 def _session(request: RunRequest, location: Location, config: Config, warm: Nursery | None) -> Session | InProcess:
-    if request.isolation == "sandbox":
-        raise IsolationUnavailable("isolation sandbox is not available in this version")
     if request.isolation == "none":
         return InProcess(location, config.framework)
     torch = warm.torch if warm is not None else _needs_torch(location, config)
-    return Session(location, config.framework, request.limits, preload_torch=torch, warm=warm)
+    make = partial(_nursery, request, location, torch=torch)
+    return Session(location, config.framework, request.limits, warm=warm, make=make)
+
+
+def _nursery(request: RunRequest, location: Location, *, torch: bool) -> Nursery:
+    """Start what makes workers in the isolation that was asked for, never in a lesser one."""
+    if request.isolation == "sandbox":
+        from conformkit.conformance.driver.sandbox import SandboxedProcess
+
+        return SandboxedProcess(location, request.limits, torch=torch, workers=request.processes)
+    return nursery(request.limits.threads, torch=torch)
 
 
 def _needs_torch(location: Location, config: Config) -> bool:
@@ -202,7 +245,7 @@ def _load(
 ) -> None:
     try:
         if like is None:
-            implementation.load(components)
+            implementation.load(components, tools=request.profile != "core")
         else:
             implementation.load_like(like)
     except ExportMismatch as mismatch:
@@ -212,15 +255,19 @@ def _load(
         problem = f"importing it raised {failure.type}: {failure.message}"
         if failure.kind == "exit":
             problem = f"importing it ended the process: {failure.message}"
-        raise LoadFailure(problem, where=failure.where, output=output) from None
+        alone = request.isolation == "sandbox" and failure.type == "ModuleNotFoundError"
+        raise LoadFailure(problem, where=failure.where, advice=_ALONE if alone else (), output=output) from None
     except WorkerLost as lost:
         output = implementation.session.take_output()
-        raise LoadFailure(f"importing it failed: {lost.detail}", output=output) from None
+        raise LoadFailure(f"importing it failed: {lost.detail}", output=output, late=lost.kind == "timeout") from None
     _refuse_unbindable(implementation, request)
 
 
 def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> None:
     """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
+    if request.profile != "core":
+        _refuse_without_tools(implementation, request)
+        return
     if not implementation.subjects():
         names = ", ".join(component.export for component in COMPONENTS.values())
         advice = [f"looked for {names}"]
@@ -237,14 +284,32 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
             raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
 
 
+def _refuse_without_tools(implementation: Implementation, request: RunRequest) -> None:
+    """Nothing that the clauses of another profile than core are about."""
+    if implementation.tools() or implementation.has("TinyTransformerLM"):
+        return
+    from conformkit.spec.tools import TOOLS
+
+    advice = [f"looked for {', '.join(['TinyTransformerLM', *TOOLS])}"]
+    advice += [f"{name}: {why}" for name, why in (implementation.errors | implementation.unfit).items()]
+    advice.append("if yours are called otherwise, say where they are in conform.toml:")
+    advice += ["    [components.get_batch]", '    path = "yourpackage.module:your_function"']
+    raise LoadFailure(f"{request.impl} exports nothing of profile {request.profile}", advice=tuple(advice))
+
+
 def empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:
     """Return the report of a run that has judged nothing yet."""
     return Report(
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
         device=request.device, variant=_variants(implementation), only=request.only, hints=request.hints,
-        notes=[note for bound in implementation.bounds() for note in bound.notes],
+        hidden=request.hidden,
+        notes=[*_isolation_notes(implementation), *(note for b in implementation.bounds() for note in b.notes)],
     )  # fmt: skip
+
+
+def _isolation_notes(implementation: Implementation) -> list[str]:
+    return [implementation.session.note] if implementation.session.note else []
 
 
 def _variants(implementation: Implementation) -> dict[str, object]:
@@ -258,6 +323,8 @@ def _variants(implementation: Implementation) -> dict[str, object]:
 
 def _missing(request: RunRequest, implementation: Implementation) -> list[str]:
     """Return the required components that are lacking; with `only`, of those whose own clauses are asked for."""
+    if request.profile != "core":
+        return []
     asked = {prefix.partition("-")[0] for prefix in request.only}
     return [name for name in implementation.missing() if not asked or COMPONENTS[name].prefix in asked]
 
@@ -279,6 +346,8 @@ class _Teller:
         judged = {result.clause.id for result in results}
         clause = next((c for c in self._chosen if c.id not in judged), None)
         last = results[-1] if results else None
+        if last is not None and self._report.hidden:
+            last = veiled(last)
         named = (clause.id, clause.title) if clause else ("", "")
         self._on_progress(Progress(len(results), len(self._chosen), *named, last))
 
@@ -292,20 +361,24 @@ class _Teller:
 def _judge_all(
     request: RunRequest, implementation: Implementation, chosen: list[Clause], tell: _Teller, warm: Nursery | None
 ) -> None:
-    if request.processes > 1 and request.isolation == "process":
+    if request.processes > 1 and request.isolation != "none":
         from conformkit.conformance.parallel import judge_in_parallel
 
         another = partial(_another, request, warm, implementation)
-        judge_in_parallel(chosen, implementation, another, processes=request.processes, seed=request.seed, tell=tell)
+        judge_in_parallel(
+            chosen, implementation, another,
+            processes=request.processes, seed=request.seed, profile=request.profile, tell=tell,
+        )  # fmt: skip
         return
-    judge = Judge(implementation, tests(), seed=request.seed)
+    judge = Judge(implementation, tests(request.profile), seed=request.seed)
     for clause in chosen:
         tell(judge.result(clause.id))
 
 
 def _diagnosed(
-    request: RunRequest, results: list[Result], implementation: Implementation, warm: Nursery | None
-) -> list[Result]:
+    request: RunRequest, results: list[Result], implementation: Implementation, warm: Nursery | None,
+    trusted: Callable[[], Nursery] | None,
+) -> list[Result]:  # fmt: skip
     """Add the known mistakes that reproduce the failures. References with mistakes in them run in workers, too."""
     from conformkit.conformance.defects.witness import witness
     from conformkit.conformance.diagnosis.diagnose import diagnose
@@ -314,10 +387,14 @@ def _diagnosed(
     dtypes = tuple({bound.dtype: None for bound in implementation.bounds()})
     with ExitStack() as closing:
         if warm is None or not warm.torch:
+            warm = trusted() if trusted is not None else None
+        if warm is None:
             warm = SharedNursery(nursery(request.limits.threads, torch=True))
             closing.callback(warm.close)
         return diagnose(
-            results, variant, partial(witness, variant=variant, seed=request.seed, dtypes=dtypes, warm=warm)
+            results,
+            variant,
+            partial(witness, variant=variant, seed=request.seed, dtypes=dtypes, warm=warm, profile=request.profile),
         )
 
 

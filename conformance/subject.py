@@ -14,6 +14,7 @@ from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.sizes import complete, nearest_allowed
 from conformkit.conformance.evidence.checks import NotApplicable, check_shape
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.parameters import check_same_extent, readable
 from conformkit.spec.components import Parameter
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.tolerances import Precision, tolerance
@@ -189,7 +190,9 @@ class Instance:
 
     def read_raw(self) -> dict[str, Array]:
         """Read parameters by their own names."""
-        return self._ask({"op": "read", "names": [p["name"] for p in self.listing if not p["lazy"]]})[1]
+        found = self._ask({"op": "read", "names": [p["name"] for p in self.listing if not p["lazy"]]})[1]
+        readable(self.trainable, found)
+        return found
 
     def write_raw(self, arrays: Mapping[str, Array]) -> None:
         """Write parameters by their own names."""
@@ -215,7 +218,8 @@ class Instance:
         names = [p["name"] for p in self.trainable if len(p["shape"]) < 2]
         if not all(name in known for name in names):
             now = self._ask({"op": "read", "names": names})[1]
-            known |= {name: bool(now[name].mean() > 0.5) for name in names if name not in known}
+            for name in (name for name in names if name not in known):
+                known[name] = name in now and bool(now[name].sum() > 0.5 * now[name].size)
         return known
 
     # -- calls -------------------------------------------------------------------------------------------------
@@ -251,7 +255,7 @@ class Instance:
         self._check_extent(inputs[0], out)
         return Outcome(
             out=out,
-            dtype=reply["dtypes"]["out"],
+            dtype=reply["dtypes"].get("out", ""),
             extra=arrays.get("out.1"),
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),
@@ -270,12 +274,19 @@ class Instance:
         header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters, "watch": False}
         tensors["cotangent"] = self._cast(self.subject.bound.to_theirs(cotangent))
         _, arrays = self._ask(header, tensors)
-        own = {p["name"] for p in self.trainable}
+        own = {p["name"]: p["shape"] for p in self.trainable}
+        found = {n: arrays[f"grad:{n}"] for n in wrt if f"grad:{n}" in arrays}
+        reached = {n: arrays[f"param:{n}"] for n in own if f"param:{n}" in arrays}
+        for n, gradient in found.items():
+            check_same_extent(f"the gradient of {n}", gradient, tensors[n].shape)
+        for n, gradient in reached.items():
+            check_same_extent(f"the gradient of {n}", gradient, own[n])
+        check_same_extent("the output", arrays["out"], tensors["cotangent"].shape)
         bound = self.subject.bound
         return Gradients(
             out=bound.from_theirs(arrays["out"]),
-            inputs={n: bound.from_theirs(arrays[f"grad:{n}"]) if f"grad:{n}" in arrays else None for n in wrt},
-            parameters={n: arrays.get(f"param:{n}") for n in sorted(own)} if parameters else {},
+            inputs={n: bound.from_theirs(found[n]) if n in found else None for n in wrt},
+            parameters={n: reached.get(n) for n in sorted(own)} if parameters else {},
         )
 
     def generate(
@@ -289,7 +300,7 @@ class Instance:
         out = self.subject.bound.generated(arrays["out"], ids)
         return Outcome(
             out=out,
-            dtype=reply["dtypes"]["out"],
+            dtype=reply["dtypes"].get("out", ""),
             extra=None,
             arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
             requires_grad=bool(reply.get("requires_grad")),

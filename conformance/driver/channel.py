@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import socket
 import time
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from conformkit.conformance.driver import wire
 from conformkit.conformance.driver.errors import LossKind, ProtocolError
+from conformkit.conformance.driver.usage import amount, has_ended
 
 __all__ = ["Broken", "Channel"]
 
@@ -30,17 +30,20 @@ class Broken(Exception):
 
 
 class Channel:
-    """Sends a frame and waits for one, while it drains what the worker prints and watches its memory."""
+    """Sends a frame and waits for one, while it drains what the worker prints and has its use of the machine watched.
 
-    def __init__(self, memory_bytes: int, output_bytes: int) -> None:
+    `excess` tells which limit is broken, if any; it is asked now and then while there is nothing to read.
+    """
+
+    def __init__(self, output_bytes: int, excess: Callable[[], tuple[LossKind, str] | None]) -> None:
         self._wire, self.wire_fd = _socket_pair()
         self._output, self.output_fd = os.pipe()
         os.set_blocking(self._output, False)
-        self._memory_bytes = memory_bytes
+        self._excess = excess
+        self._looked = 0.0
         self._output_bytes = output_bytes
         self._printed = bytearray()
         self._watch_output = True
-        self._base_memory: int | None = None
         self.order = 0
         """The number under which the worker was asked for."""
         self.pid: int | None = None
@@ -83,7 +86,7 @@ class Channel:
             self._printed += chunk
             if len(self._printed) > self._output_bytes:
                 del self._printed[self._output_bytes :]
-                raise Broken("output", f"printed more than {_amount(self._output_bytes)}")
+                raise Broken("output", f"printed more than {amount(self._output_bytes)}")
 
     def take_output(self) -> bytes:
         """Return what was printed since the last time."""
@@ -92,17 +95,6 @@ class Channel:
         taken = bytes(self._printed)
         self._printed.clear()
         return taken
-
-    def mark_memory(self) -> None:
-        """Take the memory in use now as what a worker needs for itself."""
-        self._base_memory = self._resident()
-
-    def kill(self) -> None:
-        """Kill the worker and its group."""
-        if self.pid is not None:
-            for kill in (os.killpg, os.kill):
-                with contextlib.suppress(OSError):
-                    kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Close both ends that are ours."""
@@ -136,11 +128,11 @@ class Channel:
         if self._watch_output:
             poll.register(self._output, select.POLLIN)
         events = dict(poll.poll(1000 * min(_TICK, left)))
-        if not events:
-            self._check_memory()
         if self._output in events:
             self.drain()
-            self._check_memory()
+        self._look()
+        if not events and self.pid is not None and has_ended(self.pid) and not self._readable():
+            raise Broken(None, "ended")  # what it started may still hold its end of the wire
         return unsent[self._send(unsent) :] if unsent else unsent
 
     def _send(self, frame: memoryview) -> int:
@@ -163,28 +155,18 @@ class Channel:
             said = b""
         return ("protocol", "wrote on the wire without being asked") if said else (None, "closed its wire")
 
-    def _check_memory(self) -> None:
-        used = self._resident()
-        if used is None or self._base_memory is None:
+    def _look(self) -> None:
+        """Ask what the worker uses, once a tick at most. Raises Broken when it is too much."""
+        now = time.monotonic()
+        if now - self._looked < _TICK:
             return
-        if used - self._base_memory > self._memory_bytes:
-            raise Broken("memory", f"used more than {_amount(self._memory_bytes)} of memory")
-
-    def _resident(self) -> int | None:
-        try:
-            return int(Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]) * _PAGE
-        except (OSError, ValueError, IndexError):
-            return None
+        self._looked = now
+        excess = self._excess()
+        if excess is not None:
+            raise Broken(*excess)
 
 
 def _socket_pair() -> tuple[socket.socket, int]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     return ours, theirs.detach()
-
-
-def _amount(size: int) -> str:
-    return f"{size / (1 << 30):.3g} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.3g} MiB"
-
-
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

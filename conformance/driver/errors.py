@@ -4,7 +4,8 @@ DriverError
 ├── ImplementationFailure   the implementation answered with an error; the worker lives on
 ├── WorkerLost              the worker died or was killed; restart before the next request
 ├── ProtocolError           bytes on the wire that are no frame, or not the frame that was due
-└── StartError              the driver cannot run here, whatever the implementation is
+├── StartError              the driver cannot run here, whatever the implementation is
+└── IsolationUnavailable    the isolation asked for is not to be had here; no lesser one takes its place
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ __all__ = [
     "DriverError",
     "FailureKind",
     "ImplementationFailure",
+    "IsolationUnavailable",
     "LossKind",
     "ProtocolError",
     "StartError",
@@ -23,7 +25,7 @@ __all__ = [
 ]
 
 FailureKind = Literal["exception", "exit", "memory", "unsupported", "output", "load", "request"]
-LossKind = Literal["timeout", "signal", "exit", "memory", "output", "protocol"]
+LossKind = Literal["timeout", "signal", "exit", "memory", "processes", "output", "protocol"]
 FAILURES: frozenset[str] = frozenset(get_args(FailureKind))
 
 
@@ -60,3 +62,11 @@ class ProtocolError(DriverError):
 
 class StartError(DriverError):
     """The driver cannot run here, whatever the implementation is."""
+
+
+class IsolationUnavailable(DriverError):
+    """The isolation asked for is not to be had here. `advice` tells how to get it."""
+
+    def __init__(self, problem: str, *advice: str) -> None:
+        super().__init__(problem)
+        self.advice = advice

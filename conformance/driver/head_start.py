@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from conformkit.conformance.driver.errors import StartError
+from conformkit.conformance.driver.errors import IsolationUnavailable, StartError
+from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.location import locate, mentions_torch
 from conformkit.conformance.driver.warm import Nursery, nursery
 
 __all__ = ["head_start"]
 
 
-def head_start(impl: str, threads: int = 1) -> Nursery | None:
+def head_start(impl: str, isolation: str = "process", workers: int = 1) -> Nursery | None:
     """Start a warm process for an implementation, judging by its sources whether it needs torch.
 
     None where there is nothing to start it for: the run itself will say why. A wrong guess costs time, no more.
     """
+    limits = Limits()
     try:
         location = locate(impl)
-        return nursery(threads, torch=location.path is None or mentions_torch(location.path))
-    except (FileNotFoundError, StartError):
+        torch = location.path is None or mentions_torch(location.path)
+        if isolation == "process":
+            return nursery(limits.threads, torch=torch)
+        if isolation == "sandbox":
+            from conformkit.conformance.driver.sandbox import SandboxedProcess  # noqa: PLC0415 - most runs need none
+
+            return SandboxedProcess(location, limits, torch=torch, workers=workers)
+    except (FileNotFoundError, IsolationUnavailable, StartError):
         return None
+    return None

@@ -11,23 +11,13 @@ from typing import Any, Self
 import numpy as np
 
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.wire import Arrays, split
 
 __all__ = ["Arrays", "Driver", "Limits", "LoadReply", "Reply", "raise_failure"]
 
 NO_ARRAYS: Arrays = types.MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a worker may use. Memory counts from what the warm process holds; output counts since it was last taken."""
-
-    call_seconds: float = 20.0
-    load_seconds: float = 120.0
-    memory_bytes: int = 4 << 30
-    output_bytes: int = 8 << 20
-    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +66,11 @@ class Driver(ABC):
     @abstractmethod
     def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:
         """Carry out one operation."""
+
+    @property
+    def note(self) -> str:
+        """What the reader of a report should know about the isolation."""
+        return ""
 
     @abstractmethod
     def take_output(self) -> str:

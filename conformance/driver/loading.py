@@ -14,7 +14,7 @@ from typing import Any
 from conformkit.conformance.driver.frameworks.base import Framework, RequestError
 from conformkit.conformance.driver.location import mentions_torch, parse, sources
 
-__all__ = ["Implementation", "LoadError", "framework_named", "load", "location_place"]
+__all__ = ["Implementation", "LoadError", "defined", "framework_named", "load", "location_place"]
 
 _STAND_IN = "implementation_"
 _MISSING = object()
@@ -90,8 +90,8 @@ class Implementation:
         if self._stems is None:
             self._stems = {}
             for module_name, path in self._submodules():
-                for defined in _defined(parse(path)):
-                    self._stems.setdefault(defined, []).append(module_name)
+                for bound in defined(parse(path)):
+                    self._stems.setdefault(bound, []).append(module_name)
         return self._stems.get(name, [])
 
     def _submodules(self) -> Iterator[tuple[str, Path]]:
@@ -184,10 +184,16 @@ def _load_loose(name: str, path: Path) -> Implementation:
 
 
 def _check_is(module: types.ModuleType, path: Path | None) -> None:
-    file = getattr(module, "__file__", None)
-    if path is None or file is None or Path(file).resolve().is_relative_to(path.resolve()):
+    """Raise where another module has the name: one from another file, or folders that have none but share the name."""
+    if path is None:
         return
-    message = f"importing {module.__name__} gives {file}, not {path}: another module has this name"
+    wanted, file = path.resolve(), getattr(module, "__file__", None)
+    folders = [Path(place) for place in getattr(module, "__path__", [])]
+    if file is not None and Path(file).resolve().is_relative_to(wanted):
+        return
+    if file is None and (not folders or wanted in [folder.resolve() for folder in folders]):
+        return
+    message = f"importing {module.__name__} gives {file or folders[0]}, not {path}: another module has this name"
     raise LoadError(message)
 
 
@@ -219,7 +225,7 @@ def _is_export(value: object) -> bool:
     return value is not None and not isinstance(value, types.ModuleType)
 
 
-def _defined(tree: ast.Module | None) -> Iterator[str]:
+def defined(tree: ast.Module | None) -> Iterator[str]:
     """Yield the names that a module binds at its top level, inside `if` and `try` too."""
     pending: list[ast.stmt] = list(tree.body) if tree is not None else []
     while pending:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Location", "locate", "mentions_torch", "sources"]
+__all__ = ["Location", "locate", "mentions_torch", "parse", "read_source", "sources"]
 
 IMPORT_PATH = "CONFORM_IMPORT_PATH"
 """The variable with further folders to find implementations and what they import in, joined as in PYTHONPATH."""
 _MAX_FILES = 500
+_MAX_FOLDERS = 2000
+_MAX_DEPTH = 20
 _MAX_BYTES = 1 << 20
+_MAX_READ = 32 << 20
+_MAX_PARSED = 1 << 20
 _ASIDE = frozenset({"setup.py", "conftest.py", "__main__.py", "noxfile.py"})
 
 
@@ -63,39 +69,92 @@ def _locate(text: str, folder: Path) -> Location:
 
 
 def sources(root: Path) -> Iterator[Path]:
-    """Yield the Python files of an implementation, shallow ones first, without tests and scripts of its build."""
+    """Yield the Python files of an implementation, shallow ones first, without tests and scripts of its build.
+
+    Nobody has read it yet: where there are too many files or folders, or folders within each other, the rest is left
+    out, and so are links that lead out of it.
+    """
     if root.is_file():
         yield root
         return
     found: list[Path] = []
-    for parent, folders, names in os.walk(root):
-        folders[:] = sorted(f for f in folders if not f.startswith((".", "__")) and f not in {"tests", "test", "venv"})
-        found += [Path(parent, name) for name in sorted(names) if _is_source(name)]
+    waiting = [(root, 0)]
+    for folder, depth in waiting:  # grows meanwhile
+        folders, files = _entries(folder)
+        found += [path for path in files if not path.is_symlink() or _stays(path, root)]
         if len(found) > _MAX_FILES:
             break
+        if depth < _MAX_DEPTH and len(waiting) < _MAX_FOLDERS:
+            waiting += [(inner, depth + 1) for inner in folders]
     yield from sorted(found[:_MAX_FILES], key=lambda path: (len(path.parts), path))
+
+
+def read_source(path: Path) -> bytes | None:
+    """Return the content of a source file; None when it is too big, unreadable or no regular file."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return None
+            content = stream.read(_MAX_BYTES + 1)
+    except OSError:
+        return None
+    return content if len(content) <= _MAX_BYTES else None
 
 
 def parse(path: Path) -> ast.Module | None:
     """Parse a source file; None when it is too big or no Python."""
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            return None
-        return ast.parse(path.read_bytes(), str(path))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    content = read_source(path)
+    return None if content is None else _parsed(content, path)
 
 
 def mentions_torch(root: Path) -> bool:
-    """Whether any source of the implementation imports torch, read off its text."""
-    return any(_imports_torch(tree) for path in sources(root) if _has(path, b"torch") and (tree := parse(path)))
+    """Whether any source of the implementation imports torch, read off its text. Where that is too long, it does."""
+    read = parsed = 0
+    for path in sources(root):
+        content = read_source(path) or b""
+        mentioned = b"torch" in content
+        read, parsed = read + len(content), parsed + len(content) * mentioned
+        if read > _MAX_READ or parsed > _MAX_PARSED:
+            return True
+        tree = _parsed(content, path) if mentioned else None
+        if tree is not None and _imports_torch(tree):
+            return True
+    return False
 
 
-def _has(path: Path, word: bytes) -> bool:
+def _parsed(content: bytes, path: Path) -> ast.Module | None:
     try:
-        return word in path.read_bytes()
+        return ast.parse(content, str(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the folders and the sources in a folder, each in the order of their names."""
+    folders: list[Path] = []
+    files: list[Path] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in sorted(islice(entries, _MAX_FOLDERS), key=lambda entry: entry.name):
+                if entry.is_dir(follow_symlinks=False):
+                    folders += [Path(entry.path)] if _is_own(entry.name) else []
+                elif _is_source(entry.name):
+                    files.append(Path(entry.path))
     except OSError:
+        pass
+    return folders, files
+
+
+def _stays(path: Path, root: Path) -> bool:
+    """Whether a link leads to something beneath `root`."""
+    try:
+        return path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
         return False
+
+
+def _is_own(folder: str) -> bool:
+    return not folder.startswith((".", "__")) and folder not in {"tests", "test", "venv"}
 
 
 def _is_source(name: str) -> bool:
@@ -103,12 +162,23 @@ def _is_source(name: str) -> bool:
 
 
 def _imports_torch(tree: ast.Module) -> bool:
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "torch" for alias in node.names):
             return True
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "torch":
             return True
     return False
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield all statements, inside others too; an import is no part of an expression."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, None)
+            waiting += inner if isinstance(inner, list) else []
 
 
 def _of_file(path: Path) -> Location:

@@ -8,11 +8,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from conformkit.conformance.driver import exports, outputs, wire
+from conformkit.conformance.driver import exports, outputs, training, wire
 from conformkit.conformance.driver.failures import failure
 from conformkit.conformance.driver.frameworks.base import Array, Framework, Held, OutputError, RequestError
 from conformkit.conformance.driver.loading import Implementation, framework_named, load, location_place
-from conformkit.conformance.driver.templates import Filler
+from conformkit.conformance.driver.plain import as_json
+from conformkit.conformance.driver.templates import Filler, known
 
 __all__ = ["Operations"]
 
@@ -125,7 +126,7 @@ class Operations:
         target = self.implementation.resolve(header["path"])
         kind = exports.kind_of(target)
         if kind == "class" or header.get("factory"):
-            filler = Filler(self.framework, arrays, self.implementation.resolve)
+            filler = Filler(self.framework, arrays, self.implementation.resolve, components=self._components)
             args, kwargs = filler.arguments(header)
             return target(*args, **kwargs)
         return target if kind == "function" else copy.deepcopy(target)
@@ -170,6 +171,17 @@ class Operations:
                 out[f"echo:{name}"] = self.framework.array(tensor)[0]
         return called.header, out
 
+    def _ask(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Call, and answer in texts, numbers and lists; or read an attribute, calling it where it is a method."""
+        attribute = header.get("attribute")
+        if attribute is None:
+            value = self._run({**header, "watch": False}, arrays).value
+        else:
+            value = getattr(self._component(header), attribute)
+            value = value() if callable(value) and not self.framework.is_array(value) else value
+        taken = outputs.taken(value, header.get("output"), self.framework.is_array)
+        return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, {}
+
     def _vjp(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         wrt = list(header.get("wrt") or [])
         called = self._run(header, arrays, wrt)
@@ -196,7 +208,7 @@ class Operations:
             component = copy.deepcopy(component)
         if header.get("mode") is not None and not _is_function(component):
             framework.set_mode(component, header["mode"])
-        filler = Filler(framework, arrays, self.implementation.resolve, component)
+        filler = Filler(framework, arrays, self.implementation.resolve, component, self._components)
         args, kwargs = filler.arguments(header)
         if wrt is not None:
             _check_names(wrt, filler.tensors)
@@ -221,6 +233,35 @@ class Operations:
         for name, value in values.items():
             out[name], dtypes[name] = self.framework.array(value)
         return out, dtypes
+
+    def _hold(self, _: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Make trainable arrays of their own, for what works on parameters and their gradients."""
+        return {"handle": self._keep(self.framework.holder(arrays))}, {}
+
+    def _gradients(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Put these gradients beside the arrays of their names, then return all that are there."""
+        component = self._component(header)
+        if arrays:
+            self.framework.put_gradients(component, arrays)
+        found = self.framework.kept_gradients(component)
+        none = [name for name, grad in found.items() if grad is None]
+        return {"none": none}, {name: grad for name, grad in found.items() if grad is not None}
+
+    def _loop(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Make what trains a component step by step."""
+        return {"handle": self._keep(training.Loop(self.framework, self._component(header)))}, {}
+
+    def _train(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Take as many steps as there are batches."""
+        loop = self._component(header)
+
+        def forward(ids: Array) -> Any:
+            filler = Filler(self.framework, {**arrays, "ids": ids}, self.implementation.resolve, loop.component)
+            args, kwargs = filler.arguments(header)
+            value = self.framework.entry(loop.component, None)(*args, **kwargs)
+            return outputs.pick(value, header.get("output"), self.framework.is_array)["out"]
+
+        return {}, {"out": loop.run(forward, arrays["ids"], arrays["targets"], header["rates"], header["max_norm"])}
 
     def _copy(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         return {"handle": self._keep(copy.deepcopy(self._component(header)))}, {}
@@ -250,10 +291,7 @@ class Operations:
         return handle
 
     def _component(self, header: Mapping[str, Any]) -> Any:
-        if header.get("handle") not in self._components:
-            message = f"there is no component with handle {header.get('handle')!r}"
-            raise RequestError(message)
-        return self._components[header["handle"]]
+        return known(self._components, header.get("handle"))
 
     def _held(self, header: Mapping[str, Any]) -> dict[str, Held]:
         component = self._component(header)
@@ -269,7 +307,12 @@ class Operations:
         "read": (_read, ("handle",)),
         "write": (_write, ("handle",)),
         "call": (_call, ("handle",)),
+        "ask": (_ask, ("handle",)),
         "vjp": (_vjp, ("handle", "wrt")),
+        "hold": (_hold, ()),
+        "gradients": (_gradients, ("handle",)),
+        "loop": (_loop, ("handle",)),
+        "train": (_train, ("handle", "rates", "max_norm")),
         "copy": (_copy, ("handle",)),
         "cast": (_cast, ("handle", "dtype")),
         "release": (_release, ("handle",)),

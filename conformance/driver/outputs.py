@@ -7,7 +7,7 @@ from typing import Any
 
 from conformkit.conformance.driver.frameworks.base import OutputError
 
-__all__ = ["describe", "pick"]
+__all__ = ["describe", "pick", "taken"]
 
 _DEPTH = 4
 _WIDTH = 8
@@ -29,6 +29,18 @@ def pick(value: Any, selector: Any, is_array: IsArray) -> dict[str, Any]:
         if item is not None:
             found[f"out.{index}"] = item
     return found
+
+
+def taken(value: Any, selector: Any, is_array: IsArray) -> Any:
+    """Return what a selector takes out of a value: one thing, a list of several, or without a selector the whole.
+
+    Raises: OutputError when something is not there.
+    """
+    if selector is None:
+        return value
+    if isinstance(selector, list):
+        return [taken(value, one, is_array) for one in selector]
+    return _first(value, selector, is_array)
 
 
 def describe(value: Any, is_array: IsArray, depth: int = 3) -> str:

@@ -36,8 +36,11 @@ def _check_body(request: Mapping[str, Any], header: Any, names: set[str]) -> Non
         if key not in header or not check(header[key]):
             message = f"the reply to {operation} has no proper {key}"
             raise ProtocolError(message)
-    if operation in {"call", "vjp"} and "out" not in names:
+    if operation in {"call", "vjp", "train"} and "out" not in names:
         message = f"the reply to {operation} has no array `out`"
+        raise ProtocolError(message)
+    if operation == "describe" and not request["targets"].keys() <= header["exports"].keys():
+        message = "the reply to describe leaves out what was asked for"
         raise ProtocolError(message)
     if operation == "batch":
         _check_batch(request["requests"], header["replies"], names)
@@ -147,7 +150,7 @@ _FOUND: Mapping[str, Check] = {
     "source": _is_text,
 }
 _CALLED: Mapping[str, Check] = {
-    "dtypes": _is_names,
+    "dtypes": lambda value: _is_names(value) and "out" in value,
     "requires_grad": _is_flag,
     "rng": _is_texts,
     "training": _maybe(_is_flag),
@@ -162,7 +165,11 @@ _FORMS: Mapping[str, Mapping[str, Check]] = {
     "parameters": {"parameters": _is_parameters},
     "read": {"dtypes": _is_names, "left_out": _is_texts},
     "call": _CALLED,
+    "ask": {"value": lambda _: True},
     "vjp": {**_CALLED, "none": _is_texts},
+    "hold": {"handle": _is_handle},
+    "gradients": {"none": _is_texts},
+    "loop": {"handle": _is_handle},
     "copy": {"handle": _is_handle},
     "batch": {"replies": lambda value: isinstance(value, list)},
 }

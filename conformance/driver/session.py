@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from conformkit.conformance.driver import wire
 from conformkit.conformance.driver.channel import Broken, Channel
-from conformkit.conformance.driver.errors import DriverError, ProtocolError, StartError, WorkerLost
+from conformkit.conformance.driver.errors import DriverError, LossKind, ProtocolError, StartError, WorkerLost
 from conformkit.conformance.driver.inprocess import InProcess
 from conformkit.conformance.driver.interface import (
     NO_ARRAYS,
@@ -23,6 +23,7 @@ from conformkit.conformance.driver.interface import (
 from conformkit.conformance.driver.location import Location, locate
 from conformkit.conformance.driver.replies import check_reply
 from conformkit.conformance.driver.text import clean
+from conformkit.conformance.driver.usage import Meter
 from conformkit.conformance.driver.warm import Nursery, nursery
 
 __all__ = ["Driver", "InProcess", "Limits", "LoadReply", "Location", "Reply", "Session", "locate"]
@@ -32,7 +33,11 @@ _SHOWN = 20_000
 
 
 class Session(Driver):
-    """Supervises one implementation's worker. The process starts when this is made, and gets ready meanwhile."""
+    """Supervises one implementation's worker. The process starts when this is made, and gets ready meanwhile.
+
+    `warm` makes its workers, and whatever `make` makes does so where there is none, or none any more: by default a
+    process without a sandbox.
+    """
 
     def __init__(
         self,
@@ -41,11 +46,13 @@ class Session(Driver):
         limits: Limits = Limits(),  # noqa: B008
         preload_torch: bool = False,
         warm: Nursery | None = None,
+        make: Callable[[], Nursery] | None = None,
     ) -> None:
         super().__init__(location, framework, limits)
-        self._preload_torch = preload_torch
+        self._make = make or (lambda: nursery(limits.threads, torch=preload_torch))
         self._own_nursery = warm is None
-        self._nursery = warm or nursery(limits.threads, torch=preload_torch)
+        self._nursery = warm or self._make()
+        self._meter: Meter | None = None
         self._channel: Channel | None = None
         self._pending: Channel | None = self._ask_for_worker()
         self._left_over = ""
@@ -55,6 +62,11 @@ class Session(Driver):
     def lost(self) -> bool:
         """Whether there is no worker."""
         return self._channel is None
+
+    @property
+    def note(self) -> str:
+        """What the reader of a report should know about the isolation."""
+        return self._nursery.note
 
     def start(self) -> LoadReply:
         """Wait for the first worker and let it load the implementation."""
@@ -66,10 +78,15 @@ class Session(Driver):
     def restart(self) -> LoadReply:
         """Replace the worker by a fresh one, and load the implementation again."""
         self._discard()
-        if not self._nursery.alive:
-            self._nursery.close()
-            self._own_nursery = True
-            self._nursery = nursery(self.limits.threads, torch=self._preload_torch)
+        if self._nursery.alive:
+            try:
+                return self._begin(self._ask_for_worker())
+            except StartError:
+                if self._nursery.alive:
+                    raise  # an empty worker does not run, and another warm process would not help
+        self._nursery.close()
+        self._own_nursery = True
+        self._nursery = self._make()
         return self._begin(self._ask_for_worker())
 
     def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:
@@ -104,9 +121,13 @@ class Session(Driver):
             self._nursery.close()
 
     def _ask_for_worker(self) -> Channel:
-        channel = Channel(self.limits.memory_bytes, self.limits.output_bytes)
+        self._meter = None
+        channel = Channel(self.limits.output_bytes, self._excess)
         try:
             channel.order = self._nursery.spawn(channel.wire_fd, channel.output_fd, self.limits.memory_bytes)
+        except BaseException:
+            channel.close()
+            raise
         finally:
             channel.handed_over()
         return channel
@@ -123,7 +144,8 @@ class Session(Driver):
             said = self.take_output().strip()
             message = f"an empty worker does not run within {self.limits}: {error}. It said: {said or 'nothing'}"
             raise StartError(message) from error
-        channel.mark_memory()
+        limits = self.limits
+        self._meter = Meter(channel.pid, memory_bytes=limits.memory_bytes, processes=limits.processes)
         header = self.request(self.load_header(), seconds=self.limits.load_seconds).header
         return LoadReply(*(str(header.get(key, "")) for key in ("framework", "version", "module", "file")))
 
@@ -140,6 +162,9 @@ class Session(Driver):
         raise self._obituary(status) from None
 
     def _obituary(self, status: int | None) -> WorkerLost:
+        excess = self._nursery.excess()
+        if excess is not None:
+            return WorkerLost(*excess)
         if status is not None and os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             return WorkerLost("signal", f"killed by {_signal_name(number)}")
@@ -150,13 +175,16 @@ class Session(Driver):
         return WorkerLost("protocol", "closed its wire and went on running")
 
     def _bury(self, channel: Channel, *, kill: bool) -> int | None:
-        if kill:
-            channel.kill()
+        if kill and channel.pid is not None:
+            self._nursery.kill(channel.pid)
         status = self._nursery.reap(channel.pid, killed=kill) if channel.pid is not None else None
         self._left_over += channel.take_output().decode(errors="replace")
         channel.close()
         self._channel = None
         return status
+
+    def _excess(self) -> tuple[LossKind, str] | None:
+        return (self._meter.excess() if self._meter is not None else None) or self._nursery.excess()
 
     def _discard(self) -> None:
         """Kill the worker, if there is one, and drop one that was never waited for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from conformkit.conformance.driver.errors import LossKind
 from conformkit.conformance.driver.warm import Nursery
 
 __all__ = ["SharedNursery"]
@@ -35,6 +36,19 @@ class SharedNursery:
         """Wait for a worker that was killed or is ending. Returns its wait status, None when it did not end."""
         with self._lock:
             return self._nursery.reap(pid, killed=killed)
+
+    def kill(self, pid: int) -> None:
+        """Kill a worker and its group, at once."""
+        self._nursery.kill(pid)
+
+    def excess(self) -> tuple[LossKind, str] | None:
+        """Return the limit that all its workers together break, and a sentence about it."""
+        return self._nursery.excess()
+
+    @property
+    def note(self) -> str:
+        """What the reader of a report should know about the isolation."""
+        return self._nursery.note
 
     @property
     def torch(self) -> bool:

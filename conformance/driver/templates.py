@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from conformkit.conformance.driver.frameworks.base import Array, Framework, RequestError
 
-__all__ = ["Filler"]
+__all__ = ["Filler", "known"]
+
+NO_COMPONENTS: Mapping[int, Any] = types.MappingProxyType({})
 
 
 class Filler:
     """Fills templates for one request. The same input named twice is the same array both times."""
 
     def __init__(
-        self, framework: Framework, inputs: Mapping[str, Array], resolve: Callable[[str], Any], component: Any = None
+        self,
+        framework: Framework,
+        inputs: Mapping[str, Array],
+        resolve: Callable[[str], Any],
+        component: Any = None,
+        components: Mapping[int, Any] = NO_COMPONENTS,
     ) -> None:
         self._framework = framework
         self._inputs = inputs
         self._resolve = resolve
         self._component = component
+        self._components = components
         self.tensors: dict[str, Any] = {}
         """The native arrays made so far, by the name of their input."""
 
@@ -63,6 +73,23 @@ class Filler:
     def _self(self, _template: Mapping[str, Any]) -> Any:
         return self._component
 
+    def _array(self, template: Mapping[str, Any]) -> Any:
+        """Return an input as it crossed the wire: for code that takes NumPy arrays, whatever its framework."""
+        return self._inputs[template["$array"]]
+
+    def _handle(self, template: Mapping[str, Any]) -> Any:
+        return known(self._components, template["$handle"])
+
+    def _file(self, template: Mapping[str, Any]) -> str:
+        """Return the name of a file that may be written; its folder is there afterwards."""
+        path = Path(template["$file"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    def _parameters(self, template: Mapping[str, Any]) -> list[Any]:
+        """Return the trainable arrays of a component, as one gives them to an optimizer."""
+        return self._framework.trainable(known(self._components, template["$parameters"]))
+
     def _dtype(self, template: Mapping[str, Any]) -> Any:
         return self._framework.dtype(template["$dtype"])
 
@@ -70,6 +97,18 @@ class Filler:
         "$tensor": tensor,
         "$object": _object,
         "$name": _name,
+        "$array": _array,
+        "$file": _file,
+        "$handle": _handle,
+        "$parameters": _parameters,
         "$dtype": _dtype,
         "$self": _self,
     }
+
+
+def known(components: Mapping[int, Any], handle: object) -> Any:
+    """Return the component of a handle. Raises RequestError."""
+    if handle not in components:
+        message = f"there is no component with handle {handle!r}"
+        raise RequestError(message)
+    return components[handle]  # type: ignore[index]

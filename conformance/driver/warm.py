@@ -17,12 +17,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from conformkit.conformance.driver.errors import StartError
+from conformkit.conformance.driver.errors import LossKind, StartError
 
-__all__ = ["ColdProcess", "Nursery", "WarmProcess", "nursery", "scrubbed"]
+__all__ = ["ColdProcess", "Nursery", "WarmProcess", "nursery", "scrubbed", "start"]
 
 START_SECONDS = 300.0
 _ANSWER_SECONDS = 15.0
+_DESCRIPTORS = 16
+_MOST_ANSWERED = 1 << 16
 _KEPT = frozenset(
     {
         "PATH",
@@ -69,6 +71,10 @@ class Nursery(Protocol):
     def torch(self) -> bool:
         """Whether its workers come with torch imported."""
 
+    @property
+    def note(self) -> str:
+        """What the reader of a report should know about the isolation; complete once a worker has been made."""
+
     def wait_ready(self) -> None:
         """Return once a worker can be made without delay. Raises StartError."""
 
@@ -80,6 +86,12 @@ class Nursery(Protocol):
 
     def reap(self, pid: int, *, killed: bool) -> int | None:
         """Wait for a worker that was killed or is ending. Returns its wait status, None when it did not end."""
+
+    def kill(self, pid: int) -> None:
+        """Kill a worker and its group."""
+
+    def excess(self) -> tuple[LossKind, str] | None:
+        """Return the limit that all its workers together break, and a sentence about it. It has ended them by then."""
 
     @property
     def alive(self) -> bool:
@@ -105,11 +117,16 @@ class WarmProcess:
         self.torch = torch
         self._control, theirs = socket.socketpair()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        arguments = [theirs.fileno(), threads, int(torch)]
-        self._process = _start("zygote", arguments, threads, [theirs.fileno()], self._log)
-        theirs.close()
+        try:
+            with theirs:
+                self._process = self._launch([theirs.fileno(), threads, int(torch)])
+        except BaseException:
+            self._control.close()
+            self._log.close()
+            raise
         self._buffer = b""
         self._ready = False
+        self._ready_reply: dict[str, Any] = {}
         self._broken = False
         self._orders = 0
         self._pids: list[int] = []
@@ -118,7 +135,7 @@ class WarmProcess:
         """Return once the imports are done."""
         if not self._ready:
             try:
-                self._read_reply(START_SECONDS)
+                self._ready_reply = self._read_reply(START_SECONDS)
             except (OSError, ValueError) as error:
                 raise StartError(self._explain(error)) from error
             self._ready = True
@@ -126,7 +143,7 @@ class WarmProcess:
     def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
         """Ask for a fork. Asked before the imports are done, it happens right after them."""
         try:
-            self._send({"do": "fork", "memory": memory}, [wire_fd, output_fd])
+            self._send({"do": "fork", "memory": memory, **self._bounds()}, [wire_fd, output_fd])
         except OSError as error:
             raise StartError(self._explain(error)) from error
         self._orders += 1
@@ -150,7 +167,20 @@ class WarmProcess:
         except (OSError, ValueError, KeyError):
             self._broken = True
             return None
-        return status if status is None else int(status)
+        return status if type(status) is int else None
+
+    @property
+    def note(self) -> str:
+        """Nothing: the report names the isolation."""
+        return ""
+
+    def kill(self, pid: int) -> None:
+        """Kill a fork and its group."""
+        _kill(pid)
+
+    def excess(self) -> tuple[LossKind, str] | None:
+        """Nothing: each worker is looked at by itself."""
+        return None
 
     @property
     def alive(self) -> bool:
@@ -167,6 +197,19 @@ class WarmProcess:
             self._process.wait()
         self._log.close()
 
+    def _launch(self, arguments: Sequence[int]) -> subprocess.Popen[bytes]:
+        """Start the process. Its first argument is the descriptor on which it hears us, the second its threads."""
+        return start("zygote", arguments, arguments[1], arguments[:1], self._log)
+
+    def _bounds(self) -> dict[str, int]:
+        """Return what a fork is told besides its memory."""
+        return {}
+
+    def _take(self, descriptors: Sequence[int]) -> None:
+        """Refuse descriptors: nobody is asked for any."""
+        for descriptor in descriptors:
+            os.close(descriptor)
+
     def _send(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
         message = json.dumps(request).encode()
         if descriptors:
@@ -176,19 +219,31 @@ class WarmProcess:
 
     def _collect(self, count: int) -> None:
         while len(self._pids) < count:
-            self._pids.append(int(self._read_reply(_ANSWER_SECONDS)["pid"]))
+            pid = self._read_reply(_ANSWER_SECONDS)["pid"]
+            if type(pid) is not int or pid <= 1:
+                message = "it names no process"
+                raise ValueError(message)
+            self._pids.append(pid)
 
     def _read_reply(self, seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             self._control.settimeout(max(0.001, deadline - time.monotonic()))
-            chunk = self._control.recv(4096)
+            chunk, descriptors, _, _ = socket.recv_fds(self._control, 4096, _DESCRIPTORS)
+            self._take(descriptors)
             if not chunk:
                 message = "it ended"
                 raise ConnectionError(message)
             self._buffer += chunk
+            if len(self._buffer) > _MOST_ANSWERED:
+                message = "it says too much"
+                raise ConnectionError(message)
         line, _, self._buffer = self._buffer.partition(b"\n")
-        reply: dict[str, Any] = json.loads(line)
+        try:
+            reply: dict[str, Any] = dict(json.loads(line))
+        except (TypeError, RecursionError) as error:
+            message = "it says what is no answer"
+            raise ValueError(message) from error
         return reply
 
     def _explain(self, error: Exception) -> str:
@@ -204,6 +259,8 @@ class WarmProcess:
 class ColdProcess:
     """Starts a fresh process for each worker, where none can be forked."""
 
+    note = ""
+
     def __init__(self, threads: int, *, torch: bool) -> None:
         self._threads = threads
         self.torch = torch
@@ -215,7 +272,7 @@ class ColdProcess:
     def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
         """Start a process."""
         arguments = [wire_fd, output_fd, self._threads, memory or 0, int(self.torch)]
-        self._process = _start("worker", arguments, self._threads, [wire_fd, output_fd], subprocess.DEVNULL)
+        self._process = start("worker", arguments, self._threads, [wire_fd, output_fd], subprocess.DEVNULL)
         return 0
 
     def spawned(self, order: int) -> int:
@@ -241,6 +298,14 @@ class ColdProcess:
         self._process = None
         return None if forced else (-code if code < 0 else code << 8)
 
+    def kill(self, pid: int) -> None:
+        """Kill it and its group."""
+        _kill(pid)
+
+    def excess(self) -> tuple[LossKind, str] | None:
+        """Nothing: each worker is looked at by itself."""
+        return None
+
     @property
     def alive(self) -> bool:
         """Always: each worker is a process of its own."""
@@ -254,14 +319,21 @@ class ColdProcess:
             self._process.wait()
 
 
-def _start(
-    module: str, arguments: Sequence[int], threads: int, descriptors: Sequence[int], log: Any
+def start(
+    module: str,
+    arguments: Sequence[int],
+    threads: int,
+    descriptors: Sequence[int],
+    log: Any,
+    wrapper: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", f"{__package__}.{module}", *map(str, arguments)]
+    """Start a module of the worker's half, in a wrapper if there is one. Raises StartError."""
+    command = [*wrapper, sys.executable, "-P", "-m", f"{__package__}.{module}", *map(str, arguments)]
     try:
         return subprocess.Popen(  # noqa: S603 - our own interpreter, our own arguments
             command,
-            env=scrubbed(os.environ, threads),
+            env=scrubbed(os.environ, threads) if environment is None else environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -271,3 +343,9 @@ def _start(
     except OSError as error:
         message = f"no process can be started: {error}"
         raise StartError(message) from error
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)

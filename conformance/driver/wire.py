@@ -59,7 +59,7 @@ def decode(
     """
     header = _decode_header(bytes(head))
     if foreign and not _is_clean(head):
-        header = clean_tree(header)
+        header = _cleaned(header)
     return header, _decode_arrays(bytes(payload)) if payload else {}
 
 
@@ -100,6 +100,15 @@ def _decode_header(head: bytes) -> dict[str, Any]:
         message = f"the header is a JSON {type(header).__name__}, want an object"
         raise ProtocolError(message)
     return header
+
+
+def _cleaned(header: dict[str, Any]) -> dict[str, Any]:
+    try:
+        cleaned: dict[str, Any] = clean_tree(header)
+    except RecursionError:
+        message = "the header is nested too deeply"
+        raise ProtocolError(message) from None
+    return cleaned
 
 
 def _is_clean(head: bytes | bytearray) -> bool:

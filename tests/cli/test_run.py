@@ -6,6 +6,7 @@ import pytest
 
 from conformkit.conformance import runner
 from conformkit.conformance.binding.toml_nodes import ConfigError
+from conformkit.conformance.driver import bubblewrap
 from conformkit.conformance.report.json_report import schema
 from conformkit.conformance.results import Result, Verdict
 from conformkit.spec.clauses import Level
@@ -27,7 +28,7 @@ class NotConfigured(ConfigError):
 
 class NotIsolated(runner.IsolationUnavailable):
     def __init__(self):
-        Exception.__init__(self, "this system lets no process be limited")
+        super().__init__("this system lets no process be limited", "use one that does")
 
 
 def test_the_exit_code_is_the_verdict(conform, fake_run, small_law):
@@ -41,7 +42,7 @@ def test_the_exit_code_is_the_verdict(conform, fake_run, small_law):
     [
         (NotLoaded(), 3, ["mypkg cannot be judged: No module", "is it in this folder?", "printed: hello"]),
         (NotConfigured(), 3, ["conform.toml, line 4: norm is 'layer'", "nearest: layernorm"]),
-        (NotIsolated(), 4, ["this system lets no process be limited"]),
+        (NotIsolated(), 4, ["this system lets no process be limited", "use one that does"]),
         (KeyboardInterrupt(), 130, ["stopped before any clause was judged"]),
     ],
     ids=["not loaded", "bad conform.toml", "no isolation", "stopped while loading"],
@@ -102,11 +103,15 @@ def test_wrong_usage_is_refused_before_anything_runs(conform, fake_run, argument
     assert fake_run.requests == []
 
 
-def test_a_sandbox_is_refused_and_never_replaced_by_less(conform, fake_run):
-    result = conform("run", "--impl", "mypkg", "--isolation", "sandbox")
+def test_a_sandbox_is_refused_and_never_replaced_by_less(conform, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    bubblewrap._found.cache_clear()
+    (tmp_path / "mypkg.py").write_text("raise SystemExit")
+    result = conform("run", "--impl", str(tmp_path / "mypkg.py"), "--isolation", "sandbox")
+    bubblewrap._found.cache_clear()
     assert result.exit_code == 4
-    assert "--isolation process" in result.stderr
-    assert fake_run.requests == []
+    assert "apt-get install bubblewrap" in result.stderr
+    assert result.stdout == ""
 
 
 def test_reports_are_written_and_hold_what_the_run_found(conform, fake_run, tmp_path):

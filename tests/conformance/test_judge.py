@@ -91,7 +91,7 @@ def test_a_test_that_checks_nothing_is_a_mistake_of_the_kit(judging: Judging) ->
         (ImplementationFailure("output", "TypeError", "a generator"), Verdict.ERROR, "no array"),
         (ImplementationFailure("memory", "MemoryError", "9 GiB"), Verdict.CRASH, "more memory"),
         (ImplementationFailure("exit", "SystemExit", "0"), Verdict.CRASH, "end of the process"),
-        (ImplementationFailure("unsupported", "Unsupported", "no autograd"), Verdict.NOT_APPLICABLE, ""),
+        (ImplementationFailure("unsupported", "unsupported", "no autograd"), Verdict.ERROR, "it raised unsupported"),
         (WorkerLost("timeout", "no answer in 20 s"), Verdict.TIMEOUT, "did not answer in time"),
         (WorkerLost("signal", "killed by SIGSEGV"), Verdict.CRASH, "crashed: killed by SIGSEGV"),
         (WorkerLost("exit", "status 0"), Verdict.CRASH, "ended its process"),

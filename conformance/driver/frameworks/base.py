@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Array", "Framework", "Gradients", "Held", "OutputError", "RequestError", "UnsupportedError"]
+__all__ = ["Array", "Framework", "Gradients", "Held", "Learner", "OutputError", "RequestError", "UnsupportedError"]
 
 Array = np.ndarray[Any, Any]
 
@@ -64,6 +64,13 @@ class Gradients:
 
     inputs: dict[str, Array | None]
     parameters: dict[str, Array | None]
+
+
+class Learner(Protocol):
+    """Descends from a loss, step by step."""
+
+    def step(self, logits: Any, targets: Array, rate: float, max_norm: float) -> float:
+        """Descend from the mean cross-entropy of logits (…, V) on targets (…), and return it; -100 is no target."""
 
 
 class Framework(Protocol):
@@ -130,3 +137,18 @@ class Framework(Protocol):
         self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
     ) -> Gradients:
         """Pull a cotangent back from the output to inputs and parameters."""
+
+    def trainable(self, component: Any) -> list[Any]:
+        """Return the trainable arrays of a component, as one gives them to an optimizer."""
+
+    def holder(self, arrays: Mapping[str, Array]) -> Any:
+        """Return a component that holds these as its parameters."""
+
+    def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:
+        """Put gradients where backward passes leave them, beside the parameters of these names."""
+
+    def kept_gradients(self, component: Any) -> dict[str, Array | None]:
+        """Return what backward passes have left there, None where there is nothing."""
+
+    def learner(self, component: Any) -> Learner:
+        """Return what trains a component."""

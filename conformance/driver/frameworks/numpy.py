@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.random  # here, not at the first use in a worker
 
-from conformkit.conformance.driver.frameworks.base import Array, Gradients, Held, OutputError, UnsupportedError
+from conformkit.conformance.driver.frameworks.base import (
+    Array,
+    Gradients,
+    Held,
+    Learner,
+    OutputError,
+    UnsupportedError,
+)
 from conformkit.conformance.driver.frameworks.walk import Slot, walk
 
 __all__ = ["Numpy", "alias", "from_numbers", "plain", "random_state", "set_plain_mode"]
@@ -124,14 +131,37 @@ class Numpy:
     def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
         """Refuse: NumPy has no derivatives."""
         del tensors, names
-        message = "NumPy has no automatic differentiation"
-        raise UnsupportedError(message)
+        raise _without_derivatives()
 
     def gradients(
         self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
     ) -> Gradients:
         """Refuse: NumPy has no derivatives."""
         raise NotImplementedError
+
+    def trainable(self, component: Any) -> list[Any]:
+        """Return the floating arrays of a component."""
+        return [item.value for item in self.held(component) if item.trainable and item.alias is None]
+
+    def holder(self, arrays: Mapping[str, Array]) -> Any:  # noqa: ARG002
+        """Refuse: nowhere is a gradient kept beside an array."""
+        raise _without_derivatives()
+
+    def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:  # noqa: ARG002
+        """Refuse, for the same reason."""
+        raise _without_derivatives()
+
+    def kept_gradients(self, component: Any) -> dict[str, Array | None]:  # noqa: ARG002
+        """Refuse, for the same reason."""
+        raise _without_derivatives()
+
+    def learner(self, component: Any) -> Learner:  # noqa: ARG002
+        """Refuse: NumPy has no derivatives."""
+        raise _without_derivatives()
+
+
+def _without_derivatives() -> UnsupportedError:
+    return UnsupportedError("NumPy has no automatic differentiation")
 
 
 def plain(value: Any) -> tuple[Array, str]:

@@ -30,6 +30,7 @@ from conformkit.conformance.driver.frameworks.numpy import (
     random_state,
     set_plain_mode,
 )
+from conformkit.conformance.driver.frameworks.torch_training import AdamSteps, Holder
 from conformkit.conformance.driver.frameworks.walk import Slot, walk
 
 __all__ = ["Torch", "prepare"]
@@ -207,6 +208,29 @@ class Torch:
             found = [None] * len(leaves)
         arrays = [None if grad is None else self.array(_dense(grad))[0] for grad in found]
         return Gradients(dict(zip(inputs, arrays, strict=False)), dict(zip(wanted, arrays[len(inputs) :], strict=True)))
+
+    def trainable(self, component: Any) -> list[torch.Tensor]:
+        """Return the parameters that require a gradient, each once."""
+        return [value for _, value in _trainable(self.held(component))]
+
+    def holder(self, arrays: Mapping[str, Array]) -> nn.Module:
+        """Return a module that holds these as its parameters."""
+        return Holder(arrays)
+
+    def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:
+        """Set `.grad` of the parameters of these names."""
+        own = dict(_trainable(self.held(component)))
+        for name, array in arrays.items():
+            own[name].grad = torch.from_numpy(array).to(own[name].dtype)
+
+    def kept_gradients(self, component: Any) -> dict[str, Array | None]:
+        """Return `.grad` of all parameters, by name."""
+        own = _trainable(self.held(component))
+        return {name: None if p.grad is None else self.array(_dense(p.grad))[0] for name, p in own}
+
+    def learner(self, component: Any) -> AdamSteps:
+        """Return what trains a component."""
+        return AdamSteps(self.trainable(component))
 
 
 def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:

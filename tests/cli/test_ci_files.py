@@ -1,0 +1,146 @@
+"""The action, the templates of workflows and the scripts: as far as they can be tried without GitHub."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted([*(ROOT / "examples" / "ci").glob("*.yml"), *(ROOT / ".github" / "workflows").glob("*.yml")])
+FILES = [ROOT / "action.yml", *WORKFLOWS]
+SCRIPTS = [
+    ROOT / ".github" / "judge.sh", ROOT / ".ci" / "run", ROOT / ".ci" / "types", ROOT / ".ci" / "workflows",
+    *sorted((ROOT / "conformance" / "grading" / "outputs" / "templates").glob("*.sh")),
+]  # fmt: skip
+JUDGE = ROOT / ".github" / "judge.sh"
+NAMED = {"ids": lambda path: path.name}
+
+
+def steps(path):
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    jobs = found["jobs"].values() if "jobs" in found else [found["runs"]]
+    return [step for job in jobs for step in job["steps"]]
+
+
+def shellcheck(text, *options):
+    beside = shutil.which("shellcheck", path=Path(sys.executable).parent) or "shellcheck"
+    command = [beside, "--shell=bash", *options, "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS, **NAMED)
+def test_scripts_are_clean_by_shellcheck(script):
+    assert shellcheck(script.read_text(encoding="utf-8")) == ""
+
+
+@pytest.mark.parametrize("path", FILES, **NAMED)
+def test_what_steps_run_is_clean_by_shellcheck_and_has_no_expression_in_it(path):
+    for step in steps(path):
+        if "run" in step:
+            assert "${{" not in step["run"], "an expression becomes part of the script; pass it as a variable"
+            assert shellcheck(step["run"]) == ""
+
+
+@pytest.mark.parametrize("path", FILES, **NAMED)
+def test_actions_are_named_by_commit(path):
+    for step in steps(path):
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, **NAMED)
+def test_a_workflow_can_read_and_no_more_and_keeps_no_token_beside_the_code(path):
+    text = path.read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert not any("permissions" in job for job in workflow["jobs"].values())
+    assert "pull_request_target" not in workflow[True]  # YAML reads the key `on` as true
+    assert "secrets." not in text
+    for step in steps(path):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_the_kit_comes_from_the_action_s_own_commit():
+    (install,) = [step["run"] for step in steps(ROOT / "action.yml") if "pip" in step.get("run", "")]
+    assert 'install -c "$GITHUB_ACTION_PATH/constraints.txt" "$GITHUB_ACTION_PATH"' in install
+
+
+@pytest.fixture
+def judge(tmp_path):
+    """Run the action's last step with a `conform` that writes what is given; return what happened."""
+
+    def call(*, policy="policy.toml", minimum="80", code=0, **grade):
+        bin_ = tmp_path / "bin"
+        bin_.mkdir()
+        (bin_ / "python").symlink_to(sys.executable)
+        folder = tmp_path / "out" / "students" / "submission"
+        graded = {"points": 9.0, "max_points": 10.0, "outcome": "judged", **grade}
+        script = f"""#!/usr/bin/env bash
+echo "$@" >"{tmp_path}/arguments"
+echo "::add-mask::everything"
+mkdir -p "{folder}"
+cat >"{folder}/grade.json" <<'END'
+{json.dumps(graded)}
+END
+echo "# submission" >"{folder}/report.md"
+exit {code}
+"""
+        (bin_ / "conform").write_text(script)
+        (bin_ / "conform").chmod(0o755)
+        environment = {
+            **os.environ, "IMPL": "sub mission", "POLICY": policy, "MINIMUM": minimum, "SEED": "3",
+            "OUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        }  # fmt: skip
+        command = ["bash", str(JUDGE), str(bin_)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("grade", "minimum", "passes"),
+    [
+        ({"points": 9.0}, "90", True),
+        ({"points": 8.9}, "90", False),
+        ({"points": 0.0}, "0", True),
+        ({"points": 10.0, "outcome": "timeout"}, "0", False),
+        ({"points": 0.0, "max_points": 0.0}, "1", False),
+    ],
+    ids=["enough", "too-little", "nothing-needed", "not-judged", "nothing-to-get"],
+)
+def test_it_takes_a_verdict_and_enough_points_to_pass(judge, tmp_path, grade, minimum, passes):
+    done = judge(minimum=minimum, **grade)
+    assert (done.returncode == 0) == passes
+    assert done.stdout.splitlines()[-1].startswith("::notice" if passes else "::error")
+    assert (tmp_path / "summary.md").read_text() == "# submission\n"
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith("grade sub mission --single --policy policy.toml --out ")
+
+
+def test_what_is_printed_meanwhile_is_no_command(judge):
+    lines = judge().stdout.splitlines()
+    word = lines[0].removeprefix("::stop-commands::")
+    assert lines.index("::add-mask::everything") < lines.index(f"::{word}::")
+    assert len(word) == 32
+
+
+@pytest.mark.parametrize("code", [2, 4, 5])
+def test_a_run_that_failed_passes_nobody_and_switches_commands_on_again(judge, code):
+    done = judge(code=code, points=10.0)
+    assert done.returncode == code
+    first, *_, last = done.stdout.splitlines()
+    assert last == f"::{first.removeprefix('::stop-commands::')}::"
+
+
+def test_without_a_policy_the_verdict_is_the_one_of_a_run_in_the_sandbox(judge, tmp_path):
+    assert judge(policy="", code=1).returncode == 1
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith("run --impl sub mission --isolation sandbox --seed 3 --github ")

@@ -1,0 +1,335 @@
+"""On hidden draws no report holds a number that was drawn or wanted, whatever a clause or an implementation says."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from conformkit.conformance import registry
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.evidence import outlines
+from conformkit.conformance.evidence.checks import (
+    ClauseFailure,
+    check,
+    check_close,
+    check_differs,
+    check_equal,
+    check_finite,
+    check_shape,
+    check_zero,
+    each_of,
+    gathering,
+    under,
+)
+from conformkit.conformance.hidden import veil, veiled
+from conformkit.conformance.judge import Judge, _troubled
+from conformkit.conformance.report.html import as_html
+from conformkit.conformance.report.json_report import as_json
+from conformkit.conformance.report.junit import as_junit
+from conformkit.conformance.report.markdown import as_markdown
+from conformkit.conformance.report.sarif import as_sarif
+from conformkit.conformance.report.terminal import render
+from conformkit.conformance.results import Part, Report, Result, Verdict
+from conformkit.conformance.runner import RunRequest, opened, run
+from conformkit.spec.clauses import Level, clauses
+
+CLAUSE = next(iter(clauses().values()))
+SEED = 918273645
+NUMBERS = arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, max_side=4), elements=st.floats(-1e9, 1e9))
+SIZES = r"\((?:\d{1,3}(?:,\ \d{1,3})*,?)?\)"
+ALLOWED = re.compile(
+    rf"""(?:it\ does\ not\ hold
+      | the\ shape\ is\ (?:another\ one|{SIZES}),\ want\ {SIZES}
+      | the\ number\ format\ is\ (?:another|[a-z]+\d*),\ want\ [a-z]+\d*
+      | some\ numbers\ are\ not\ finite | what\ has\ to\ vanish\ does\ not
+      | two\ results\ are\ the\ same\ that\ have\ to\ differ | what\ has\ to\ be\ refused\ was\ accepted
+      | numbers\ are\ not\ those\ wanted
+      | numbers\ are\ off\ by\ the\ order\ of\ 10\^\d{{1,3}}\ times\ what\ is\ allowed
+      | it\ raised\ (?:[A-Za-z]+|an\ exception\ of\ its\ own)(?::\ [A-Za-z].*)?
+      | it\ (?:did\ not\ answer\ in\ time|crashed|ended\ its\ process|used\ more\ memory\ than\ it\ may)
+      | it\ (?:printed\ more\ than\ it\ may|broke\ the\ connection\ to\ its\ process|returned\ what\ is\ no\ array)
+      | it\ called\ for\ the\ end\ of\ the\ process | its\ weights\ are\ not\ where\ they\ were\ found\ at\ first
+    )(?:,\ with\ [A-Za-z0-9_=(),\ ]+)?""",
+    re.VERBOSE,
+)
+"""All that a hidden failure may say."""
+
+WRONG = """
+from conformkit import reference as right
+
+def _off(y):
+    return y * 1.0371 + 0.0173 * y.flip(0).flip(-1) if y.is_floating_point() else y
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    return _off(right.scaled_dot_product_attention(q, k, v, mask))
+
+def _wrong(base):
+    class Wrong(base):
+        def forward(self, *inputs, **options):
+            return _off(super().forward(*inputs, **options))
+    Wrong.__name__ = base.__name__
+    return Wrong
+
+SelfAttention = _wrong(right.SelfAttention)
+MultiHeadAttention = _wrong(right.MultiHeadAttention)
+FeedForward = _wrong(right.FeedForward)
+PositionalEncoding = _wrong(right.PositionalEncoding)
+TransformerBlock = _wrong(right.TransformerBlock)
+TinyTransformerLM = _wrong(right.TinyTransformerLM)
+"""
+"""Right, but for what comes out: most clauses fail, and quote numbers."""
+
+TALKATIVE = """
+from conformkit.reference import *
+from conformkit import reference as right
+
+class Spy(Exception):
+    pass
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    print("seen", q.flatten().tolist())
+    if q.shape[-1] == 7:
+        raise Spy(repr(q.flatten().tolist()))
+    return right.scaled_dot_product_attention(q, k, v, mask)
+"""
+"""It says what it saw, wherever it can; with keys of another width it is right, and so it is loaded."""
+
+
+@pytest.fixture
+def package(tmp_path):
+    def write(source):
+        (tmp_path / "mypkg.py").write_text(source)
+        return str(tmp_path / "mypkg.py")
+
+    return write
+
+
+def telling(texts):
+    """Return the numbers of four or more digits with a point: such a one is no size and no coincidence."""
+    found = {number for text in texts for number in re.findall(r"\d+\.\d+", text)}
+    return {number for number in found if len(number.replace(".", "").strip("0")) >= 4}
+
+
+def tried(impl):
+    """Try every clause for itself, whatever it needs."""
+    with opened(RunRequest(impl=impl, seed=SEED, tries=1)) as (implementation, location):
+        judge = Judge(implementation, registry.tests(), seed=SEED)
+        known = [c for c in clauses().values() if c.id in registry.tests() and c.profile == "core"]
+        open_to = [c for c in known if c.component == "all" or implementation.has(c.component)]
+        results = [judge._try(c) for c in open_to if not judge._why_not_applicable(c)]
+        return results, str(location.path)
+
+
+def reported(results, location):
+    return Report(
+        implementation="mypkg", location=location, framework="torch", profile="core", level=Level.MUST, seed=SEED,
+        isolation="sandbox", device="cpu", variant={}, results=results, complete=True,
+        parts={"TransformerBlock": Part("attention", "attention is the first part that differs: off by 0.38412")},
+    )  # fmt: skip
+
+
+def test_no_clause_tells_a_number_whatever_is_wrong(package):
+    results, location = tried(package(WRONG))
+    red = [r for r in results if r.verdict.red]
+    assert len(red) > 100
+    quoted = {r.clause.id: telling([r.message, *r.details]) for r in red}
+    assert sum(map(bool, quoted.values())) > 60
+    report = reported(results, location)
+    veil(report)
+    for result in report.results:
+        if result.verdict.red:
+            assert ALLOWED.fullmatch(result.message), (result.clause.id, result.message)
+    law = telling(text for c in clauses().values() for text in (c.title, c.normative, c.why, c.fix))
+    secrets = set().union(*quoted.values()) - law | {str(SEED), "0.38412"}
+    for form in (as_json, as_html, as_markdown, as_sarif, as_junit, lambda r: render(r, verbose=True)):
+        text = form(report)
+        found = {number for number in secrets if re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", text)}
+        assert not found, form
+
+
+def test_an_implementation_that_says_what_it_saw_is_not_quoted(package):
+    impl = package(TALKATIVE)
+    open_report = run(RunRequest(impl=impl, seed=SEED, only=("SDPA-OUT-SHAPE",), diagnose=False))
+    hidden_report = run(RunRequest(impl=impl, seed=SEED, only=("SDPA-OUT-SHAPE",), diagnose=False, hidden=True))
+    for words in (open_report.results[0].message, open_report.results[0].output):
+        assert len(telling([words])) > 5
+    seen = telling([open_report.results[0].message, open_report.results[0].output])
+    text = as_json(hidden_report) + render(hidden_report)
+    assert not {number for number in seen if number in text}
+    (result,) = hidden_report.results
+    assert result.message.startswith("it raised an exception of its own, with queries = ")
+    assert result.where == "mypkg.py:11"
+
+
+def test_progress_is_hidden_too(package):
+    told = []
+    request = RunRequest(impl=package(TALKATIVE), seed=SEED, only=("SDPA-OUT-SHAPE",), diagnose=False, hidden=True)
+    run(request, lambda step: told.append(step.last))
+    (last,) = filter(None, told)
+    assert last.message.startswith("it raised an exception of its own, with queries = ")
+    assert last.output == ""
+
+
+def hidden(check_something):
+    """Return all that a hidden report says of a failing check."""
+    with gathering() as evidence, pytest.raises(ClauseFailure) as caught:
+        check_something()
+    failure = caught.value
+    outline = outlines.placed(failure.outline, evidence.outlined)
+    result = Result(CLAUSE, Verdict.FAIL, failure.message, failure.details, evidence.distance, outline=outline)
+    return veiled(result)
+
+
+@given(NUMBERS, st.floats(1e-3, 1e6), st.text("abc 0123456789.", max_size=20))
+def test_no_check_tells_what_it_compared(want, error, label):
+    got = want + error
+    for attempt in (
+        lambda: check_close(label, got, want, 1e-12),
+        lambda: check_equal(label, got, want),
+        lambda: check_zero(label, got + 1e10),
+        lambda: check_differs(label, got, got),
+        lambda: check_finite(label, np.full(3, np.nan)),
+        lambda: check_shape(label, got, (*got.shape, 2)),
+        lambda: check(f"{label} {error}", False, str(want)),
+    ):
+        result = hidden(attempt)
+        assert ALLOWED.fullmatch(result.message), result.message
+        assert not telling([result.message])
+        assert result.details == ()
+
+
+@given(st.floats(1e-12, 1e12))
+def test_a_distance_is_told_as_a_power_of_ten_only(distance):
+    result = veiled(Result(CLAUSE, Verdict.PASS, distance=distance))
+    assert result.distance is not None
+    assert result.distance <= distance * (1 + 1e-9) < result.distance * 10.0001
+    assert np.log10(result.distance) == pytest.approx(round(np.log10(result.distance)))
+
+
+@pytest.mark.parametrize(("distance", "told"), [(0.0, 0.0), (None, None), (float("inf"), None)], ids=str)
+def test_what_has_no_power_of_ten_is_told_as_it_is(distance, told):
+    assert veiled(Result(CLAUSE, Verdict.PASS, distance=distance)).distance == told
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"queries": 3, "keys": 7}, "queries = 3, keys = 7"),
+        ((2, 3, True), "(2, 3, True)"),
+        ("float32", "float32"),
+        (7, "7"),
+        (0.4824, ""),
+        ("id 17, probability 0.25", ""),
+        ({"secret": 12345}, ""),
+        (np.int64(5), ""),
+    ],
+    ids=str,
+)
+def test_a_setting_is_told_when_it_is_sizes_and_flags(setting, told):
+    def failing():
+        for _ in each_of([setting]):
+            check("label", False)
+
+    result = hidden(failing)
+    assert result.message == "it does not hold" + (f", with {told}" if told else "")
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("d_model = 12, num_heads = 3", "d_model = 12, num_heads = 3"),
+        ("p = 0.4824, which the 2 most probable ids reach: 0.374 0.216", ""),
+        ("id 17, which occurs 3 times", ""),
+        ("seed = 918273645", ""),
+    ],
+    ids=["sizes", "probabilities", "an-id", "the-seed"],
+)
+def test_a_setting_in_words_is_told_when_it_is_sizes_by_name(setting, told):
+    def failing():
+        under(setting)
+        check_equal("ids", np.array([1]), np.array([2]))
+
+    assert hidden(failing).message == "numbers are not those wanted" + (f", with {told}" if told else "")
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "told"),
+    [
+        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x5 and 4x6)", True),
+        ("RuntimeError", "Dimension out of range (expected to be in range of [-3, 2], but got 3)", True),
+        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (31415x92653 and 4x6)", False),
+        ("ValueError", "mat1 and mat2 0.3141592", False),
+        ("KeyError", "'0.3141592'", False),
+    ],
+    ids=["shapes", "sizes", "too-large-to-be-shapes", "a-number", "a-key"],
+)  # fmt: skip
+def test_an_exception_is_quoted_when_it_is_a_framework_s_about_sizes(error, message, told):
+    result = veiled(_troubled(CLAUSE, ImplementationFailure("exception", error, message), ()))
+    assert result.message == (f"it raised {error}: {message}" if told else f"it raised {error}")
+
+
+@pytest.mark.parametrize("kind", ["memory", "exit", "output"])
+def test_other_failures_of_an_implementation_are_told_without_its_words(kind):
+    result = veiled(_troubled(CLAUSE, ImplementationFailure(kind, "E31415", "0.3141592"), ("with 0.27",)))
+    assert ALLOWED.fullmatch(result.message)
+    assert "31415" not in result.message
+
+
+@pytest.mark.parametrize("kind", ["timeout", "signal", "exit", "memory", "output", "protocol"])
+def test_a_lost_worker_is_told_without_details(kind):
+    result = veiled(_troubled(CLAUSE, WorkerLost(kind, "exit code 31"), ()))
+    assert ALLOWED.fullmatch(result.message)
+    assert "31" not in result.message
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("mypkg.py:2 in forward", "mypkg.py:2"),
+        ("mypkg.py:2 in e31415", "mypkg.py:2"),
+        ("mypkg.py:31415", ""),
+        ("0.31415.py:1", ""),
+        ("../other.py:1", ""),
+        ("pipe.py:1", ""),
+    ],
+    ids=["own-line", "forged-function", "no-such-line", "no-such-file", "outside", "no-file"],
+)
+def test_a_place_is_told_when_the_implementation_has_such_a_line(tmp_path, where, told):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "mypkg.py").write_text("a = 1\nb = 2\n")
+    (tmp_path / "other.py").write_text("a = 1\n")
+    os.mkfifo(home / "pipe.py")
+    result = Result(CLAUSE, Verdict.ERROR, where=where)
+    assert veiled(result, str(home / "mypkg.py")).where == told
+
+
+def test_reasons_from_before_any_draw_stay_and_later_ones_go():
+    before = Result(CLAUSE, Verdict.NOT_APPLICABLE, reason="norm is rmsnorm", tried=False)
+    later = Result(CLAUSE, Verdict.NOT_APPLICABLE, reason="id 31415 is too large", outline=outlines.SILENT)
+    assert veiled(before).reason == "norm is rmsnorm"
+    assert veiled(later).reason == "it says nothing about this implementation"
+
+
+def test_time_is_no_message():
+    assert veiled(Result(CLAUSE, Verdict.PASS, seconds=0.31415)).seconds == 0.0
+
+
+def test_parts_name_the_part_and_no_measurement():
+    report = reported([], "")
+    veil(report)
+    assert report.parts["TransformerBlock"] == Part("attention", "attention is the first part that differs")
+
+
+def test_the_command_repeats_a_clause_on_draws_that_everybody_has():
+    report = reported([Result(CLAUSE, Verdict.FAIL)], str(Path.cwd()))
+    veil(report)
+    assert "--seed" not in render(report)
+    assert "seed hidden" in render(report)
