@@ -39,7 +39,7 @@ def _check_body(request: Mapping[str, Any], header: Any, names: set[str]) -> Non
     if operation in {"call", "vjp", "train"} and "out" not in names:
         message = f"the reply to {operation} has no array `out`"
         raise ProtocolError(message)
-    if operation == "describe" and not request["targets"].keys() <= header["exports"].keys():
+    if operation == "describe" and not request.get("targets", {}).keys() <= header["exports"].keys():
         message = "the reply to describe leaves out what was asked for"
         raise ProtocolError(message)
     if operation == "batch":

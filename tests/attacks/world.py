@@ -48,6 +48,8 @@ class World:
     """One folder for everything. Its `home` is the home of all processes that are started: by that they are known."""
 
     folder: Path
+    strangers: frozenset[int] = frozenset()
+    """Processes that other tests of this one's keep, as warm processes are kept for a session."""
     _kept: dict[bool, Kept] = field(default_factory=dict)
 
     @property
@@ -56,7 +58,9 @@ class World:
         return self.folder / "home"
 
     def furnish(self) -> None:
-        """Put secrets where a spy would look."""
+        """Put secrets where a spy would look, and see who is there already."""
+        parents = {pid: _parent(pid) for pid in _pids()}
+        self.strangers = frozenset(pid for pid in parents if _descends(pid, parents, os.getpid(), stop=set()))
         self.home.mkdir(parents=True)
         (self.home / ".netrc").write_text(f"machine grades password {SECRET}\n", encoding="utf-8")
 
@@ -101,8 +105,9 @@ def left_over(world: World) -> dict[int, str]:
     """Return the processes that live in this world, or descend from this one, and should not be there."""
     parents = {pid: _parent(pid) for pid in _pids()}
     found: dict[int, str] = {}
-    for pid in parents.keys() - world.own():
-        if _lives_at(pid, world.home) or _descends(pid, parents, os.getpid(), stop=world.own() - {os.getpid()}):
+    expected = world.own() | world.strangers
+    for pid in parents.keys() - expected:
+        if _lives_at(pid, world.home) or _descends(pid, parents, os.getpid(), stop=expected - {os.getpid()}):
             found[pid] = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")[:200]
     return {pid: command for pid, command in found.items() if _parent(pid)}
 
