@@ -7,11 +7,12 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from conformkit.cli.exits import wrong
+from conformkit.cli.exits import Exit, fail, wrong
 from conformkit.spec.clauses import Clause, UnknownClauseError, select
 
 __all__ = ["chosen", "listing", "spec"]
@@ -23,8 +24,16 @@ def spec(
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print every field of every clause as JSON.")] = False,
+    html: Annotated[
+        str, typer.Option("--html", metavar="DIR", help="Write the whole law and the known mistakes as pages.")
+    ] = "",
 ) -> None:
-    """List the clauses by document."""
+    """List the clauses by document, or write them as pages for a browser."""
+    if html:
+        if prefixes or as_json:
+            wrong("--html", "writes the whole law; leave out PREFIX and --json.")
+        _write_pages(Path(html))
+        return
     found = chosen(prefixes or [])
     if as_json:
         print(json.dumps([_fields(clause) for clause in found], indent=2, ensure_ascii=False))
@@ -56,6 +65,24 @@ def listing(clauses: Sequence[Clause], width: int) -> Iterator[str]:
                 clause.title, max(width, 20), initial_indent=" " * 9 if narrow else head,
                 subsequent_indent=" " * (9 if narrow else len(head)), break_on_hyphens=False,
             )  # fmt: skip
+
+
+def _write_pages(folder: Path) -> None:
+    if folder.exists():
+        wrong("--html", f"{folder} is there already; name a folder that is not.")
+    try:
+        from conformkit.conformance.handbook.site import BuildError, build
+    except ModuleNotFoundError as error:
+        fail(Exit.USAGE, f"the pages need {error.name}, which is not installed", "pip install 'conformkit[docs]'")
+    try:
+        count = build(folder)
+    except OSError as error:
+        fail(Exit.USAGE, f"can't write {folder}: {error.strerror or error}", "name a folder that can be written")
+    except BuildError as error:
+        fail(
+            Exit.KIT_FAILED, f"the pages don't fit together: {error}", "this is a mistake of the kit: please report it"
+        )
+    print(f"{count} pages in {folder}; begin with {folder / 'index.html'}")
 
 
 def _fields(clause: Clause) -> dict[str, Any]:
