@@ -30,7 +30,9 @@ def veil(report: Report) -> None:
 
 def veiled(result: Result, location: str = "") -> Result:
     """Return a result with outlines in place of its texts; `location` is where the implementation lives."""
-    silent = replace(result, message="", details=(), output="", seconds=0.0, distance=order(result.distance), where="")
+    silent = replace(
+        result, message="", details=(), output="", excerpt=None, seconds=0.0, distance=order(result.distance), where=""
+    )
     if not result.tried:
         return silent  # a reason from before any draw
     if result.verdict.red:

@@ -14,8 +14,9 @@ import numpy as np
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
-from conformkit.conformance.evidence.checks import ClauseFailure, Evidence, NotApplicable, gathering
+from conformkit.conformance.evidence.checks import ClauseFailure, Compared, Evidence, NotApplicable, gathering
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.excerpts import Excerpt, excerpt
 from conformkit.conformance.evidence.outlines import ABSENT, ENDED, LOSSES, NO_ARRAY, NOWHERE, SILENT, placed, raised
 from conformkit.conformance.implementation import Absent, Implementation
 from conformkit.conformance.providers import provide
@@ -143,7 +144,10 @@ class Judge:
         try:
             test(**provide(arguments(test), self.implementation, Draw(self._seed, clause.id)))
         except ClauseFailure as failure:
-            return Result(clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline)
+            shown = _shown(failure.compared)
+            return Result(
+                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown
+            )
         except (NotApplicable, NoSizeError) as reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT)
         except Absent as missing:
@@ -154,6 +158,13 @@ class Judge:
         if not evidence.checks:
             raise AssertionError(f"the test of {clause.id} checked nothing")
         return Result(clause, Verdict.PASS)
+
+
+def _shown(compared: Compared | None) -> Excerpt | None:
+    """Return what there is to see; arrays that should differ and don't look the same."""
+    if compared is None or compared.alike:
+        return None
+    return excerpt(compared.got, compared.want, compared.allowed)
 
 
 def _troubled(

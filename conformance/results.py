@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from conformkit.conformance.defects import Hint
+from conformkit.conformance.evidence.excerpts import Excerpt
 from conformkit.conformance.evidence.outlines import WITHHELD, Outline
 from conformkit.spec.clauses import Clause, Level
 
@@ -84,6 +85,8 @@ class Result:
     """Whether its test ran: what it says may then hold numbers that were drawn."""
     outline: Outline = WITHHELD
     """What may be told of it where the draws are hidden."""
+    excerpt: Excerpt | None = None
+    """Where two arrays were too far apart, a piece of both."""
 
 
 @dataclass(frozen=True, slots=True)

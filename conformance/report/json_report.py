@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from conformkit.conformance.evidence.excerpts import Excerpt
 from conformkit.conformance.report.text import plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.report.wording import in_order, undeclared_line
@@ -96,9 +97,20 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "reason": plain(result.reason),
         "where": plain(result.where),
         "output": plain(result.output, 8000),
+        "excerpt": _excerpt(result.excerpt),
         "looks_like": [_likeness(like, report.hints) for like in result.looks_like],
         "seconds": _finite(result.seconds, 6) or 0.0,
     }
+
+
+def _excerpt(shown: Excerpt | None) -> dict[str, Any] | None:
+    if shown is None:
+        return None
+    return {
+        "got": [[_finite(value) for value in row] for row in shown.got],
+        "want": [[_finite(value) for value in row] for row in shown.want],
+        "allowed": _finite(shown.allowed), "shape": list(shown.shape), "at": list(shown.at), "first": list(shown.first),
+    }  # fmt: skip
 
 
 def _likeness(like: LooksLike, hints: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from conformkit.conformance.report import wording
+from conformkit.conformance.report import pictures, wording
 from conformkit.conformance.report.text import count, number, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.results import Verdict
@@ -52,7 +52,7 @@ def _environment(packages: Sequence[str]) -> Environment:
     environment.globals |= {
         "style": Markup(style), "script": Markup(script), "policy": _policy(style, script),  # noqa: S704 - our own files
         "kit": kit_version(), "spec": SPEC_VERSION, "marks": MARKS, "verdicts": list(Verdict),
-        "count": count, "number": number, "slug": _slug, "wording": wording,
+        "count": count, "number": number, "slug": _slug, "wording": wording, "pictures": pictures,
     }  # fmt: skip
     return environment
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.defects import Hint
+from conformkit.conformance.evidence.excerpts import Excerpt
 from conformkit.conformance.report.json_report import SCHEMA
 from conformkit.conformance.results import Certainty, LooksLike, Part, Report, Result, Undeclared, Verdict
 from conformkit.spec.clauses import Clause, Level, clauses
@@ -50,7 +52,23 @@ def _result(number: int, found: Mapping[str, Any]) -> Result:
         details=tuple(found["details"]), distance=found["distance"], reason=found["reason"],
         blocked_by=found["blocked_by"], where=found["where"], output=found["output"],
         looks_like=tuple(_likeness(item) for item in found["looks_like"]), seconds=found["seconds"],
+        excerpt=_excerpt(found.get("excerpt")),
     )  # fmt: skip
+
+
+def _excerpt(found: Mapping[str, Any] | None) -> Excerpt | None:
+    """Read a piece of two arrays; JSON has null for what is not finite."""
+    if found is None:
+        return None
+    got, want = (tuple(tuple(map(_number, row)) for row in found[name]) for name in ("got", "want"))
+    if not got or not got[0] or {len(row) for row in (*got, *want)} != {len(got[0])} or len(got) != len(want):
+        raise ValueError("the rows of an excerpt have different lengths")
+    row, column = found["first"]
+    return Excerpt(got, want, _number(found["allowed"]), tuple(found["shape"]), tuple(found["at"]), (row, column))
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def _clause(number: int, found: Mapping[str, Any]) -> Clause:

@@ -29,7 +29,7 @@ from conformkit.conformance.evidence.checks import (
     under,
 )
 from conformkit.conformance.hidden import veil, veiled
-from conformkit.conformance.judge import Judge, _troubled
+from conformkit.conformance.judge import Judge, _shown, _troubled
 from conformkit.conformance.report.html import as_html
 from conformkit.conformance.report.json_report import as_json
 from conformkit.conformance.report.junit import as_junit
@@ -183,7 +183,10 @@ def hidden(check_something):
         check_something()
     failure = caught.value
     outline = outlines.placed(failure.outline, evidence.outlined)
-    result = Result(CLAUSE, Verdict.FAIL, failure.message, failure.details, evidence.distance, outline=outline)
+    result = Result(
+        CLAUSE, Verdict.FAIL, failure.message, failure.details, evidence.distance, outline=outline,
+        excerpt=_shown(failure.compared),
+    )  # fmt: skip
     return veiled(result)
 
 
@@ -203,6 +206,7 @@ def test_no_check_tells_what_it_compared(want, error, label):
         assert ALLOWED.fullmatch(result.message), result.message
         assert not telling([result.message])
         assert result.details == ()
+        assert result.excerpt is None
 
 
 @given(st.floats(1e-12, 1e12))

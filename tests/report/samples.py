@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from conformkit.conformance.defects import Hint
+from conformkit.conformance.evidence.excerpts import Excerpt
 from conformkit.conformance.results import Certainty, LooksLike, Part, Report, Result, Undeclared, Verdict
 from conformkit.spec.clauses import Clause, Level
 
@@ -17,6 +19,11 @@ CLAUSE = Clause(
     fix="divide the scores by math.sqrt(k.shape[-1])", level=Level.MUST, evidence=("oracle",), profile="core",
     since="1.0", source="handout §4.2", component="ScaledDotProductAttention", document="attention",
     line=5, applies={}, needs=("SDPA-SHAPE",),
+)  # fmt: skip
+
+EXCERPT = Excerpt(
+    got=((1.75, 0.0, math.nan), (-0.5, 1.0, 2.0)), want=((1.5, 0.0, 1.0), (-0.5, 1.0, 2.0)), allowed=1e-6,
+    shape=(4, 2, 3), at=(3, 0, 2), first=(0, 0),
 )  # fmt: skip
 
 HOSTILE = (
@@ -71,7 +78,8 @@ def telling() -> Report:
         *(make_result(verdict, f"SDPA-V{n}", line=n, reason="" if verdict.red else "a reason", blocked_by="SDPA-V1")
           for n, verdict in enumerate(Verdict)),
         make_result(Verdict.FAIL, "SDPA-SCALE", line=90, message="output[0] is 1.75, want 1.5",
-                    details=("24 of 24 differ",), distance=12.5, looks_like=(likely,), output="debug\n"),
+                    details=("24 of 24 differ",), distance=12.5, excerpt=EXCERPT, looks_like=(likely,),
+                    output="debug\n"),
         make_result(Verdict.ERROR, "SDPA-LINE", line=91, message="it raised ValueError: no",
                     where="mypkg/attention.py:2 in forward"),
         make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite"),

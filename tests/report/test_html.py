@@ -9,7 +9,7 @@ import pytest
 from conformkit.conformance.report.html import as_html
 from conformkit.conformance.results import Verdict
 
-VOID = {"meta", "link", "input", "rect", "br"}
+VOID = {"meta", "link", "input", "rect", "br", "circle", "path"}
 
 
 class Page(HTMLParser):
@@ -105,6 +105,16 @@ def test_hints_are_told_a_step_at_a_time(told, hints, shown):
     assert sum(known) == shown
     assert ("the scores are not divided" in text) == (hints == 3)
     assert ("off by 0.52" in text) == (hints > 1)
+
+
+def test_what_came_out_is_drawn_beside_what_was_wanted(told):
+    page = Page(as_html(told))
+    drawn = [attributes["aria-label"] for attributes in page.all("svg") if attributes.get("role") == "img"]
+    assert [label.partition(":")[0] for label in drawn] == ["yours", "wanted", "difference"]
+    assert len([rect for rect in page.all("rect") if "fill-opacity" in rect]) == 3 * 6
+    assert len(page.all("circle")) == 2  # 1.75, and its difference; NaN has a cross
+    assert "matrix [3]" in " ".join(page.text)
+    assert "-0.5" in page.text
 
 
 def test_a_row_for_each_clause_carries_its_verdict_as_a_word(told):

@@ -46,6 +46,13 @@ def test_a_report_from_before_hidden_draws_is_read(report, result):
     assert from_object(stored).hidden is False
 
 
+def test_a_report_from_before_excerpts_is_read(told):
+    stored = as_object(told)
+    for clause in stored["clauses"]:
+        del clause["excerpt"]
+    assert {result.excerpt for result in from_object(stored).results} == {None}
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -53,8 +60,9 @@ def test_a_report_from_before_hidden_draws_is_read(report, result):
         (lambda r: r.pop("clauses"), "clauses"),
         (lambda r: r["clauses"][0].update(verdict="green"), "green"),
         (lambda r: r.update(implementation=None), "NoneType"),
+        (lambda r: r["clauses"][0].update(excerpt={"got": [[1], [1, 2]], "want": [[1], [1]]}), "different lengths"),
     ],
-    ids=["another-schema", "no-clauses", "unknown-verdict", "no-implementation"],
+    ids=["another-schema", "no-clauses", "unknown-verdict", "no-implementation", "ragged-rows"],
 )
 def test_what_is_no_report_is_refused_with_what_is_wrong(report, result, spoil, words):
     stored = as_object(report(result()))

@@ -1,0 +1,98 @@
+"""An excerpt of two arrays as cells of three pictures: yours, what is wanted, the difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from conformkit.conformance.evidence.excerpts import Excerpt
+
+__all__ = ["Cell", "Panel", "panels", "place"]
+
+_DARKEST = 0.95
+_FAINTEST = 0.05
+"""So much of a color is left for the smallest number that is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One entry: its place in the picture, its sign as a word, how strong its color is, whether it is too far off."""
+
+    row: int
+    column: int
+    kind: str
+    strength: float
+    value: float
+    off: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One picture, and in words what it shows."""
+
+    name: str
+    told: str
+    rows: int
+    columns: int
+    cells: tuple[Cell, ...]
+
+
+def panels(shown: Excerpt) -> tuple[Panel, Panel, Panel]:
+    """Return the three pictures; the first two share one scale of colors."""
+    difference = [[g - w for g, w in zip(*rows, strict=True)] for rows in zip(shown.got, shown.want, strict=True)]
+    off = [[not abs(value) <= shown.allowed for value in row] for row in difference]
+    scale = max(map(abs, _finite([*shown.got, *shown.want])), default=0.0)
+    apart = max(map(abs, _finite(difference)), default=0.0)
+    nothing = [[False] * len(row) for row in off]
+    return (
+        _panel("yours", shown.got, scale, off), _panel("wanted", shown.want, scale, nothing),
+        _panel("difference", difference, apart, off),
+    )  # fmt: skip
+
+
+def place(shown: Excerpt) -> str:
+    """Return what part of the whole is shown, counted from 0."""
+    shape = " × ".join(map(str, shown.shape))
+    rows, columns = len(shown.got), len(shown.got[0])
+    whole = shown.shape[-2:] == (rows, columns) or shown.shape == (columns,)
+    part = [f"of {shape} entries"]
+    if len(shown.shape) > 2:
+        part.append(f"matrix [{', '.join(map(str, shown.at[:-2]))}]")
+    if not whole:
+        row, column = shown.first
+        part.append(f"rows {row} to {row + rows - 1}, columns {column} to {column + columns - 1}")
+    return ", ".join(part)
+
+
+def _panel(name: str, rows: Sequence[Sequence[float]], scale: float, off: Sequence[Sequence[bool]]) -> Panel:
+    cells = tuple(
+        Cell(r, c, _kind(value), _strength(value, scale), value, off[r][c])
+        for r, row in enumerate(rows)
+        for c, value in enumerate(row)
+    )
+    values = _finite(rows)
+    span = f"from {min(values):.3g} to {max(values):.3g}" if values else "none of them finite"
+    wrong = sum(cell.off for cell in cells)
+    told = f"{len(rows)} by {len(rows[0])} numbers, {span}" + (f", {wrong} of them too far off" if wrong else "")
+    return Panel(name, told, len(rows), len(rows[0]), cells)
+
+
+def _kind(value: float) -> str:
+    if not math.isfinite(value):
+        return "odd"
+    return "zero" if value == 0.0 else "positive" if value > 0.0 else "negative"
+
+
+def _strength(value: float, scale: float) -> float:
+    if not math.isfinite(value) or scale == 0.0:
+        return 1.0
+    return _FAINTEST + (_DARKEST - _FAINTEST) * min(1.0, abs(value) / scale)
+
+
+def _finite(rows: Sequence[Sequence[float]]) -> list[float]:
+    return list(_numbers(rows))
+
+
+def _numbers(rows: Sequence[Sequence[float]]) -> Iterator[float]:
+    return (value for row in rows for value in row if math.isfinite(value))

@@ -1,0 +1,58 @@
+"""Cells of the pictures: one scale for what came out and what is wanted, marks for what is too far off."""
+
+import math
+
+import pytest
+
+from conformkit.conformance.evidence.excerpts import Excerpt
+from conformkit.conformance.report.pictures import panels, place
+
+
+def of(got, want, allowed=0.1, shape=(2, 3), at=(0, 0), first=(0, 0)):
+    return Excerpt(got, want, allowed, shape, at, first)
+
+
+def test_colors_of_yours_and_wanted_can_be_compared():
+    yours, wanted, _ = panels(of(((4.0, -2.0),), ((2.0, -2.0),)))
+    strengths = [cell.strength for cell in (*yours.cells, *wanted.cells)]
+    assert strengths[0] == max(strengths)
+    assert strengths[1] == strengths[2] == strengths[3] < strengths[0]
+    assert [cell.kind for cell in yours.cells] == ["positive", "negative"]
+
+
+def test_what_is_too_far_off_is_marked_where_it_came_out_and_in_the_difference():
+    yours, wanted, difference = panels(of(((1.0, 1.05, 3.0),), ((1.0, 1.0, 1.0),)))
+    assert [cell.off for cell in yours.cells] == [cell.off for cell in difference.cells] == [False, False, True]
+    assert not any(cell.off for cell in wanted.cells)
+    assert yours.told == "1 by 3 numbers, from 1 to 3, 1 of them too far off"
+    assert wanted.told == "1 by 3 numbers, from 1 to 1"
+
+
+def test_nan_has_a_mark_of_its_own_and_no_part_in_the_scale():
+    yours, wanted, difference = panels(of(((math.nan, 1.0),), ((0.0, 1.0),)))
+    assert [cell.kind for cell in yours.cells] == ["odd", "positive"]
+    assert [cell.kind for cell in wanted.cells] == ["zero", "positive"]
+    assert difference.cells[0].off
+    assert "from 1 to 1" in yours.told
+
+
+def test_pictures_of_nothing_finite_can_be_drawn():
+    for panel in panels(of(((math.inf, math.nan),), ((math.inf, math.nan),))):
+        assert "none of them finite" in panel.told
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        (of(((1.0,) * 3,) * 2, ((2.0,) * 3,) * 2), "of 2 × 3 entries"),
+        (of(((1.0,) * 3,), ((2.0,) * 3,), shape=(3,)), "of 3 entries"),
+        (of(((1.0,) * 3,) * 2, ((2.0,) * 3,) * 2, shape=(5, 2, 3), at=(4, 1, 0)), "of 5 × 2 × 3 entries, matrix [4]"),
+        (
+            of(((1.0,) * 3,) * 2, ((2.0,) * 3,) * 2, shape=(9, 30), at=(4, 21), first=(4, 20)),
+            "of 9 × 30 entries, rows 4 to 5, columns 20 to 22",
+        ),
+    ],
+    ids=["whole", "row", "of-a-batch", "window"],
+)
+def test_the_reader_is_told_which_part_it_is(shown, words):
+    assert place(shown) == words
