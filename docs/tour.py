@@ -1,0 +1,90 @@
+"""Run what the README shows, and put what comes out in its place: `python docs/tour.py`; `--check` only compares.
+
+A block of ```console with one command, followed by one of ```text, is a command and its output, in a terminal of 100
+columns. The first of them is drawn as a picture, too: docs/run.svg.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import DIMMED_MONOKAI
+from rich.text import Text
+
+__all__ = ["commands", "drawn", "outdated", "shown"]
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "run.svg"
+COLUMNS = 100
+
+_PAIR = re.compile(r"(```console\n(?P<command>conform [^\n]*)\n```\n\n```text\n)(?P<text>.*?)(```\n)", re.DOTALL)
+_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+
+
+@cache
+def colored(command: str) -> str:
+    """Run a command as the README has it, in the project's folder; return what it prints, with its colors."""
+    _, *arguments = shlex.split(command)
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUTF8": "1", "FORCE_COLOR": "1"}
+    environment.pop("NO_COLOR", None)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "conformkit.cli", *arguments],
+        cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    if done.stderr.strip():
+        raise RuntimeError(f"{command}: {done.stderr.strip()}")
+    return done.stdout.replace(f"{ROOT}{os.sep}", "")
+
+
+def output(command: str) -> str:
+    """Return what a command prints, without colors."""
+    return "".join(f"{line.rstrip()}\n" for line in Text.from_ansi(colored(command)).plain.splitlines())
+
+
+def shown(readme: str) -> str:
+    """Return the README with what its commands print now."""
+    return _PAIR.sub(lambda match: f"{match[1]}{output(match['command'])}{match[4]}", readme)
+
+
+def commands(readme: str) -> list[str]:
+    """Return the commands whose output the README shows."""
+    return [match["command"] for match in _PAIR.finditer(readme)]
+
+
+def outdated(readme: str) -> list[str]:
+    """Return the commands that print something else than the README shows."""
+    return [match["command"] for match in _PAIR.finditer(readme) if output(match["command"]) != match["text"]]
+
+
+def drawn(command: str) -> str:
+    """Return a picture of a terminal in which a command has run. It fetches no fonts."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print(Text.assemble(f"$ {command}\n", Text.from_ansi(colored(command))))
+    svg = console.export_svg(title=command, theme=DIMMED_MONOKAI, unique_id="run")
+    return "".join(f"{line.rstrip()}\n" for line in _FONTS.sub("", svg).splitlines())
+
+
+def main(arguments: list[str]) -> int:
+    """Write the README and the picture, or tell with --check what would change; return the exit code."""
+    readme = README.read_text(encoding="utf-8")
+    if arguments == ["--check"]:
+        old = outdated(readme)
+        for command in old:
+            print(f"README.md shows what `{command}` no longer prints: run python docs/tour.py", file=sys.stderr)
+        return int(bool(old))
+    README.write_text(shown(readme), encoding="utf-8")
+    PICTURE.write_text(drawn(commands(readme)[0]), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

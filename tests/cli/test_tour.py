@@ -1,0 +1,38 @@
+"""What the README shows is what its commands print."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def tour():
+    spec = importlib.util.spec_from_file_location("tour", ROOT / "docs" / "tour.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_shows_what_its_commands_print(tour):
+    readme = tour.README.read_text(encoding="utf-8")
+    assert tour.commands(readme)
+    assert tour.shown(readme) == readme, "run python docs/tour.py"
+
+
+def test_the_picture_shows_the_first_of_them_and_fetches_nothing(tour):
+    first, *_ = tour.commands(tour.README.read_text(encoding="utf-8"))
+    picture = tour.PICTURE.read_text(encoding="utf-8")
+    assert picture == tour.drawn(first), "run python docs/tour.py"
+    assert not re.findall(r"url\((?!#)", picture)
+
+
+def test_what_a_command_no_longer_prints_is_told(tour, monkeypatch):
+    monkeypatch.setattr(
+        tour, "colored", lambda command: "\x1b[31mred\x1b[0m\n" if command == "conform spec" else "other\n"
+    )
+    pair = "```console\nconform {}\n```\n\n```text\nred\n```\n"
+    assert tour.outdated(pair.format("spec") + pair.format("run")) == ["conform run"]
