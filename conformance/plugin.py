@@ -6,7 +6,7 @@ Loaded by pytest wherever the package is installed, so it imports nothing of the
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -27,7 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
     group.addoption("--conform-level", metavar="LEVEL", default="MUST", choices=("MUST", "SHOULD"), help="what binds")
     group.addoption("--conform-seed", metavar="N", type=int, default=0, help="draw other inputs")
-    group.addoption("--conform-isolation", default="process", choices=("process", "none"), help="where the code runs")
+    levels = ("process", "sandbox", "none")
+    group.addoption("--conform-isolation", default="process", choices=levels, help="where the code runs")
     group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
 
 
@@ -94,20 +95,29 @@ class ClauseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Judge, and turn the verdict into an outcome of pytest's."""
-        from conformkit.conformance.runner import LoadFailure
+        from conformkit.conformance.binding.toml_nodes import ConfigError
+        from conformkit.conformance.runner import IsolationUnavailable, LoadFailure
 
         bench = _bench(self.config)
         try:
             result = bench.result(self.name)
         except LoadFailure as failure:
             problem = f"{bench.request.impl} could not be loaded: {failure.problem}"
-            text = "\n".join([problem, failure.where, *failure.advice])
-            if hasattr(self.config, "workerinput"):
-                pytest.fail(text, pytrace=False)
-            pytest.exit(text, returncode=3)
+            self._end(3, problem, failure.where, *failure.advice)
+        except ConfigError as error:
+            self._end(3, str(error))
+        except IsolationUnavailable as reason:
+            self._end(4, str(reason), *reason.advice)
         if result.output:
             self.add_report_section("call", "implementation printed", result.output)
         bench.settle(self.name)
+
+    def _end(self, code: int, *lines: str) -> NoReturn:
+        """End the run as `conform run` would. A worker of xdist can't end it: there each item fails."""
+        text = "\n".join(line for line in lines if line)
+        if hasattr(self.config, "workerinput"):
+            pytest.fail(text, pytrace=False)
+        pytest.exit(text, returncode=code)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show the verdict's sentences in place of a traceback of the kit."""

@@ -10,18 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.attacks.sandboxes import sandbox
+
 from .conftest import ATTENTION
 
 UNSCALED = ATTENTION.replace(" / np.sqrt(q.shape[-1])", "")
 
 
-def pytest_run(folder: Path, *options: str) -> tuple[int, str]:
+def pytest_run(folder: Path, *options: str, **variables: str) -> tuple[int, str]:
     """Run pytest as a user would, in a folder that is not ours."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
     if "--lf" in options:
         command.remove("-p")
         command.remove("no:cacheprovider")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | variables
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -66,7 +68,7 @@ def test_what_a_clause_needs_is_judged_even_when_deselected(folder: Path) -> Non
 def test_parallel_runs_give_the_same_verdicts(folder: Path) -> None:
     _, alone = pytest_run(folder, *SUITE, "--impl", "wrong.py")
     _, together = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-n", "2")
-    assert counts(alone) == counts(together)
+    assert counts(alone) == counts(together), together
     assert counts(alone)["failed"] >= 1
 
 
@@ -82,6 +84,43 @@ def test_an_implementation_that_does_not_load_ends_the_run_with_its_code(folder:
     code, text = pytest_run(folder, *SUITE, "--impl", "broken.py")
     assert code == 3
     assert "importing it raised RuntimeError: no luck" in text
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "with-workers"])
+def test_a_conform_toml_that_cannot_be_used_is_told_without_a_traceback(folder: Path, options: tuple[str, ...]) -> None:
+    (folder / "conform.toml").write_text("[limits\n", encoding="utf-8")
+    code, text = pytest_run(folder, *SUITE, "--impl", "right.py", *options)
+    assert code == (1 if options else 3)
+    assert "conform.toml, line 1" in text
+    assert "Traceback" not in text
+
+
+PRINTS_WHO_IS_THERE = """
+import os
+OTHERS = sum(name.isdigit() for name in os.listdir("/proc")) if os.path.isdir("/proc") else 0
+assert OTHERS < 5, f"{OTHERS} processes can be seen"
+"""
+
+
+@sandbox
+def test_isolation_sandbox_is_a_sandbox(folder: Path) -> None:
+    (folder / "looking.py").write_text(ATTENTION + PRINTS_WHO_IS_THERE, encoding="utf-8")
+    scale = (*SUITE[:2], "--conform-only", "SDPA-SCALE", "--impl", "looking.py")
+    inside, told = pytest_run(folder, *scale, "--conform-isolation", "sandbox", "-v")
+    assert inside == 0, told
+    assert "::SDPA-SCALE PASSED" in told
+    outside, told = pytest_run(folder, *scale)
+    assert outside == 3
+    assert "processes can be seen" in told
+
+
+def test_a_sandbox_that_is_not_to_be_had_ends_the_run_with_its_code(folder: Path) -> None:
+    """A PATH without bwrap."""
+    code, text = pytest_run(folder, *SUITE, "--impl", "right.py", "--conform-isolation", "sandbox", PATH=str(folder))
+    assert code == 4
+    assert "needs the program bwrap" in text
+    assert "install it: apt-get install bubblewrap" in text
+    assert "Traceback" not in text
 
 
 def test_a_missing_option_and_an_unknown_clause_are_wrong_usage(folder: Path) -> None:

@@ -19,8 +19,6 @@ from conformkit.conformance.grading.store import FILE
 
 from .conftest import ATTENTION, POLICY, UNSCALED
 
-pytest.importorskip("distributed")
-
 STUDENTS = {f"s{n}__py": (ATTENTION if n % 2 else UNSCALED) + f"# {n}\n" for n in range(8)}
 QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error", "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "1 h"}
 

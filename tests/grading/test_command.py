@@ -1,6 +1,5 @@
 import os
 import pty
-import shutil
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ from typer.testing import CliRunner
 from conformkit.cli.app import app
 from conformkit.conformance.grading.policy_file import example
 from conformkit.conformance.grading.store import opened
+from tests.attacks.sandboxes import sandbox
 
 from .conftest import ATTENTION, POLICY, UNSCALED
 
@@ -157,7 +157,7 @@ def test_isolation_that_is_not_to_be_had_is_code_4_and_nobody_gets_zero_for_it(c
     assert not list((place / "out").glob("logs/*"))
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@sandbox
 def test_a_submission_in_a_sandbox_gets_what_it_gets_outside(conform, place):
     result = conform("-v", "--isolation", "sandbox")
     assert result.exit_code == 0, result.stderr
