@@ -19,7 +19,7 @@ from pathlib import Path
 
 from conformkit.conformance.grading.assess import Finished, Task, ungraded
 from conformkit.conformance.grading.executor import ClusterLost, ExecutorUnusable, Pool, WrongKit, cluster, local
-from conformkit.conformance.grading.harness import GradingError, NoIsolation
+from conformkit.conformance.grading.harness import GradingError, NoIsolation, told
 from conformkit.conformance.grading.logs import log
 from conformkit.conformance.grading.policy import Policy
 from conformkit.conformance.grading.record import Grade, Outcome
@@ -168,7 +168,7 @@ class _Run:
         if self._tries[found.id] < _TRIES:
             return False
         task = self._task(replace(pack(found, self._request.policy.archive), data=b""))
-        message = str(error) if isinstance(error, GradingError) else f"{type(error).__name__}: {error}"
+        message = str(error) if isinstance(error, GradingError) else told(error, self._request.policy)
         grade = ungraded(task, Outcome.KIT_FAILED, message)
         self._keep(Finished(grade, log(grade)))
         return True

@@ -32,8 +32,9 @@ from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.grading.assess import Finished, Task, assess
+from conformkit.conformance.grading.policy import Policy
 
-__all__ = ["GradingError", "Harness", "HarnessDied", "Harnesses", "KitFailed", "NoIsolation", "main"]
+__all__ = ["GradingError", "Harness", "HarnessDied", "Harnesses", "KitFailed", "NoIsolation", "main", "told"]
 
 _EXTRA_SECONDS = 180.0
 """What a harness may take beyond the limits of the policy, which it keeps itself: to start, unpack, diagnose."""
@@ -186,7 +187,12 @@ def _answer(task: Task, scratch: Path, trusted: _Trusted) -> tuple[str, Any]:
     except Exception as error:  # noqa: BLE001 - whatever it is, it costs one submission, and is told
         frames = traceback.extract_tb(error.__traceback__)
         place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-        return "failed", f"{type(error).__name__}: {error}{place}"
+        return "failed", f"{told(error, task.policy)}{place}"
+
+
+def told(error: Exception, policy: Policy) -> str:
+    """Return what may be said of an error of the kit's: on hidden draws its kind alone, its text could quote them."""
+    return type(error).__name__ if policy.seed is None else f"{type(error).__name__}: {error}"
 
 
 class _Trusted:

@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,6 +74,15 @@ def test_an_error_of_the_kit_is_told_with_its_place(own, task, monkeypatch):
     with pytest.raises(KitFailed, match=r"TypeError: .*\.py:\d+\)"):
         own.grade(job)
     assert own._process.poll() is None
+
+
+def test_on_hidden_draws_an_error_of_the_kit_keeps_its_text_to_itself(own, task):
+    """It could quote what was drawn."""
+    job = task(seed=None)
+    object.__setattr__(job.policy, "groups", None)
+    with pytest.raises(KitFailed) as caught:
+        own.grade(job)
+    assert re.fullmatch(r"TypeError \(\S+\.py:\d+\)", str(caught.value))
 
 
 def test_a_stopped_one_is_not_started_again(own, task):
