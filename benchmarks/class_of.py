@@ -12,7 +12,7 @@ import io
 import random
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 RIGHT = Path(__file__).resolve().parents[1] / "examples" / "single_file.py"
@@ -33,6 +33,8 @@ MISTAKES = (
 )  # fmt: skip
 """One line of right code, and what a student has there instead."""
 
+FORMS = ("folder", "zip", "tar", "file")
+"""How honest people hand in."""
 SCORES = "    scores = einsum("
 Files = Mapping[str, str | bytes]
 
@@ -76,26 +78,33 @@ def make(folder: Path, submissions: int, seed: int, pathological: float = 0.2) -
     """Write a class of so many into a new folder; return what each submission is, by its name."""
     folder.mkdir(parents=True)
     draw, right = random.Random(seed), RIGHT.read_text(encoding="utf-8")  # noqa: S311 - a class, no secret
+    hostile = draw.sample(range(submissions), round(pathological * submissions))
+    special = dict(zip(hostile, repeated(draw, [*PATHOLOGICAL, *BROKEN]), strict=False))
     kinds: dict[str, str] = {}
     for number in range(submissions):
         name = f"student{number:04}"
         code = right
         for line, instead in draw.sample(MISTAKES, draw.choice((0, 0, 1, 1, 2))):
             code = code.replace(line, instead, 1)
-        code += f"\n# {name}\n"
-        if draw.random() < pathological:
-            kind = draw.choice([*PATHOLOGICAL, *BROKEN])
-            kinds[name] = kind
-            write = BROKEN.get(kind)
-            if write is not None:
-                write(folder / name, code)
-            else:
-                pack(folder / name, PATHOLOGICAL[kind](code), draw.choice(("folder", "zip")))
-        else:
-            form = draw.choice(("folder", "zip", "tar", "file"))
-            kinds[name] = form
-            pack(folder / name, {"solution.py": code}, form)
+        kinds[name] = special.get(number) or draw.choice(FORMS)
+        hand_in(folder / name, kinds[name], f"{code}\n# {name}\n", draw.choice(("folder", "zip")))
     return kinds
+
+
+def repeated(draw: random.Random, kinds: Sequence[str]) -> Iterator[str]:
+    """Yield every kind once, in a drawn order, then all of them again."""
+    while True:
+        yield from draw.sample(kinds, len(kinds))
+
+
+def hand_in(path: Path, kind: str, code: str, form: str) -> None:
+    """Write a submission of that kind; what lets one choose comes in that form."""
+    if kind in FORMS:
+        pack(path, {"solution.py": code}, kind)
+    elif kind in BROKEN:
+        BROKEN[kind](path, code)
+    else:
+        pack(path, PATHOLOGICAL[kind](code), form)
 
 
 def pack(path: Path, files: Files, form: str) -> None:

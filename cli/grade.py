@@ -122,7 +122,7 @@ def _explained() -> Iterator[None]:
     """Turn what ends a run into a sentence and an exit code."""
     from conformkit.conformance.grading.executor import ClusterLost, ExecutorUnusable
     from conformkit.conformance.grading.harness import NoIsolation
-    from conformkit.conformance.grading.store import StoreBroken, StoreUnusable
+    from conformkit.conformance.grading.store import StoreBroken, StoreDamaged, StoreUnusable
     from conformkit.conformance.grading.submissions import NothingToGrade
 
     again = "what is graded is stored; the same command goes on from there"
@@ -136,6 +136,8 @@ def _explained() -> Iterator[None]:
         wrong("--executor", f"{error}.")
     except NoIsolation as error:
         fail(Exit.NO_ISOLATION, error.problem, *error.advice)
+    except StoreDamaged as error:
+        fail(Exit.KIT_FAILED, f"the run ended early: {error}")
     except (StoreBroken, ClusterLost) as error:
         fail(Exit.KIT_FAILED, f"the run ended early: {error}", again)
     except KeyboardInterrupt:

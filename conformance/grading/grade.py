@@ -23,8 +23,8 @@ from conformkit.conformance.grading.harness import GradingError, NoIsolation, to
 from conformkit.conformance.grading.logs import log
 from conformkit.conformance.grading.policy import Policy
 from conformkit.conformance.grading.record import Grade, Outcome
-from conformkit.conformance.grading.store import RunKey, Store, StoreBroken, opened
-from conformkit.conformance.grading.submissions import Found, NothingToGrade, Package, Search, find, pack
+from conformkit.conformance.grading.store import RunKey, Store, StoreBroken, StoreUnusable, opened
+from conformkit.conformance.grading.submissions import Found, Package, Search, find, pack
 from conformkit.conformance.report.files import write
 from conformkit.conformance.report.versions import kit_version
 
@@ -80,11 +80,11 @@ class Summary:
 
 
 def look(request: GradeRequest) -> Search:
-    """Return what would be graded. Raises NothingToGrade."""
+    """Return what would be graded. Raises NothingToGrade, StoreUnusable."""
     search = find(request.submissions, single=request.single)
     inside = request.out.resolve()
     if request.submissions.is_dir() and inside.is_relative_to(request.submissions.resolve()):
-        raise NothingToGrade(
+        raise StoreUnusable(
             f"{request.out} lies in the folder of submissions and would be one of them; put it elsewhere"
         )
     return search

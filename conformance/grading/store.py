@@ -23,7 +23,7 @@ from typing import overload
 from conformkit.conformance.grading.record import Grade, Outcome, Submission
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 
-__all__ = ["FILE", "VERSION", "RunKey", "Store", "StoreBroken", "StoreUnusable", "opened"]
+__all__ = ["FILE", "VERSION", "RunKey", "Store", "StoreBroken", "StoreDamaged", "StoreUnusable", "opened"]
 
 FILE = "grades.sqlite"
 VERSION = 1
@@ -52,6 +52,10 @@ class StoreUnusable(ValueError):
 
 class StoreBroken(Exception):
     """Nothing more can be written there. What was stored is whole."""
+
+
+class StoreDamaged(StoreBroken):
+    """The file was changed by something else, and cannot be read to the end."""
 
 
 class RunKey:
@@ -295,7 +299,7 @@ def _translated(out: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         if _code(error) == sqlite3.SQLITE_CORRUPT:
-            raise StoreBroken(
+            raise StoreDamaged(
                 f"{out / FILE} is damaged: {error}; restore it from a copy, or name a new folder"
             ) from None
         if _code(error) == sqlite3.SQLITE_FULL:

@@ -58,7 +58,7 @@ def test_it_says_who_got_what_and_where_the_results_are(conform, place):
         ([], {"policy": "nowhere.toml"}, ["--policy", "there is no file nowhere.toml", "--example-policy"]),
         ([], {"submissions": "nowhere"}, ["SUBMISSIONS", "there is no folder nowhere"]),
         ([], {"out": "a/b"}, ["--out", "mkdir -p a"]),
-        ([], {"out": "submissions/out"}, ["SUBMISSIONS", "lies in the folder of submissions"]),
+        ([], {"out": "submissions/out"}, ["--out", "lies in the folder of submissions"]),
         ([], {"out": "policy.toml"}, ["--out", "is a file"]),
         (["-n", "0"], {}, ["-n"]),
         (["--executor", "slurm"], {}, ["--executor", "neither local nor dask://HOST:PORT"]),
@@ -94,6 +94,16 @@ def test_two_students_with_one_name_stop_it_before_anything_runs(conform, place)
     assert "Anna" in said
     assert "anna.py would be the same student's" in said
     assert not (place / "out").exists()
+
+
+def test_a_damaged_file_of_results_is_code_5_and_no_run_is_said_to_go_on(conform, place):
+    conform()
+    path = place / "out" / "grades.sqlite"
+    path.write_bytes(path.read_bytes()[:4096] + os.urandom(1 << 14))
+    result = conform()
+    assert result.exit_code == 5
+    assert "is damaged" in result.stderr
+    assert "goes on" not in result.stderr
 
 
 def test_two_runs_at_once_are_told_apart(conform, place):

@@ -20,8 +20,7 @@ from conformkit.conformance.grading.assess import Finished, ungraded
 from conformkit.conformance.grading.grade import GradeRequest, grade
 from conformkit.conformance.grading.harness import HarnessDied
 from conformkit.conformance.grading.record import Grade, Outcome, schema
-from conformkit.conformance.grading.store import FILE, StoreBroken
-from conformkit.conformance.grading.submissions import NothingToGrade
+from conformkit.conformance.grading.store import FILE, StoreBroken, StoreUnusable
 from conformkit.conformance.report.json_report import schema as report_schema
 
 from .conftest import ATTENTION, POLICY, UNSCALED, zipped
@@ -191,7 +190,7 @@ def test_a_conform_toml_of_the_class_binds_everybody(run, submissions, policy, t
 @pytest.mark.parametrize("place", ["submissions", "submissions/out"])
 def test_an_out_folder_among_the_submissions_is_refused(submissions, policy, tmp_path, place):
     folder = submissions(anna__py=ATTENTION)
-    with pytest.raises(NothingToGrade, match="lies in the folder of submissions"):
+    with pytest.raises(StoreUnusable, match="lies in the folder of submissions"):
         grade(GradeRequest(folder, policy(), tmp_path / place))
     assert [p.name for p in folder.iterdir()] == ["anna.py"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.grading.record import Grade, Outcome, Submission
-from conformkit.conformance.grading.store import FILE, RunKey, StoreBroken, StoreUnusable, opened
+from conformkit.conformance.grading.store import FILE, RunKey, StoreBroken, StoreDamaged, StoreUnusable, opened
 
 KEY = RunKey("policy", 7)
 
@@ -163,7 +163,7 @@ def test_a_damaged_file_is_said(out):
     data = bytearray((out / FILE).read_bytes())
     data[4096:] = os.urandom(len(data) - 4096)
     (out / FILE).write_bytes(data)
-    with pytest.raises(StoreBroken, match="is damaged"), opened(out) as store:
+    with pytest.raises(StoreDamaged, match="is damaged"), opened(out) as store:
         store.grades([f"s{n}" for n in range(200)])
 
 
