@@ -8,7 +8,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-__all__ = ["ARCHIVES", "OTHER_ARCHIVES", "bare", "identity", "same", "twins"]
+from conformkit.conformance.report.text import one_line
+
+__all__ = ["ARCHIVES", "OTHER_ARCHIVES", "bare", "identity", "legible", "same", "twins"]
 
 ARCHIVES: Mapping[str, str] = {".zip": "zip", ".tar": "tar", ".tar.gz": "tar", ".tgz": "tar"}
 """Kinds of archives by the end of their name."""
@@ -16,6 +18,7 @@ OTHER_ARCHIVES = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst", ".tar.bz2", ".tar
 """What students hand in although nothing here reads it."""
 
 _LONGEST = 80
+_LINE = 400
 _TAG = 6
 
 
@@ -36,6 +39,11 @@ def identity(name: str) -> str:
     """Return a name that is fit for files everywhere: the same one, or a plain one with a tag that is its own."""
     word = _plain(name)
     return word if word == name else f"{word}-{_tag(name)}"
+
+
+def legible(name: str) -> str:
+    """Return a name as text on one line, also where it is no text, has lines of its own or runs from right to left."""
+    return name if name.isprintable() else one_line(name, _LINE)
 
 
 def twins(names: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformkit.conformance.binding.messages import shown
-from conformkit.conformance.grading.names import ARCHIVES, OTHER_ARCHIVES, bare, identity, same, twins
+from conformkit.conformance.grading.names import ARCHIVES, OTHER_ARCHIVES, bare, identity, legible, same, twins
 from conformkit.conformance.grading.policy import ArchiveLimits
 from conformkit.conformance.grading.record import Submission
 from conformkit.conformance.grading.unpack import Member, Plan, Refused, SubmissionError, Unreadable, amount, is_junk
@@ -117,7 +117,7 @@ def _named(places: list[tuple[str, Path, str]]) -> tuple[Found, ...]:
     for name, (_, path, source) in zip(names, places, strict=True):
         real, kind = _kind(path)
         inside = "" if real == path else f"/{real.name}"
-        found.append(Found(identity(name), name, (source or path.name) + inside, real, kind))
+        found.append(Found(identity(name), legible(name), legible((source or path.name) + inside), real, kind))
     return tuple(found)
 
 

@@ -353,6 +353,22 @@ def test_twice_dead_is_a_failure_of_the_kit_and_tried_anew_by_the_next_run(run, 
     assert (again.fresh, again.grades[2].outcome) == (1, "judged")
 
 
+def test_names_that_are_no_text_or_no_line_cost_nobody_a_grade_and_are_shown_as_text(run, submissions, tmp_path):
+    folder = submissions(anna__py=ATTENTION)
+    for name in (os.fsdecode(b"\xff\xfe"), "two\nlines"):
+        (folder / name).mkdir()
+        (folder / name / "solution.py").write_text(ATTENTION)
+    (folder / "\u202egnp.py").write_text(ATTENTION)
+    summary = run(folder)
+    assert {g.submission.name: g.points for g in summary.grades} == {
+        "anna": 10, "\ufffd\ufffd": 10, "two lines": 10, "\ufffdgnp": 0,
+    }  # fmt: skip
+    assert len(list((tmp_path / "out" / "logs").iterdir())) == 4
+    texts = [path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*.*") if path.suffix != ".sqlite"]
+    assert texts
+    assert not [text for text in texts if "\u202e" in text or "two\nlines" in text]
+
+
 SAW = "OSError: it saw 0.4824"
 
 
