@@ -10,6 +10,7 @@ from conformkit.cli.autograder import autograder
 from conformkit.cli.defects import defects
 from conformkit.cli.explain import explain
 from conformkit.cli.grade import grade
+from conformkit.cli.inspect import inspect
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run
 from conformkit.cli.sample import sample
@@ -30,6 +31,7 @@ app.command()(spec)
 app.command()(explain)
 app.command()(defects)
 app.command()(repro)
+app.command()(inspect)
 app.command()(grade)
 app.command()(autograder)
 app.command()(train)

@@ -72,6 +72,8 @@ class RunRequest:
     """Whether to look for the known mistakes behind what fails."""
     hints: int = 3
     """How much the report tells of them: 1 the symptom, 2 where to look as well, 3 the mistake."""
+    unbound: bool = False
+    """Whether weights whose places nobody can tell are no obstacle."""
     hidden: bool = False
     """Whether the report leaves out what could hold drawn or wanted numbers, and the seed."""
     folder: Path | None = None
@@ -276,7 +278,7 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
         advice += ["    [components.MultiHeadAttention]", '    path = "yourpackage.module:YourClass"']
         raise LoadFailure(f"{request.impl} exports none of the contract's components", advice=tuple(advice))
     for bound in implementation.bounds():
-        if bound.rules is None and bound.same_count:
+        if bound.rules is None and bound.same_count and not request.unbound:
             name = bound.component.name
             lines = ("say where they are in conform.toml:", f"    [components.{name}.weights]")
             example = '    "name.of.yours" = "q.weight -> (h d) m"'

@@ -264,6 +264,18 @@ class Instance:
             structure=str(reply.get("structure", "")),
         )
 
+    def trace(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
+        """Call in eval mode; return what happened inside, as the driver's operation `trace` says it, and the output."""
+        header, tensors = self._call_header(inputs)
+        shape, keys = inputs[0].shape, inputs[min(1, len(inputs) - 1)].shape
+        ids = "ids" in self.subject.bound.component.inputs
+        rows = int(np.prod(shape if ids else shape[:-1], dtype=np.int64))
+        header |= {"op": "trace", "mode": "eval", "rows": rows, "keys": keys[-1] if ids else keys[-2]}
+        reply, arrays = self._ask(header, tensors)
+        out = self.subject.bound.from_theirs(arrays["out"])
+        self._check_extent(inputs[0], out)
+        return reply, out
+
     def vjp(
         self, *inputs: Array | None, cotangent: Array, mode: str = "eval", seed: int | None = None,
         wrt: Sequence[str] = ("x",), parameters: bool = True,

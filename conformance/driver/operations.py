@@ -12,6 +12,7 @@ from conformkit.conformance.driver import exports, outputs, training, wire
 from conformkit.conformance.driver.failures import failure
 from conformkit.conformance.driver.frameworks.base import Array, Framework, Held, OutputError, RequestError
 from conformkit.conformance.driver.loading import Implementation, framework_named, load, location_place
+from conformkit.conformance.driver.observing import Notes
 from conformkit.conformance.driver.plain import as_json
 from conformkit.conformance.driver.templates import Filler, known
 
@@ -171,6 +172,14 @@ class Operations:
                 out[f"echo:{name}"] = self.framework.array(tensor)[0]
         return called.header, out
 
+    def _trace(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Call where nothing is recorded for derivatives, and say what happened inside."""
+        notes = Notes(header["rows"], header["keys"])
+        with self.framework.observed(self._component(header), notes):
+            called = self._run({**header, "watch": False, "record": False}, arrays)
+        picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
+        return notes.header(), {"out": self._convert(picked)[0]["out"]}
+
     def _ask(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Call, and answer in texts, numbers and lists; or read an attribute, calling it where it is a method."""
         attribute = header.get("attribute")
@@ -308,6 +317,7 @@ class Operations:
         "write": (_write, ("handle",)),
         "call": (_call, ("handle",)),
         "ask": (_ask, ("handle",)),
+        "trace": (_trace, ("handle", "rows", "keys")),
         "vjp": (_vjp, ("handle", "wrt")),
         "hold": (_hold, ()),
         "gradients": (_gradients, ("handle",)),

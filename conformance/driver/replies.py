@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,7 +37,7 @@ def _check_body(request: Mapping[str, Any], header: Any, names: set[str]) -> Non
         if key not in header or not check(header[key]):
             message = f"the reply to {operation} has no proper {key}"
             raise ProtocolError(message)
-    if operation in {"call", "vjp", "train"} and "out" not in names:
+    if operation in {"call", "vjp", "train", "trace"} and "out" not in names:
         message = f"the reply to {operation} has no array `out`"
         raise ProtocolError(message)
     if operation == "describe" and not request.get("targets", {}).keys() <= header["exports"].keys():
@@ -125,6 +126,34 @@ def _has(item: dict[str, Any], form: Mapping[str, Check]) -> bool:
     return all(key in item and check(item[key]) for key, check in form.items())
 
 
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in {int, float} and math.isfinite(value) and value >= 0
+
+
+def _is_seen(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) and _has(item, _SEEN) for item in value)
+
+
+def _is_attention(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) and _has(item, _ATTENTION) for item in value)
+
+
+_SEEN: Mapping[str, Check] = {
+    **dict.fromkeys(("name", "kind"), _is_text),
+    "shape": _is_shape,
+    **dict.fromkeys(("rms", "largest"), _is_amount),
+    **dict.fromkeys(("broken", "calls", "dead", "units"), _is_count),
+}
+_ATTENTION: Mapping[str, Check] = {
+    "part": _is_text,
+    "shape": lambda value: _is_shape(value) and len(value) > 2,
+    "entropy": lambda value: isinstance(value, list) and all(map(_is_amount, value)),
+    "most": _is_amount,
+}
 _PARAMETER: Mapping[str, Check] = {
     "name": _is_text,
     "shape": _maybe(_is_shape),
@@ -166,6 +195,7 @@ _FORMS: Mapping[str, Mapping[str, Check]] = {
     "read": {"dtypes": _is_names, "left_out": _is_texts},
     "call": _CALLED,
     "ask": {"value": lambda _: True},
+    "trace": {"parts": _is_seen, "attention": _is_attention},
     "vjp": {**_CALLED, "none": _is_texts},
     "hold": {"handle": _is_handle},
     "gradients": {"none": _is_texts},

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from conformkit.conformance.driver.observing import Notes
 
 __all__ = ["Array", "Framework", "Gradients", "Held", "Learner", "OutputError", "RequestError", "UnsupportedError"]
 
@@ -102,6 +105,9 @@ class Framework(Protocol):
 
     def unrecorded(self) -> AbstractContextManager[Any]:
         """While this lasts, nothing is recorded for derivatives."""
+
+    def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
+        """While this lasts, note what a call of the component does inside."""
 
     def held(self, component: Any) -> list[Held]:
         """List the arrays that a component holds."""

@@ -6,9 +6,10 @@ import ctypes
 import hashlib
 import numbers
 import random
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.random  # here, not at the first use in a worker
@@ -21,7 +22,10 @@ from conformkit.conformance.driver.frameworks.base import (
     OutputError,
     UnsupportedError,
 )
-from conformkit.conformance.driver.frameworks.walk import Slot, walk
+from conformkit.conformance.driver.frameworks.walk import Slot, owners, walk
+
+if TYPE_CHECKING:
+    from conformkit.conformance.driver.observing import Notes
 
 __all__ = ["Numpy", "alias", "from_numbers", "plain", "random_state", "set_plain_mode"]
 
@@ -76,6 +80,15 @@ class Numpy:
     def unrecorded(self) -> AbstractContextManager[Any]:
         """As ever: NumPy records nothing."""
         return nullcontext()
+
+    def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
+        """Note what the objects that hold arrays return, and what is computed from these."""
+        from conformkit.conformance.driver.frameworks.numpy_observing import observed  # noqa: PLC0415 - seldom asked for
+
+        if isinstance(component, types.FunctionType):
+            return nullcontext()
+        arrays = [(slot, value) for slot, value in _arrays(component) if value.dtype.kind == "f"]
+        return observed(owners(component, [slot.name for slot, _ in arrays]), arrays, notes)
 
     def held(self, component: Any) -> list[Held]:
         """List the numeric arrays beneath a component."""

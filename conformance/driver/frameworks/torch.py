@@ -6,7 +6,7 @@ import hashlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ from conformkit.conformance.driver.frameworks.numpy import (
 )
 from conformkit.conformance.driver.frameworks.torch_training import AdamSteps, Holder
 from conformkit.conformance.driver.frameworks.walk import Slot, walk
+
+if TYPE_CHECKING:
+    from conformkit.conformance.driver.observing import Notes
 
 __all__ = ["Torch", "prepare"]
 
@@ -121,6 +124,12 @@ class Torch:
     def unrecorded(self) -> AbstractContextManager[Any]:
         """As users evaluate."""
         return torch.no_grad()
+
+    def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
+        """Note what modules return, and what the operations inside them give."""
+        from conformkit.conformance.driver.frameworks.torch_observing import observed  # noqa: PLC0415 - seldom asked for
+
+        return observed(dict(_modules(component)), notes, self.array)
 
     def held(self, component: Any) -> list[Held]:
         """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
@@ -286,6 +295,15 @@ def _all_in(module: nn.Module, training: bool) -> bool:
 
 def _leaves(component: Any) -> Iterator[tuple[Slot, Any]]:
     return walk(component, lambda value: isinstance(value, torch.Tensor | nn.Module))
+
+
+def _modules(component: Any) -> Iterator[tuple[str, nn.Module]]:
+    if isinstance(component, nn.Module):
+        yield from component.named_modules()
+    elif not isinstance(component, types.FunctionType):
+        for slot, value in _leaves(component):
+            if isinstance(value, nn.Module):
+                yield from value.named_modules(prefix=slot.name)
 
 
 def _held(slot: Slot, value: Any) -> Iterator[Held]:

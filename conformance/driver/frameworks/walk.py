@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Slot", "walk"]
+__all__ = ["Slot", "owners", "walk"]
 
 _LIMIT = 100_000
 _DEPTH = 40
@@ -51,6 +51,28 @@ def walk(root: Any, is_leaf: Callable[[Any], bool]) -> Iterator[tuple[Slot, Any]
         seen.add(id(value))
         children = list(_children(slot, value))
         stack.extend((child, item, depth + 1) for child, item in reversed(children))
+
+
+def owners(root: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the object itself, under no name, and those on the way to these leaves."""
+    found = {"": root}
+    for name in names:
+        value, path = root, ""
+        for step in name.split(".")[:-1]:
+            value = _below(value, step)
+            if value is None:
+                break
+            path = f"{path}.{step}" if path else step
+            found[path] = value
+    return found
+
+
+def _below(value: Any, step: str) -> Any:
+    if isinstance(value, Mapping):
+        return next((item for key, item in value.items() if str(key) == step), None)
+    if isinstance(value, list | tuple) and step.isdecimal():
+        return value[int(step)]
+    return getattr(value, step, None)
 
 
 def _children(slot: Slot, value: Any) -> Iterator[tuple[Slot, Any]]:

@@ -1,0 +1,121 @@
+"""`conform inspect`: what happens inside an implementation."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from conformkit.cli.exits import Exit, fail, one_of, wrong
+from conformkit.cli.options import Config, Impl, Isolation, check_named
+
+if TYPE_CHECKING:
+    from conformkit.conformance.inspecting.inspection import Inspection
+    from conformkit.conformance.report.terminal import Color
+
+__all__ = ["inspect"]
+
+_STDOUT = "-"
+_MOST = 4096
+_SIZES = ("d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_size", "max_len", "d_k", "d_v")
+
+
+def inspect(
+    impl: Impl,
+    component: Annotated[
+        str, typer.Option(metavar="NAME", help="A component of the contract; the model, where there is one.")
+    ] = "",
+    size: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=N", help="An argument of the constructor, e.g. num_layers=12; repeat it."),
+    ] = None,
+    batch: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="So many rows.")] = 5,
+    tokens: Annotated[int, typer.Option(metavar="N", min=2, max=512, help="So many positions in each.")] = 20,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other weights and inputs.")] = 0,
+    json_path: Annotated[
+        str, typer.Option("--json", metavar="PATH", help="Write what was found as JSON; - is stdout.")
+    ] = "",
+    isolation: Isolation = "process",
+    config: Config = None,
+    color: Annotated[
+        str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
+    ] = "auto",
+) -> None:
+    """Look inside: shapes through every part, parameters, gradients, entropy of attention, what is dead or explodes.
+
+    The component is constructed, called and differentiated once, with its own initial weights. For example:
+    conform inspect --impl mypkg --component TransformerBlock --size d_model=96
+
+    Exit code 0 when nothing stands out; 1 when something does, or it fails; conform --help lists the others.
+    """
+    check_named(impl)
+    from conformkit.spec.components import COMPONENTS
+
+    chosen = one_of("--component", component, list(COMPONENTS)) if component else ""
+    how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
+    shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
+    sizes = _sizes(size or [])
+    _check_free(json_path)
+    from conformkit.conformance.driver.head_start import head_start
+
+    early = head_start(impl, how)
+    from conformkit.cli.failures import explained
+    from conformkit.conformance.inspecting.inspect import InspectionFailed, InspectRequest
+    from conformkit.conformance.inspecting.inspect import inspect as look
+
+    request = InspectRequest(impl, chosen, sizes, batch, tokens, seed, how, config)
+    try:
+        with explained(impl):
+            found = look(request, early)
+    except InspectionFailed as error:
+        fail(Exit.DIFFERS, str(error), f"where: {error.where}" if error.where else "")
+    finally:
+        if early is not None:
+            early.close()
+    _show(found, json_path, shade)
+    raise typer.Exit(Exit.DIFFERS if found.conspicuous else Exit.CONFORMS)
+
+
+def _sizes(words: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        name = name.strip()
+        if name not in _SIZES:
+            near = difflib.get_close_matches(name, _SIZES, n=1)
+            wrong(
+                "--size", f"{name!r} is no size{f'; nearest: {near[0]}' if near else ''}. Sizes: {', '.join(_SIZES)}."
+            )
+        if not text.strip().isdecimal() or not 1 <= int(text) <= _MOST:
+            wrong("--size", f"{word!r} gives no whole number from 1 to {_MOST}, such as {name}=64.")
+        found[name] = int(text)
+    return found
+
+
+def _check_free(path: str) -> None:
+    from conformkit.conformance.report.files import obstacle
+
+    problem = obstacle(Path(path)) if path and path != _STDOUT else ""
+    if problem:
+        wrong("--json", f"{problem}.")
+
+
+def _show(found: Inspection, json_path: str, color: Color) -> None:
+    from conformkit.conformance.inspecting import terminal
+    from conformkit.conformance.inspecting.json_form import as_json
+    from conformkit.conformance.report.files import write
+    from conformkit.conformance.report.terminal import console
+
+    if json_path == _STDOUT:
+        sys.stdout.buffer.write(as_json(found).encode())
+        return
+    if json_path:
+        try:
+            write(Path(json_path), as_json(found))
+        except OSError as error:
+            fail(Exit.KIT_FAILED, f"what was found could not be written to {json_path}: {error.strerror or error}")
+    terminal.write(found, console(sys.stdout, color))

@@ -1,0 +1,1 @@
+"""What happens inside an implementation: `conform inspect`."""

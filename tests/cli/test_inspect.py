@@ -1,0 +1,71 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.inspecting.inspect import SIZES
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_help_has_an_example_and_the_exit_codes(process):
+    result = process("inspect", "--help")
+    assert "conform inspect --impl mypkg --component TransformerBlock" in " ".join(result.stdout.split())
+    assert "Exit code 0 when nothing stands out" in " ".join(result.stdout.split())
+
+
+def test_a_piped_table_of_sixty_columns_and_json_beside_it(process, tmp_path):
+    out = tmp_path / "found.json"
+    result = process("inspect", "--impl", str(EXAMPLES / "numpy_only"), "--json", str(out), env={"COLUMNS": "60"})
+    assert (result.returncode, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 60
+    assert "No gradients: numpy has none" in result.stdout
+    assert json.loads(out.read_text())["sizes"]["d_model"] == SIZES["d_model"]
+
+
+def test_json_on_stdout_is_nothing_but_json(process):
+    result = process("inspect", "--impl", str(EXAMPLES / "numpy_only"), "--component", "feedforward", "--json", "-")
+    assert json.loads(result.stdout)["component"] == "FeedForward"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--size", "num_head=3"), "nearest: num_heads"),
+        (("--size", "num_heads=0"), "from 1 to 4096"),
+        (("--component", "Transformerblok"), "nearest: TransformerBlock"),
+        (("--json", "/nowhere/at/all.json"), "does not exist"),
+        (("--tokens", "1"), "Invalid value for '--tokens'"),
+        (("--isolation", "jail"), "none of process, sandbox, none"),
+    ],
+    ids=["name", "value", "component", "file", "tokens", "isolation"],
+)
+def test_wrong_usage_is_told_before_anything_is_loaded(process, arguments, said):
+    result = process("inspect", "--impl", "no_such_package", *arguments, env={"COLUMNS": "200"})
+    assert result.returncode == 2
+    assert said in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_what_is_not_there_ends_with_code_3(process):
+    result = process("inspect", "--impl", "no_such_package")
+    assert result.returncode == 3
+    assert "Traceback" not in result.stderr
+
+
+def test_a_process_that_dies_in_the_call_is_a_sentence(process, tmp_path):
+    code = "import os\nclass FeedForward:\n    def __init__(self, d_model, d_ff): pass\n"
+    (tmp_path / "mine.py").write_text(code + "    def __call__(self, x): os._exit(7)\n")
+    result = process("inspect", "--impl", "mine.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.startswith("conform: FeedForward cannot be looked into: ")
+    assert "status 7" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_what_stands_out_ends_with_code_1(process, tmp_path):
+    code = "import numpy as np\nclass FeedForward:\n"
+    code += "    def __init__(self, d_model, d_ff): self.w = np.ones(d_model)\n"
+    (tmp_path / "mine.py").write_text(code + "    def __call__(self, x): return x * self.w * np.nan\n")
+    result = process("inspect", "--impl", "mine.py", cwd=tmp_path, env={"COLUMNS": "60"})
+    assert result.returncode == 1
+    assert "NaN or infinite, here first" in " ".join(result.stdout.split())
