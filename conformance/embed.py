@@ -76,10 +76,10 @@ def _settle(result: Result, report: Report) -> Result:
 
     if result.verdict is Verdict.PASS:
         return result
-    if result.verdict.red:
+    if result.verdict.red or result.unfinished:
         if report.breaks(result):
             raise ClauseBroken(result, report)
-        return pytest.xfail(f"{result.clause.level}: {result.message}")
+        return pytest.xfail(f"{result.clause.level}: {result.message or result.reason}")
     return pytest.skip(f"{result.verdict}: {result.reason}")
 
 
@@ -115,7 +115,7 @@ def parametrize_with_clauses(
 
 def _story(result: Result, report: Report) -> str:
     item = result.clause
-    lines = [f"{item.id} · {item.title}", result.message, *result.details]
+    lines = [f"{item.id} · {item.title}", result.message or result.reason, *result.details]
     lines += [f"where: {result.where}"] if result.where else []
     lines += [f"why:   {item.why}", f"fix:   {item.fix}", f"again: {command(report, item.id)}"]
     return "\n".join(lines)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.binding.exports import ExportMismatch, bind_export, targets
-from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export, stub_of, targets
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.interface import Driver, Reply
 from conformkit.conformance.parameters import check_parameters
 from conformkit.conformance.subject import Subject
@@ -65,6 +65,8 @@ class Implementation:
         """Exports that were found but could not be imported, with what happened."""
         self.unfit: dict[str, str] = {}
         """Tools that were found but are called in another way than the contract's, with what to declare."""
+        self.stubs: dict[str, str] = {}
+        """What is there and not implemented yet, with the line that says so; generation is `generate`."""
         self._subjects: dict[str, Subject] = {}
         self._tools: dict[str, Tool] = {}
         self._built: list[int] = []
@@ -97,9 +99,7 @@ class Implementation:
             if components is not None and component.name not in components:
                 continue
             export = exports[component.export]
-            if not export["found"]:
-                if export.get("error"):
-                    self.errors[component.name] = f"{export['error']['type']}: {export['error']['message']}"
+            if not self._offered(component.name, export, "__init__", ""):
                 continue
             try:
                 bound = bind_export(component, export, self.config, free if free and free["found"] else None)
@@ -114,8 +114,30 @@ class Implementation:
             subject.declared = self.config.rules_for(component.name)
             self._subjects[component.name] = subject
             known |= probe(subject, self.config.dtypes, gradients=self.is_torch, known=known)
+            if self._unfinished(bound):
+                del self._subjects[component.name]
+                continue
             if not bound.fits and any(part.precision == "float32" for part in parts):
                 bound.precision = "float32"  # as its parts; its own numbers can't tell
+
+    def _offered(self, name: str, export: Mapping[str, Any], *methods: str) -> bool:
+        """Whether an export is there and none of these methods is a stub; remember why not."""
+        if where := stub_of(export, *methods):
+            self.stubs[name] = where
+            return False
+        if export.get("error"):
+            self.errors[name] = f"{export['error']['type']}: {export['error']['message']}"
+        return bool(export["found"])
+
+    def _unfinished(self, bound: Bound) -> bool:
+        """Whether it can't be built and called because it, or what it is made of, is not implemented yet."""
+        if bound.generation_stub:
+            self.stubs["generate"] = bound.generation_stub
+        failure = bound.failure
+        if not isinstance(failure, ImplementationFailure) or failure.type != "NotImplementedError":
+            return False
+        self.stubs[bound.component.name] = failure.where or failure.message
+        return True
 
     def _load_tools(self) -> None:
         from conformkit.conformance.binding.tools import ToolMismatch, bind_tool, tool_targets
@@ -127,10 +149,8 @@ class Implementation:
         for name, tool in TOOLS.items():
             export = exports[name]
             try:
-                if export["found"]:
+                if self._offered(name, export, "__init__", *tool.calls):
                     self._tools[name] = Tool(bind_tool(tool, export, self.config), self)
-                elif export.get("error"):
-                    self.errors[name] = f"{export['error']['type']}: {export['error']['message']}"
             except ToolMismatch as mismatch:
                 self.unfit[name] = str(mismatch)
 
@@ -138,7 +158,7 @@ class Implementation:
         """Import it, and bind it as another worker with the same implementation is bound. Raises DriverError."""
         loaded = self.session.start()
         self.framework, self.is_torch = loaded.framework, other.is_torch
-        self.errors = other.errors
+        self.errors, self.stubs = other.errors, other.stubs
         for subject in other.subjects():
             own = Subject(copy(subject.bound), self)
             own.declared, own.around_one = subject.declared, dict(subject.around_one)

@@ -80,12 +80,9 @@ class Judge:
     def _judge(self, clause: Clause) -> Result:
         if clause.id not in self._tests:
             return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it", tried=False)
-        if clause.component != "all" and not self.implementation.has(clause.component):
-            excuse = self.implementation.excused(clause.component)
-            if excuse:
-                return Result(clause, Verdict.NOT_APPLICABLE, reason=excuse, tried=False)
-            reason = self._why_absent(clause.component)
-            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, tried=False)
+        lacking = self._lacking(clause)
+        if lacking is not None:
+            return lacking
         reason = self._why_not_applicable(clause)
         if reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
@@ -94,6 +91,23 @@ class Judge:
             reason = f"needs {cause}, which does not hold"
             return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
         return self._try(clause)
+
+    def _lacking(self, clause: Clause) -> Result | None:
+        """Return the verdict where what a clause is about is not there, or only as a stub."""
+        name, stubs = clause.component, self.implementation.stubs
+        if name != "all" and not self.implementation.has(name):
+            excuse = self.implementation.excused(name)
+            if excuse:
+                return Result(clause, Verdict.NOT_APPLICABLE, reason=excuse, tried=False)
+            if name in stubs:
+                return self._unfinished(clause, name)
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=self._why_absent(name), tried=False)
+        generates = clause.applies.get("generate") == "yes"
+        return self._unfinished(clause, "generate") if generates and "generate" in stubs else None
+
+    def _unfinished(self, clause: Clause, name: str) -> Result:
+        reason = f"{name} is not implemented yet: {self.implementation.stubs[name]}"
+        return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, unfinished=True, tried=False)
 
     def _why_absent(self, component: str) -> str:
         if component in self.implementation.unfit:

@@ -83,6 +83,8 @@ class Result:
     seconds: float = 0.0
     tried: bool = True
     """Whether its test ran: what it says may then hold numbers that were drawn."""
+    unfinished: bool = False
+    """Not implemented although it is exported: what it is about raises NotImplementedError, whatever it is given."""
     outline: Outline = WITHHELD
     """What may be told of it where the draws are hidden."""
     excerpt: Excerpt | None = None
@@ -133,6 +135,8 @@ class Report:
     """What the binding found out and the reader should know."""
     missing: list[str] = field(default_factory=list)
     """Required components that the implementation lacks."""
+    stubs: dict[str, str] = field(default_factory=dict)
+    """What is exported and not implemented yet, with the line that says so."""
     undeclared: list[Undeclared] = field(default_factory=list)
     """Choices that were made but not declared; looked for where the implementation does not conform."""
     hints: int = 3
@@ -146,7 +150,7 @@ class Report:
 
     @property
     def conforms(self) -> bool:
-        """Complete, not empty, nothing required missing, and no binding clause red, blocked or not run."""
+        """Complete, not empty, nothing required missing, and no binding clause red, blocked, a stub's or not run."""
         if not self.complete or self.missing or not any(r.verdict is Verdict.PASS for r in self.results):
             return False
         return not any(self.breaks(result) for result in self.results)
@@ -156,7 +160,8 @@ class Report:
         binding = result.clause.level is Level.MUST or (
             result.clause.level is Level.SHOULD and self.level is Level.SHOULD
         )
-        return binding and (result.verdict.red or result.verdict in {Verdict.BLOCKED, Verdict.NOT_RUN})
+        left = result.unfinished or result.verdict in {Verdict.BLOCKED, Verdict.NOT_RUN}
+        return binding and (result.verdict.red or left)
 
     def ledger(self) -> dict[str, int]:
         """Return how many clauses ended in each verdict, and their sum as `clauses`."""

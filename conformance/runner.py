@@ -270,7 +270,7 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
     if request.profile != "core":
         _refuse_without_tools(implementation, request)
         return
-    if not implementation.subjects():
+    if not implementation.subjects() and not implementation.stubs:
         names = ", ".join(component.export for component in COMPONENTS.values())
         advice = [f"looked for {names}"]
         advice += [f"{name}: {error}" for name, error in implementation.errors.items()]
@@ -288,7 +288,7 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
 
 def _refuse_without_tools(implementation: Implementation, request: RunRequest) -> None:
     """Nothing that the clauses of another profile than core are about."""
-    if implementation.tools() or implementation.has("TinyTransformerLM"):
+    if implementation.tools() or implementation.stubs or implementation.has("TinyTransformerLM"):
         return
     from conformkit.spec.tools import TOOLS
 
@@ -305,7 +305,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
         device=request.device, variant=_variants(implementation), only=request.only, hints=request.hints,
-        hidden=request.hidden,
+        hidden=request.hidden, stubs=dict(implementation.stubs),
         notes=[*_isolation_notes(implementation), *(note for b in implementation.bounds() for note in b.notes)],
     )  # fmt: skip
 

@@ -75,6 +75,8 @@ class Bound:
     constants: tuple[str, ...] = ()
     """Patterns of arrays that turned out to be no parameters, where nothing but a trial can tell."""
     weights_output: int | str | None = None
+    generation_stub: str = ""
+    """Where its generation raises NotImplementedError, whatever it is given."""
 
     # -- parameters --------------------------------------------------------------------------------------------
 

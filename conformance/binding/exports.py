@@ -13,7 +13,7 @@ from conformkit.conformance.binding.config import ComponentConfig, Config, Gener
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
 from conformkit.spec.components import COMPONENTS, GENERATE, Component
 
-__all__ = ["ExportMismatch", "bind_export", "targets"]
+__all__ = ["ExportMismatch", "bind_export", "stub_of", "targets"]
 
 
 class ExportMismatch(ValueError):
@@ -33,6 +33,12 @@ def targets(config: Config) -> dict[str, str | None]:
     generate = config.component("TinyTransformerLM").generate
     found["generate"] = generate.path if generate is not None and ":" in generate.path else None
     return found
+
+
+def stub_of(export: Mapping[str, Any], *names: str) -> str:
+    """Return the line that raises NotImplementedError whatever comes, where one of these methods is such a stub."""
+    found: Mapping[str, str] = export.get("stubs") or {}
+    return next((found[name] for name in names if name in found), "")
 
 
 def bind_export(
@@ -158,6 +164,9 @@ def _bind_generation(bound: Bound, export: Mapping[str, Any], free: Mapping[str,
         bound.generation = _generation(config, export, free)
     except SignatureMismatch as mismatch:
         problem = f"it {mismatch}; say in conform.toml how it is called"
+    if bound.generation is not None:
+        method = bound.generation.method
+        bound.generation_stub = stub_of(export, method) if method else stub_of(free or {}, "")
     if bound.generation is None and problem:
         bound.notes.append(f"generation is not judged: {problem}")
 
@@ -227,7 +236,7 @@ def _abilities(bound: Bound) -> dict[str, bool]:
         "bool-masks": takes and "bool" in bound.mask.kinds,
         "float-masks": takes and "float" in bound.mask.kinds,
         "any-rank": bound.limits.rank is None,
-        "generate": bound.generation is not None,
+        "generate": bound.generation is not None and not bound.generation_stub,
         **{name.replace("_", "-"): name in (declared if declared is not None else options) for name in
            ("temperature", "top_k", "top_p", "eos_id", "use_cache")},
     }  # fmt: skip

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from conformkit.conformance.driver.stubs import stubs
+
 __all__ = ["describe"]
 
 _KINDS = {
@@ -19,7 +21,7 @@ _LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy")
 
 
 def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
-    """Return kind, arguments of constructor and call, methods and source line of an export."""
+    """Return kind, arguments of constructor and call, methods, what of it is a stub, and source line of an export."""
     kind = kind_of(value)
     return {
         "found": True,
@@ -28,6 +30,7 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
         "construct": signature(value) if kind == "class" else None,
         "call": _call(value, kind),
         "methods": _methods(value) if kind != "function" else {},
+        "stubs": stubs(_bodies(value, kind), place),
         "source": source(value, place),
         "error": None,
     }
@@ -88,6 +91,16 @@ def _call(value: Any, kind: str) -> list[dict[str, Any]] | None:
         if found is not None:
             return signature(found, bound=isinstance(found, staticmethod))
     return None
+
+
+def _bodies(value: Any, kind: str) -> dict[str, Any]:
+    """Return what may be a stub, by name: the constructor, public methods, and what is called as ''."""
+    if kind == "function":
+        return {"": value}
+    owner = value if kind == "class" else type(value)
+    public = {name: _own(owner, name) for name in _methods(value)}
+    called = next(filter(None, (_own(owner, name) for name in ("forward", "__call__"))), None)
+    return {**public, "__init__": _own(owner, "__init__"), "": called}
 
 
 def _own(owner: type, name: str) -> Any:

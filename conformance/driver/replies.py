@@ -176,6 +176,7 @@ _FOUND: Mapping[str, Check] = {
     "construct": _maybe(_is_signature),
     "call": _maybe(_is_signature),
     "methods": _is_methods,
+    "stubs": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "source": _is_text,
 }
 _CALLED: Mapping[str, Check] = {

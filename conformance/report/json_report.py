@@ -9,9 +9,10 @@ from importlib.resources import files
 from typing import Any
 
 from conformkit.conformance.evidence.excerpts import Excerpt
+from conformkit.conformance.milestones import Milestone, milestones, next_step
 from conformkit.conformance.report.text import plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.report.wording import in_order, undeclared_line
+from conformkit.conformance.report.wording import in_order, next_line, undeclared_line
 from conformkit.conformance.results import LooksLike, Report, Result, Undeclared
 
 __all__ = ["SCHEMA", "as_json", "as_object", "schema"]
@@ -49,8 +50,11 @@ def as_object(report: Report) -> dict[str, Any]:
         "conforms": report.conforms,
         "ledger": report.ledger(),
         "missing": [plain(name) for name in report.missing],
+        "stubs": [{"name": name, "where": plain(where)} for name, where in report.stubs.items()],
         "notes": [plain(note) for note in report.notes],
         "undeclared": [_undeclared(found) for found in report.undeclared],
+        "milestones": [_milestone(found) for found in milestones(report)],
+        "next": _next(report),
         "seconds": _finite(report.seconds, 3) or 0.0,
         "parts": [
             {"component": name, "path": part.path, "message": plain(part.sentence)}
@@ -66,6 +70,18 @@ def schema() -> dict[str, Any]:
     text = files(__package__).joinpath("report.schema.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def _milestone(found: Milestone) -> dict[str, Any]:
+    return {
+        "name": found.name, "state": found.state.value, "clauses": len(found.results), "passed": found.passed,
+        "lacking": [plain(name) for name in found.lacking],
+    }  # fmt: skip
+
+
+def _next(report: Report) -> dict[str, str] | None:
+    step = next_step(report)
+    return {"milestone": step.milestone, "message": next_line(step), "only": step.only} if step else None
 
 
 def _undeclared(found: Undeclared) -> dict[str, Any]:
@@ -95,6 +111,7 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "needs": list(clause.needs),
         "blocked_by": result.blocked_by,
         "reason": plain(result.reason),
+        "unfinished": result.unfinished,
         "where": plain(result.where),
         "output": plain(result.output, 8000),
         "excerpt": _excerpt(result.excerpt),

@@ -40,6 +40,7 @@ def _report(found: Mapping[str, Any]) -> Report:
         device=found["device"], variant=found["variant"], only=tuple(found["only"]),
         results=[_result(number, item) for number, item in enumerate(found["clauses"])],
         notes=list(found["notes"]), missing=list(found["missing"]),
+        stubs={item["name"]: item["where"] for item in found.get("stubs", ())},
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: Part(item["path"], item["message"]) for item in found["parts"]},
         hidden=found.get("hidden", False), complete=found["complete"], seconds=found["seconds"],
@@ -53,6 +54,7 @@ def _result(number: int, found: Mapping[str, Any]) -> Result:
         blocked_by=found["blocked_by"], where=found["where"], output=found["output"],
         looks_like=tuple(_likeness(item) for item in found["looks_like"]), seconds=found["seconds"],
         excerpt=_excerpt(found.get("excerpt")),
+        unfinished=found.get("unfinished", False),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from conformkit.conformance.milestones import State, milestones, next_step
 from conformkit.conformance.report.text import count, one_line, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.report.wording import (
@@ -22,6 +23,7 @@ from conformkit.conformance.report.wording import (
     failures,
     in_order,
     ledger_line,
+    next_line,
     seed_line,
     undeclared_line,
     unjudged,
@@ -80,6 +82,7 @@ def write(
         _failures(report, page, repeat, verbose=verbose)
         _unjudged(report, page)
         _missing(report, page)
+        _milestones(report, page)
         _say(page, ledger_line(report))
     _say(page, verdict_line(report), style="bold green" if report.conforms else "bold red")
 
@@ -177,12 +180,27 @@ def _unjudged(report: Report, page: Console) -> None:
 
 def _missing(report: Report, page: Console) -> None:
     for name in report.missing:
-        text = (
-            f"{one_line(name, 200)} is required by profile {report.profile}, and the implementation does not export it"
-        )
-        _say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
+        text = f"{one_line(name, 200)} is required by profile {report.profile}, and "
+        text += "not implemented yet" if name in report.stubs else "the implementation does not export it"
+        advice = "" if name in report.stubs else "; export it, or say in conform.toml where it is"
+        _say(page, text + advice, lead="missing: ", style="red")
     if report.missing:
         page.print()
+
+
+def _milestones(report: Report, page: Console) -> None:
+    """Say how far it is and what comes next, of an implementation that is still being built."""
+    step = next_step(report)
+    if step is None or not (report.missing or report.stubs):
+        return
+    found = milestones(report)
+    done = [m.name for m in found if m.state is State.DONE]
+    states = [f"{m.name} {m.state}" for m in found if m.state is not State.DONE]
+    sentence = "; ".join([f"{', '.join(done)} done" if done else "none done yet", *states])
+    _say(page, sentence, lead="so far:  ")
+    _say(page, next_line(step), lead="next:    ", style="bold")
+    page.print(Text(f"again:   {command(report, step.only)}"), soft_wrap=True)
+    page.print()
 
 
 def _every_clause(report: Report, page: Console) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
+from conformkit.conformance.milestones import Step
 from conformkit.conformance.report.text import count, one_line
 from conformkit.conformance.report.versions import SPEC_VERSION
 from conformkit.conformance.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
@@ -19,6 +20,7 @@ __all__ = [
     "failures",
     "in_order",
     "ledger_line",
+    "next_line",
     "obstacles",
     "scope",
     "seed_line",
@@ -66,10 +68,12 @@ def obstacles(report: Report) -> list[str]:
     broken = [r for r in report.results if report.breaks(r)]
     blocked = sum(r.verdict is Verdict.BLOCKED for r in broken)
     not_run = sum(r.verdict is Verdict.NOT_RUN for r in broken)
-    red = len(broken) - blocked - not_run
+    unfinished = sum(r.unfinished for r in broken)
+    red = len(broken) - blocked - not_run - unfinished
     found = [f"{red} of {count(len(report.results), 'clause')} broken"] if red else []
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
+    found += [f"{unfinished} not implemented yet"] if unfinished else []
     found += [f"missing: {', '.join(one_line(m, 80) for m in report.missing)}"] if report.missing else []
     if not report.complete:
         found.append(f"the run is incomplete, {count(len(report.results), 'clause')} judged")
@@ -102,6 +106,15 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--isolation", report.isolation] if report.isolation != "process" and not report.hidden else []
     words += ["--device", report.device] if report.device != "cpu" else []
     return shlex.join([*words, *extra])
+
+
+def next_line(step: Step) -> str:
+    """Return what to do next."""
+    if step.broken is not None:
+        return f"mend {step.broken.id}: {one_line(step.broken.title, 200).rstrip('.')}"
+    place = f" ({one_line(step.where, 300)})" if step.where else ""
+    choice = "" if step.required else "; it is not required: what is no longer exported is not judged"
+    return f"implement {one_line(step.name, 80)}{place}{choice}"
 
 
 def undeclared_line(found: Undeclared) -> str:

@@ -1,0 +1,45 @@
+"""Functions that only promise: whatever they do, they end in `raise NotImplementedError`.
+
+Told from the byte code, without a call: no jump, no return, nothing caught. One that raises for some inputs only has
+a jump, and is an implementation that fails.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+__all__ = ["stubs"]
+
+_OTHER_ENDS = ("RETURN", "YIELD", "POP_JUMP", "JUMP", "FOR_ITER", "SEND")
+"""Beginnings of the names of instructions that leave a function, or a straight line through it, in another way."""
+
+
+def stubs(methods: dict[str, Any], place: Callable[[str], str | None]) -> dict[str, str]:
+    """Return the methods that are stubs, with the line that raises, `mypkg/attention.py:31 in forward`."""
+    found = {name: _raising(value, place) for name, value in methods.items()}
+    return {name: where for name, where in found.items() if where}
+
+
+def _raising(value: Any, place: Callable[[str], str | None]) -> str:
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    try:
+        code = getattr(inspect.unwrap(value), "__code__", None)
+    except Exception:  # noqa: BLE001 - attributes of foreign objects may do anything
+        return ""
+    if not isinstance(code, CodeType) or "NotImplementedError" not in code.co_names or code.co_exceptiontable:
+        return ""
+    steps = list(dis.get_instructions(code))
+    if not steps[-1].opname.startswith("RAISE_VARARGS") or any(s.opname.startswith(_OTHER_ENDS) for s in steps):
+        return ""
+    file = place(code.co_filename)
+    return f"{file or code.co_filename}:{_line(code)} in {code.co_name}"
+
+
+def _line(code: CodeType) -> int:
+    """Return the line of the last instruction, as a traceback would."""
+    return next((line for _, _, line in reversed(list(code.co_lines())) if line), code.co_firstlineno)

@@ -1,0 +1,136 @@
+"""How far an implementation is on the way from attention to generation, and what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.spec.clauses import Clause, clauses
+from conformkit.spec.components import COMPONENTS
+
+__all__ = ["MILESTONES", "Milestone", "State", "Step", "milestone_of", "milestones", "next_step"]
+
+MILESTONES = ("attention", "multi-head", "positions", "block", "model", "training", "generation")
+"""In the order in which one builds a transformer."""
+
+_BY_COMPONENT: Mapping[str, str] = {
+    "ScaledDotProductAttention": "attention", "SelfAttention": "attention", "MultiHeadAttention": "multi-head",
+    "PositionalEncoding": "positions", "FeedForward": "block", "TransformerBlock": "block",
+    "TinyTransformerLM": "model", "all": "model", "generate": "generation", "beam_search": "generation",
+}  # fmt: skip
+_BY_DOCUMENT: Mapping[str, str] = {
+    **dict.fromkeys(("gradients", "initialization", "modes", "training", "learning"), "training"),
+    **dict.fromkeys(("generation", "sampling", "decoding"), "generation"),
+}
+
+
+class State(StrEnum):
+    """What became of a milestone."""
+
+    DONE = "done"
+    BROKEN = "broken"
+    BLOCKED = "blocked"
+    """By a clause of an earlier milestone, or not run."""
+    UNFINISHED = "not implemented"
+    """Something that it is about is a stub, or is required and lacking."""
+    LEFT_OUT = "left out"
+    """Nothing of it is there, and nothing of it is required."""
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """One of them, as far as the run was about it."""
+
+    name: str
+    state: State
+    results: tuple[Result, ...]
+    lacking: tuple[str, ...]
+    """Components, tools or generation that are required or exported, and not implemented."""
+
+    @property
+    def passed(self) -> int:
+        """How many of its clauses hold."""
+        return sum(result.verdict is Verdict.PASS for result in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next: implement `name`, whose first clauses begin with `prefix`, or mend the clause `broken`."""
+
+    milestone: str
+    name: str = ""
+    where: str = ""
+    required: bool = True
+    prefix: str = ""
+    broken: Clause | None = None
+
+    @property
+    def only(self) -> str:
+        """What to judge again: a clause, or the first word of several."""
+        return self.broken.id if self.broken is not None else self.prefix
+
+
+def milestone_of(clause: Clause) -> str:
+    """Return the milestone that a clause belongs to; what is said of all components belongs to the model."""
+    if clause.applies.get("generate") == "yes":
+        return "generation"
+    known = clause if clause.document else clauses().get(clause.id, clause)  # a stored report names no document
+    return _BY_DOCUMENT.get(known.document) or _of_name(clause.component)
+
+
+def milestones(report: Report) -> list[Milestone]:
+    """Return the milestones that the run was about, in order."""
+    of_each: dict[str, list[Result]] = {name: [] for name in MILESTONES}
+    for result in report.results:
+        of_each[milestone_of(result.clause)].append(result)
+    lacking: dict[str, list[str]] = {name: [] for name in MILESTONES}
+    for name in dict.fromkeys((*report.missing, *report.stubs)):
+        lacking[_of_name(name)].append(name)
+    return [_milestone(report, name, found, lacking[name]) for name, found in of_each.items() if found]
+
+
+def next_step(report: Report) -> Step | None:
+    """Return what to do next: within a milestone, what is wrong comes before what is not there."""
+    for milestone in milestones(report):
+        broken = next((r.clause for r in milestone.results if r.verdict.red and report.breaks(r)), None)
+        if broken is not None:
+            return Step(milestone.name, broken=broken)
+        if milestone.lacking:
+            return _implement(report, milestone)
+    return None
+
+
+def _of_name(name: str) -> str:
+    return _BY_COMPONENT.get(name, "training")  # tools: data, loss, optimizer, reports
+
+
+def _milestone(report: Report, name: str, results: Sequence[Result], lacking: Sequence[str]) -> Milestone:
+    return Milestone(name, _state(report, results, lacking), tuple(results), tuple(lacking))
+
+
+def _state(report: Report, results: Sequence[Result], lacking: Sequence[str]) -> State:
+    breaking = [r for r in results if report.breaks(r)]
+    if any(r.verdict.red for r in breaking):
+        return State.BROKEN
+    absent = {*report.missing, *report.stubs}
+    if lacking or any(r.verdict is Verdict.NOT_IMPLEMENTED and r.clause.component in absent for r in results):
+        return State.UNFINISHED
+    if breaking:
+        return State.BLOCKED
+    return State.DONE if any(r.verdict is Verdict.PASS for r in results) else State.LEFT_OUT
+
+
+def _implement(report: Report, milestone: Milestone) -> Step:
+    order = [*COMPONENTS, *(result.clause.component for result in report.results)]
+    name = min(milestone.lacking, key=lambda n: order.index(n) if n in order else len(order))
+    prefix = COMPONENTS[name].prefix if name in COMPONENTS else _prefix(milestone, name)
+    required = name in report.missing
+    return Step(milestone.name, name, report.stubs.get(name, ""), required, prefix)
+
+
+def _prefix(milestone: Milestone, name: str) -> str:
+    """Return the first word of the ids of the clauses that wait for it."""
+    waiting = (r.clause for r in milestone.results if r.unfinished and name in {r.clause.component, "generate"})
+    return next((clause.prefix for clause in waiting), "")
