@@ -10,6 +10,7 @@ from conformkit.cli.autograder import autograder
 from conformkit.cli.defects import defects
 from conformkit.cli.explain import explain
 from conformkit.cli.grade import grade
+from conformkit.cli.init import init
 from conformkit.cli.inspect import inspect
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run
@@ -26,6 +27,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 conforms, 1 does not, 2 wrong usage, 3 the implementation could not be loaded or bound, "
     "4 the isolation asked for is not to be had, 5 the kit itself failed, 130 stopped.",
 )  # fmt: skip
+app.command()(init)
 app.command()(run)
 app.command()(spec)
 app.command()(explain)

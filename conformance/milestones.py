@@ -64,6 +64,7 @@ class Step:
     where: str = ""
     required: bool = True
     prefix: str = ""
+    profile: str = "core"
     broken: Clause | None = None
 
     @property
@@ -81,14 +82,15 @@ def milestone_of(clause: Clause) -> str:
 
 
 def milestones(report: Report) -> list[Milestone]:
-    """Return the milestones that the run was about, in order."""
+    """Return the milestones that the run was about, or that something is lacking of, in order."""
     of_each: dict[str, list[Result]] = {name: [] for name in MILESTONES}
     for result in report.results:
         of_each[milestone_of(result.clause)].append(result)
     lacking: dict[str, list[str]] = {name: [] for name in MILESTONES}
     for name in dict.fromkeys((*report.missing, *report.stubs)):
         lacking[_of_name(name)].append(name)
-    return [_milestone(report, name, found, lacking[name]) for name, found in of_each.items() if found]
+    about = [(name, found, lacking[name]) for name, found in of_each.items()]
+    return [_milestone(report, *parts) for parts in about if parts[1] or parts[2]]
 
 
 def next_step(report: Report) -> Step | None:
@@ -96,7 +98,7 @@ def next_step(report: Report) -> Step | None:
     for milestone in milestones(report):
         broken = next((r.clause for r in milestone.results if r.verdict.red and report.breaks(r)), None)
         if broken is not None:
-            return Step(milestone.name, broken=broken)
+            return Step(milestone.name, profile=report.profile, broken=broken)
         if milestone.lacking:
             return _implement(report, milestone)
     return None
@@ -126,11 +128,15 @@ def _implement(report: Report, milestone: Milestone) -> Step:
     order = [*COMPONENTS, *(result.clause.component for result in report.results)]
     name = min(milestone.lacking, key=lambda n: order.index(n) if n in order else len(order))
     prefix = COMPONENTS[name].prefix if name in COMPONENTS else _prefix(milestone, name)
-    required = name in report.missing
-    return Step(milestone.name, name, report.stubs.get(name, ""), required, prefix)
+    profile = "core" if name in COMPONENTS else report.profile
+    return Step(milestone.name, name, report.stubs.get(name, ""), _required(name, report), prefix, profile)
+
+
+def _required(name: str, report: Report) -> bool:
+    return name in report.missing or (name in COMPONENTS and COMPONENTS[name].required)
 
 
 def _prefix(milestone: Milestone, name: str) -> str:
     """Return the first word of the ids of the clauses that wait for it."""
     waiting = (r.clause for r in milestone.results if r.unfinished and name in {r.clause.component, "generate"})
-    return next((clause.prefix for clause in waiting), "")
+    return next((clause.prefix for clause in waiting), "GEN" if name == "generate" else "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TextIO
 
 from rich.console import Console
@@ -179,12 +180,13 @@ def _unjudged(report: Report, page: Console) -> None:
 
 
 def _missing(report: Report, page: Console) -> None:
-    for name in report.missing:
-        text = f"{one_line(name, 200)} is required by profile {report.profile}, and "
-        text += "not implemented yet" if name in report.stubs else "the implementation does not export it"
-        advice = "" if name in report.stubs else "; export it, or say in conform.toml where it is"
-        _say(page, text + advice, lead="missing: ", style="red")
-    if report.missing:
+    absent = [name for name in report.missing if name not in report.stubs]
+    for name in absent:
+        text = (
+            f"{one_line(name, 200)} is required by profile {report.profile}, and the implementation does not export it"
+        )
+        _say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
+    if absent:
         page.print()
 
 
@@ -193,13 +195,12 @@ def _milestones(report: Report, page: Console) -> None:
     step = next_step(report)
     if step is None or not (report.missing or report.stubs):
         return
-    found = milestones(report)
-    done = [m.name for m in found if m.state is State.DONE]
-    states = [f"{m.name} {m.state}" for m in found if m.state is not State.DONE]
-    sentence = "; ".join([f"{', '.join(done)} done" if done else "none done yet", *states])
-    _say(page, sentence, lead="so far:  ")
+    by_state: dict[State, list[str]] = {}
+    for milestone in milestones(report):
+        by_state.setdefault(milestone.state, []).append(milestone.name)
+    _say(page, "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items()), lead="so far:  ")
     _say(page, next_line(step), lead="next:    ", style="bold")
-    page.print(Text(f"again:   {command(report, step.only)}"), soft_wrap=True)
+    page.print(Text(f"again:   {command(replace(report, profile=step.profile), step.only)}"), soft_wrap=True)
     page.print()
 
 

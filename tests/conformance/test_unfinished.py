@@ -90,7 +90,7 @@ def test_nothing_but_stubs_is_a_report_and_names_where_to_begin(tmp_path):
         "attention", "ScaledDotProductAttention", "unfinished_code.py:2 in scaled_dot_product_attention",
     )  # fmt: skip
     text = render(found)
-    assert "none done yet" in text
+    assert "attention: not implemented" in text
     assert "implement ScaledDotProductAttention (unfinished_code.py:2" in text
     assert "--only SDPA" in text
 

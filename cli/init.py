@@ -1,0 +1,43 @@
+"""`conform init`: a package of typed stubs to fill in."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformkit.cli.exits import Exit, fail, one_of, wrong
+
+__all__ = ["init"]
+
+
+def init(
+    package: Annotated[Path, typer.Argument(metavar="PATH", help="The package's name, or where to put it.")],
+    framework: Annotated[str, typer.Option(metavar="torch|numpy", help="What it is written in.")] = "torch",
+    profile: Annotated[
+        str, typer.Option(metavar="core|lm", help="lm adds tokenizers, data, loss, optimizer, training.")
+    ] = "core",
+) -> None:
+    """Write a package of stubs: every part of the contract, its shapes and the clauses it will meet.
+
+    Nothing is overwritten. Example: conform init mypkg
+    """
+    how = one_of("--framework", framework, ("torch", "numpy"))
+    what = one_of("--profile", profile, ("core", "lm"))
+    from conformkit.conformance.scaffold import obstacle, write_package
+    from conformkit.conformance.scaffold import package as stubs
+
+    problem = obstacle(package)
+    if problem:
+        wrong("PATH", f"{problem}.")
+    files = stubs(package.resolve().name, how, what)
+    try:
+        write_package(package, files)
+    except OSError as error:
+        fail(Exit.KIT_FAILED, f"{package} could not be written, and nothing of it is left: {error.strerror or error}")
+    words = ["conform", "run", "--impl", os.fspath(package), *(["--profile", what] if what != "core" else [])]
+    print(f"{package} holds {len(files)} files of stubs. What to write first, and what is wrong, tells:")
+    print(f"    {shlex.join(words)}")

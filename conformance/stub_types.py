@@ -1,0 +1,102 @@
+"""Types of the contract's arguments and results, as a framework writes them; the contract itself knows no framework."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformkit.spec.components import Argument
+from conformkit.spec.tools import Tool
+
+__all__ = ["FRAMEWORKS", "Framework", "arguments", "imports", "result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """How components look in it: base class, what the constructor begins with, the method that is called."""
+
+    array: str
+    base: str
+    begin: str
+    call: str
+    module: str
+    """The type of a model."""
+
+
+_STANDARD: Mapping[str, tuple[str, ...]] = {"collections.abc": ("Iterable", "Sequence"), "typing": ("Any",)}
+
+FRAMEWORKS: Mapping[str, Framework] = {
+    "torch": Framework("Tensor", "nn.Module", "super().__init__()", "forward", "nn.Module"),
+    "numpy": Framework("np.ndarray", "", "", "__call__", "Any"),
+}
+
+_INTEGERS = (
+    "d_model", "num_heads", "num_layers", "d_ff", "vocab_size", "block_size", "max_len", "max_new_tokens", "batch_size",
+    "beam_width", "min_frequency", "window", "step", "warmup", "total", "ignore_index",
+)  # fmt: skip
+_FLOATS = (
+    "dropout", "temperature", "fraction", "label_smoothing", "loss", "tokens_per_character", "lr", "eps",
+    "weight_decay", "peak", "floor", "length_penalty", "alpha",
+)  # fmt: skip
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(_INTEGERS, "int"), **dict.fromkeys(_FLOATS, "float"),
+    **dict.fromkeys(("d_k", "d_v", "top_k", "eos_id"), "int | None"),
+    **dict.fromkeys(("top_p",), "float | None"), "causal": "bool", "use_cache": "bool", "text": "str", "path": "str",
+    **dict.fromkeys(("q", "k", "v", "x", "y", "idx", "ids", "logits", "targets", "weights"), "ARRAY"),
+    "mask": "ARRAY | None", "model": "MODULE", "optimizer": "Any", "betas": "tuple[float, float]",
+    **dict.fromkeys(("params", "parameters"), "Iterable[ARRAY]"), "batches": "Iterable[tuple[ARRAY, ARRAY]]",
+}  # fmt: skip
+_RESULTS: Mapping[str, str] = {
+    "encode": "list[int]", "decode": "str", "step": "None", "zero_grad": "None", "save_checkpoint": "None",
+    "load_checkpoint": "int", "cross_entropy": "ARRAY", "attention_entropy": "ARRAY",
+    "fit_power_law": "tuple[float, float]",
+    "exponential_moving_average": "list[float]", "rolling_mean": "list[float]",
+}  # fmt: skip
+"""Of what is no number and no pair of arrays."""
+
+
+def arguments(
+    given: Iterable[Argument | inspect.Parameter], how: Framework, *, lists: tuple[str, ...] = ()
+) -> list[str]:
+    """Return arguments as they stand in a signature, with types and defaults."""
+    return [_argument(item, how, lists) for item in given]
+
+
+def result(tool: Tool, method: str, how: Framework) -> str:
+    """Return the type of what a tool's method gives."""
+    name = method or tool.name
+    kind = _RESULTS.get(name) or ("tuple[ARRAY, ARRAY]" if tool.parts else "float")
+    return _written(kind, how)
+
+
+def imports(body: str) -> str:
+    """Return the imports that a module of stubs needs."""
+    code = re.sub(r'""".*?"""', "", body, flags=re.DOTALL)
+    standard = filter(None, (_from(module, names, code) for module, names in _STANDARD.items()))
+    used = _from("torch", ("Tensor", "nn"), code) or ("import numpy as np" if "np." in code else "")
+    return "\n\n".join(part for part in ("\n".join(standard), used) if part)
+
+
+def _from(module: str, names: tuple[str, ...], code: str) -> str:
+    used = [name for name in names if re.search(rf"\b{name}\b", code)]
+    return f"from {module} import {', '.join(used)}" if used else ""
+
+
+def _argument(item: Argument | inspect.Parameter, how: Framework, lists: tuple[str, ...]) -> str:
+    required = item.required if isinstance(item, Argument) else item.default is inspect.Parameter.empty
+    kind = ("list[int]" if item.name == "ids" else "Sequence[float]") if item.name in lists else _type(item)
+    kind = _written(kind, how)
+    return f"{item.name}: {kind}" if required else f"{item.name}: {kind} = {item.default!r}"
+
+
+def _type(item: Any) -> str:
+    kind = _TYPES.get(item.name, "float")  # max_norm: None where nothing is clipped
+    optional = getattr(item, "default", None) is None and not getattr(item, "required", True)
+    return f"{kind} | None" if optional and "None" not in kind else kind
+
+
+def _written(kind: str, how: Framework) -> str:
+    return kind.replace("ARRAY", how.array).replace("MODULE", how.module)

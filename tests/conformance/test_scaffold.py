@@ -1,0 +1,90 @@
+import ast
+
+import pytest
+
+from conformkit.conformance.milestones import next_step
+from conformkit.conformance.report.terminal import render
+from conformkit.conformance.results import Verdict
+from conformkit.conformance.runner import RunRequest, run
+from conformkit.conformance.scaffold import obstacle, package, write_package
+from conformkit.spec.clauses import clauses_of
+from conformkit.spec.components import COMPONENTS
+from conformkit.spec.tools import TOOLS
+
+
+def exports(files):
+    """Return classes and functions of all modules by name."""
+    trees = [ast.parse(text) for name, text in files.items() if name != "__init__.py"]
+    return {node.name: node for tree in trees for node in tree.body if hasattr(node, "name")}
+
+
+@pytest.mark.parametrize("framework", ["torch", "numpy"])
+def test_every_part_of_the_contract_is_there_with_types_and_what_it_says(framework):
+    found = exports(package("mypkg", framework, "lm"))
+    assert set(found) == {c.export for c in COMPONENTS.values()} | set(TOOLS)
+    for node in found.values():
+        assert ast.get_docstring(node)
+        for function in (n for n in ast.walk(node) if isinstance(n, ast.FunctionDef)):
+            arguments = [a for a in function.args.args if a.arg != "self"]
+            assert all(a.annotation is not None for a in arguments), (node.name, function.name)
+            assert function.returns is not None
+
+
+def test_every_binding_clause_of_a_group_of_its_own_is_named_in_its_docstring():
+    found = exports(package("mypkg"))
+    for component in COMPONENTS.values():
+        own = [c.id for c in clauses_of("core").values() if c.prefix == component.prefix and c.level == "MUST"]
+        assert own
+        assert all(name in ast.get_docstring(found[component.export]) for name in own if name.startswith("MHA"))
+
+
+@pytest.mark.parametrize("framework", ["torch", "numpy"])
+@pytest.mark.parametrize("profile", ["core", "lm"])
+def test_a_run_on_it_calls_nothing_wrong_and_begins_with_attention(tmp_path, framework, profile):
+    write_package(tmp_path / "stubs_of_mine", package("stubs_of_mine", framework, profile))
+    report = run(RunRequest(impl=str(tmp_path / "stubs_of_mine"), profile=profile, diagnose=False))
+    assert {r.verdict for r in report.results} <= {Verdict.NOT_IMPLEMENTED, Verdict.NOT_APPLICABLE}
+    assert sum(r.unfinished for r in report.results) > 90
+    assert not report.conforms
+    step = next_step(report)
+    assert (step.milestone, step.name, step.only) == ("attention", "ScaledDotProductAttention", "SDPA")
+    assert "--only SDPA\n" in render(report, 200)  # of profile core, also where lm was asked for
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("my-pkg", "no name of a package"), ("class", "no name of a package"), ("json", "installed module"),
+        ("numpy", "installed module"), ("there", "not empty"), ("file", "is a file"),
+        ("nowhere/mypkg", "mkdir -p"), ("", "not empty"),
+    ],
+)  # fmt: skip
+def test_what_is_in_the_way_is_said(tmp_path, name, words):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine.py").touch()
+    (tmp_path / "file").touch()
+    home = tmp_path / "there" if not name else tmp_path
+    assert words in obstacle(home / name)
+
+
+def test_an_empty_folder_is_not_in_the_way(tmp_path):
+    (tmp_path / "mypkg").mkdir()
+    assert obstacle(tmp_path / "mypkg") == ""
+    write_package(tmp_path / "mypkg", {"__init__.py": ""})
+    assert [path.name for path in (tmp_path / "mypkg").iterdir()] == ["__init__.py"]
+
+
+def test_a_failure_half_way_leaves_nothing(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        write_package(tmp_path / "mypkg", {"a.py": "", "no/such/b.py": ""})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_came_to_be_there_meanwhile_stays(tmp_path):
+    (tmp_path / "mypkg").mkdir()
+    mine = tmp_path / "mypkg" / "mine.py"
+    mine.write_text("mine")
+    with pytest.raises(OSError, match="not empty"):
+        write_package(tmp_path / "mypkg", {"a.py": ""})
+    assert mine.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [tmp_path / "mypkg"]
