@@ -94,7 +94,7 @@ def _listing(found: Sequence[Defect], red: dict[str, Sequence[str]], width: int)
 def _fields(defect: Defect, red: Sequence[str]) -> dict[str, object]:
     return {
         "id": defect.id, "stem": defect.stem, "title": defect.title, "common": defect.common,
-        "clauses": list(defect.clauses), "red": list(red), "sources": list(defect.sources),
+        "clauses": list(defect.clauses), "also": list(defect.also), "red": list(red), "sources": list(defect.sources),
         "hint": {"symptom": defect.hint.symptom, "area": defect.hint.area, "mistake": defect.hint.mistake},
         "variant": defect.variant.differences(),
     }  # fmt: skip

@@ -116,7 +116,7 @@ def run(
             if request.diagnose and not report.conforms:
                 report.parts = _located(report, implementation) if request.profile == "core" else {}
                 own = warm if request.isolation == "process" else None
-                report.results = _diagnosed(request, report.results, implementation, own, trusted)
+                report.results = _diagnosed(request, report, implementation, own, trusted)
         except OutOfTime:
             _give_up(request, chosen, report)
         except KeyboardInterrupt:
@@ -180,7 +180,7 @@ def _name_undeclared(report: Report, implementation: Implementation) -> None:
     if not report.conforms:
         from conformkit.conformance.undeclared import undeclared
 
-        report.undeclared = undeclared(implementation)
+        report.undeclared = undeclared(implementation, report.results)
 
 
 def _located(report: Report, implementation: Implementation) -> dict[str, Part]:
@@ -378,7 +378,7 @@ def _judge_all(
 
 
 def _diagnosed(
-    request: RunRequest, results: list[Result], implementation: Implementation, warm: Nursery | None,
+    request: RunRequest, report: Report, implementation: Implementation, warm: Nursery | None,
     trusted: Callable[[], Nursery] | None,
 ) -> list[Result]:  # fmt: skip
     """Add the known mistakes that reproduce the failures. References with mistakes in them run in workers, too."""
@@ -386,18 +386,19 @@ def _diagnosed(
     from conformkit.conformance.diagnosis.diagnose import diagnose
 
     variant = implementation.config.variant_for("TinyTransformerLM")
-    dtypes = tuple({bound.dtype: None for bound in implementation.bounds()})
     with ExitStack() as closing:
         if warm is None or not warm.torch:
             warm = trusted() if trusted is not None else None
         if warm is None:
             warm = SharedNursery(nursery(request.limits.threads, torch=True))
             closing.callback(warm.close)
-        return diagnose(
-            results,
-            variant,
-            partial(witness, variant=variant, seed=request.seed, dtypes=dtypes, warm=warm, profile=request.profile),
-        )
+        judged_by = partial(
+            witness, variant=variant, warm=warm, profile=request.profile, seed=request.seed,
+            like=implementation.bounds(),
+        )  # fmt: skip
+        actual = variant.but(**{found.choice: found.actual for found in report.undeclared})
+        otherwise = partial(judged_by, made=actual) if actual != variant else None
+        return diagnose(report.results, variant, judged_by, otherwise)
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.bound import Bound
-from conformkit.conformance.binding.rules import Rule
-from conformkit.conformance.binding.sizes import complete, nearest_allowed
+from conformkit.conformance.binding.rules import PatternError, Rule
+from conformkit.conformance.binding.sizes import NoSizeError, complete, nearest_allowed
 from conformkit.conformance.evidence.checks import NotApplicable, check_shape
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.parameters import check_same_extent, readable
@@ -200,17 +200,32 @@ class Instance:
             self._ask({"op": "write"}, {name: self._cast(value) for name, value in arrays.items()})
 
     def scatter(self, draw: Draw, *, gain: float = 1.0) -> Instance:
-        """Write random numbers to whatever is trainable, for clauses that ask nothing of the weights."""
-        around_one = self._around_one()
-        drawn: dict[str, Array] = {}
-        for name, shape in ((p["name"], p["shape"]) for p in self.trainable):
-            if len(shape) < 2:
-                drawn[name] = draw.values(*shape, scale=0.3) + float(around_one[name])
-            else:
-                width = shape[-1] if len(shape) == 2 else shape[-2]
-                drawn[name] = draw.values(*shape, scale=gain * 1.2 / np.sqrt(width))
+        """Write random numbers to whatever is trainable, for clauses that ask nothing of the weights.
+
+        Where its weights have a place, each has the same numbers in every implementation.
+        """
+        drawn = self._placed(draw, gain)
+        if drawn is None:
+            around_one = self._around_one()
+            drawn = {p["name"]: _noise(draw, p["shape"], gain, around_one.get(p["name"])) for p in self.trainable}
         self.write_raw(drawn)
         return self
+
+    def _placed(self, draw: Draw, gain: float) -> dict[str, Array] | None:
+        """Draw canonical weights and bring them into place; None where that does not fill what is trainable."""
+        bound = self.subject.bound
+        if not bound.rules:
+            return None
+        scale = "norm.weight", "norm1.weight", "norm2.weight"
+        try:
+            sizes = self.subject.sizes(**self.sizes)  # also those that were left to their defaults
+            wanted = bound.component.parameters(sizes, self.subject.variant)
+            weights = {n: _noise(draw, p.shape, gain, n.endswith(scale)) for n, p in wanted.items()}
+            placed = bound.to_implementation(weights, sizes)
+        except (NoSizeError, PatternError):  # sizes are not what they were declared to be
+            return None
+        listed = {p["name"]: tuple(p["shape"]) for p in self.trainable}
+        return placed if {name: a.shape for name, a in placed.items() if name in listed} == listed else None
 
     def _around_one(self) -> dict[str, bool]:
         """Return which vectors are scales, not shifts: as first constructed they are around 1. Read once for all."""
@@ -375,6 +390,14 @@ class Instance:
     ) -> tuple[dict[str, Any], dict[str, Array]]:
         reply = self.subject.link.request({"handle": self.handle, "op": "call", **header}, tensors or {})
         return reply.header, reply.tensors
+
+
+def _noise(draw: Draw, shape: Sequence[int], gain: float, around_one: bool | None) -> Array:
+    """Vectors of small numbers, or around one where they scale; matrices that keep the size of what they map."""
+    if len(shape) < 2:
+        return draw.values(*shape, scale=0.3) + float(around_one or False)
+    width = shape[-1] if len(shape) == 2 else shape[-2]
+    return draw.values(*shape, scale=gain * 1.2 / np.sqrt(width))
 
 
 def example(

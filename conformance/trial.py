@@ -20,6 +20,7 @@ from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance, Subject, example_inputs
 from conformkit.spec.components import Component, Parameter
+from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
@@ -33,6 +34,8 @@ Known = Mapping[str, str]
 _DEPTH = {"TransformerBlock": 2, "TinyTransformerLM": 5}
 _FAINT = 1e-4
 """Rows this small show a norm's eps, whatever it is."""
+_ROUNDED = 1e-3
+"""A table in float32 is that near."""
 _FEW = 3
 _PLACEMENTS = 24
 """So many ways to place the parameters are tried with a variant, the most plausible first."""
@@ -91,6 +94,17 @@ class Trial:
             if self._error(variant, weights, self.calls) <= error:
                 return rules
         return None
+
+    def starts_from_sinusoids(self, variant: Variant) -> bool:
+        """Whether the table of positions that this variant learns begins, as constructed, as the sinusoids."""
+        rules = self.rules(variant, self.close) or ()
+        raw = {name: a.astype(np.float64) for name, a in _instance(self.subject, self.sizes).read_raw().items()}
+        placed = to_canonical(rules, raw, self._parameters(variant) or {}, self._sizes(variant) or {})
+        table = placed.get("positions.weight")
+        if table is None:
+            return False
+        length, width = table.shape
+        return bool(np.allclose(table, sinusoids(length, width, self.subject.variant), atol=_ROUNDED))
 
     def rank(self, variants: Sequence[Variant]) -> None:
         """Put first those ways to place parameters that come nearest in any of these variants, with usual inputs."""

@@ -2,12 +2,13 @@
 
 Asked when an implementation does not conform. No verdict changes: an undeclared choice is as wrong as a mistake, and a
 declaration would make it right. A choice is named only where the definition in that variant gives the implementation's
-own numbers from its own weights, at two sizes, and in the declared one does not.
+own numbers from its own weights, at two sizes, and in the declared one does not. Components whose clauses hold are as
+declared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
 from typing import Any
 
@@ -16,7 +17,7 @@ from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.implementation import Implementation
-from conformkit.conformance.results import Undeclared
+from conformkit.conformance.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject import Subject
 from conformkit.conformance.trial import Trial
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, written
@@ -59,9 +60,12 @@ Fits = Callable[[Variant], bool]
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
 
 
-def undeclared(implementation: Implementation) -> list[Undeclared]:
-    """Return the choices that the implementation's results show and its conform.toml does not."""
-    search = _Search()
+def undeclared(implementation: Implementation, results: Iterable[Result] | None = None) -> list[Undeclared]:
+    """Return the choices that the implementation's numbers show and its conform.toml does not.
+
+    With results, only those components are looked at whose own clauses fail, and the wholes of what is found.
+    """
+    search = _Search(results)
     for subject in implementation.subjects():
         if subject.name in _CHOICES:
             search.look_at(subject)
@@ -71,7 +75,10 @@ def undeclared(implementation: Implementation) -> list[Undeclared]:
 class _Search:
     """Goes through the components in the order in which one builds them; what a part is, the whole is too."""
 
-    def __init__(self) -> None:
+    def __init__(self, results: Iterable[Result] | None) -> None:
+        judged = None if results is None else list(results)
+        self._red = None if judged is None else {r.clause.component for r in judged if r.verdict.red}
+        self._blocked = {r.clause.component for r in judged or () if r.verdict is Verdict.BLOCKED}
         self._found: dict[str, Variant | None] = {}
         """By component, the variant whose numbers it gives; None where there is none."""
         self._declared: dict[str, Variant] = {}
@@ -86,6 +93,11 @@ class _Search:
         self._found[name] = None
         if self._lost or any(self._found.get(part, subject.variant) is None for part in _WITHIN.get(name, ())):
             return
+        if not self._in_question(name):
+            if name not in self._blocked:
+                self._found[name] = subject.variant
+                self._known |= {rule.target: rule.source for rule in subject.bound.rules or ()}
+            return
         try:
             trial = Trial.of(subject, self._known, **_SIZES[0])
             self._found[name] = found = self._variant(trial)
@@ -95,6 +107,10 @@ class _Search:
             self._lost = True
         except _TROUBLE:
             return
+
+    def _in_question(self, name: str) -> bool:
+        """Whether a clause of its own fails, or it is a whole and something was found to be otherwise than declared."""
+        return self._red is None or name in self._red or (name in _WITHIN and bool(self._changes()))
 
     def _variant(self, trial: Trial) -> Variant | None:
         """Return the variant whose numbers it gives: the declared one, another one, or none."""
@@ -117,6 +133,8 @@ class _Search:
     def _confirmed(self, trial: Trial, variant: Variant, error: float) -> Variant | None:
         """Return a variant without the changes that change nothing; None where it does not hold at other sizes."""
         least = self._least(trial, variant, error)
+        if "sinusoidal" == trial.subject.variant.positions != least.positions and trial.starts_from_sinusoids(least):
+            return None  # the declared choice, only trainable
         known = {rule.target: rule.source for rule in trial.rules(least, error) or ()}
         again = _another(trial, {**trial.known, **known})
         return least if again is None or again.gives(least, again.close) else None

@@ -4,7 +4,8 @@ A file `<stem>/<id>.toml` holds
 
     title = "the scores are not divided by √d_k"
     common = "often"                              # often, sometimes, rarely
-    clauses = ["SDPA-SCALE"]                      # each of them must fail
+    clauses = ["SDPA-SCALE"]                      # what this mistake breaks, however it is made; each must fail
+    also = ["…"]                                  # what fails beside them as a consequence of this patch, if anything
     sources = ["handout §4.2", "…"]
     variant = { norm = "rmsnorm" }                # the choices under which it shows; canonical when absent
 
@@ -69,6 +70,8 @@ class Defect:
     sources: tuple[str, ...]
     hint: Hint
     patches: tuple[Patch, ...]
+    also: tuple[str, ...] = ()
+    """Clauses that fail beside those, since this patch breaks what they say, too."""
     variant: Variant = CANONICAL
 
 
@@ -112,6 +115,7 @@ def _read(stem: str, file: Traversable) -> Defect:
             sources=tuple(data.pop("sources")),
             hint=Hint(**data.pop("hint")),
             patches=tuple(Patch(**patch) for patch in data.pop("patch")),
+            also=tuple(data.pop("also", ())),
             variant=CANONICAL.but(**data.pop("variant", {})),
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Which of its clauses each defect breaks, as last measured: kills.json, beside this file."""
+"""Which clauses each defect breaks, as last measured: kills.json, beside this file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kills = Mapping[str, Sequence[str]]
 
 @cache
 def kills() -> Kills:
-    """Return, by defect, those of its clauses that were red when it was last measured."""
+    """Return, by defect, the clauses that were red when it was last measured: those that it names, and others."""
     found: Kills = json.loads(files(__package__).joinpath("kills.json").read_text(encoding="utf-8"))
     return found
 

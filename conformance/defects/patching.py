@@ -19,12 +19,14 @@ class PatchError(ValueError):
 
 
 def write_reference(
-    folder: Path, patches: Sequence[Patch] = (), variant: Variant = CANONICAL, dtypes: Sequence[str] = ()
-) -> Path:
+    folder: Path, patches: Sequence[Patch] = (), variant: Variant = CANONICAL, dtypes: Sequence[str] = (),
+    declared: Variant | None = None,
+) -> Path:  # fmt: skip
     """Write the reference, patched and in a variant, into a new folder that is a package; return the folder.
 
     Its modules import each other relatively under the folder's own name; the variant is both what they build and what
-    its conform.toml declares; `dtypes` are the number formats that it declares. Raises PatchError.
+    its conform.toml declares, unless another one is `declared`; `dtypes` are the number formats that it declares.
+    Raises PatchError.
     """
     sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(_reference().glob("*.py"))}
     for patch in patches:
@@ -32,7 +34,7 @@ def write_reference(
     folder.mkdir(parents=True)
     for name, text in sources.items():
         (folder / name).write_text(_own(text, folder.name, variant), encoding="utf-8")
-    (folder / "conform.toml").write_text(_declaration(variant, dtypes), encoding="utf-8")
+    (folder / "conform.toml").write_text(_declaration(declared or variant, dtypes), encoding="utf-8")
     return folder
 
 

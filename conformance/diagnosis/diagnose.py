@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from conformkit.conformance.defects import Defect
 from conformkit.conformance.defects.patching import PatchError
-from conformkit.conformance.diagnosis.likeness import numbers_in, same_failure
-from conformkit.conformance.diagnosis.suspects import suspects
+from conformkit.conformance.diagnosis.explaining import Explanation, Hypothesis, explain
+from conformkit.conformance.diagnosis.likeness import Likeness, at_most, telling
+from conformkit.conformance.diagnosis.suspects import Suspect, suspects
+from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.judge import Judge
-from conformkit.conformance.results import Certainty, LooksLike, Result
+from conformkit.conformance.results import Result
 from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.clauses import Level
 from conformkit.spec.components import COMPONENTS
@@ -24,76 +26,115 @@ __all__ = ["diagnose"]
 Witness = Callable[[Sequence[Defect], Collection[str]], AbstractContextManager[Judge]]
 """Judges the reference with some defects in it, as far as some components go."""
 
-_MOST = 12
+_MOST = 16
 """So many defects are tried alone,"""
-_PAIRED = 4
+_PAIRED = 3
 """and so many of those that explain something with each other."""
 _AT_ONCE = 2
 """So many references with defects run side by side."""
+_COMPARED = 12
+"""So many failures are compared."""
+_BEHIND = 2.0
+"""Who is so much less plausible than whoever fails alike is not tried any more."""
 
 
-def diagnose(results: Sequence[Result], variant: Variant, witness: Witness) -> list[Result]:
+def diagnose(
+    results: Sequence[Result], variant: Variant, witness: Witness, otherwise: Witness | None = None
+) -> list[Result]:
     """Return the results, the red ones with the defects that reproduce them.
 
-    Two defects are tried together for what none alone reproduces.
+    Two defects are tried together for what none alone reproduces. `otherwise` judges the reference in the variant that
+    the implementation shows where that is not the declared one: what this choice alone breaks says nothing of mistakes
+    beside it.
     """
-    chosen = suspects(results, variant)[:_MOST]
-    found = _Matches(results, witness)
-    found.try_out([(defect,) for defect in chosen])
-    confirmed = [defect for defect in chosen if found.weight((defect,))]
-    if found.unexplained():
-        found.try_out(list(itertools.combinations(confirmed[:_PAIRED], 2)))
-    return [replace(result, looks_like=found.of(result)) for result in results]
+    red = _to_explain(results)
+    chosen = _broken_by_choice(red, otherwise) if otherwise is not None else set()
+    explanations: dict[str, Explanation] = {}
+    for part, judged_by in (([r for r in red if r.clause.id not in chosen], otherwise or witness),
+                            ([r for r in red if r.clause.id in chosen], witness)):  # fmt: skip
+        if part:
+            search = _Search(part, judged_by)
+            search.run(suspects(part, results, variant))
+            explanations |= explain(part, search.hypotheses)
+    return [
+        replace(r, looks_like=explanations[r.clause.id].looks_like(r.clause.id)) if r.clause.id in explanations else r
+        for r in results
+    ]
 
 
-class _Matches:
-    """Which defects reproduce which failures."""
+def _to_explain(results: Sequence[Result]) -> list[Result]:
+    """Return the failures that count: warnings, and what concerns every component, only where there is nothing else."""
+    red = [result for result in results if result.verdict.red]
+    binding = [result for result in red if result.clause.level is Level.MUST] or red
+    return ([result for result in binding if result.clause.component != "all"] or binding)[:_COMPARED]
 
-    def __init__(self, results: Iterable[Result], witness: Witness) -> None:
-        red = [r for r in results if r.verdict.red]
-        binding = [r for r in red if r.clause.level is Level.MUST] or red
-        # what concerns every component takes them all: tried only where nothing else tells
-        self._red = [r for r in binding if r.clause.component != "all"] or binding
+
+def _broken_by_choice(red: Sequence[Result], witness: Witness) -> set[str]:
+    """Return the clauses that fail alike where nothing is wrong but that a choice was not declared."""
+    search = _Search(red, witness)
+    choice = search.tried((), 0.0)
+    return {name for name, like in choice.likenesses.items() if like >= Likeness.SAME}
+
+
+class _Search:
+    """Tries out who is suspected of some failures."""
+
+    def __init__(self, red: Sequence[Result], witness: Witness) -> None:
+        self._red = red
+        self._components = {result.clause.component for result in red} - {"all"} or set(COMPONENTS)
         self._witness = witness
-        self._by_clause: dict[str, list[tuple[Defect, ...]]] = {result.clause.id: [] for result in self._red}
-        self._weight: dict[tuple[Defect, ...], int] = {}
+        self.hypotheses: list[Hypothesis] = []
 
-    def try_out(self, combinations: Sequence[tuple[Defect, ...]]) -> None:
-        """Compare what the reference with these defects does, on what nothing explains so far."""
-        wanted = [r for r in self._red if not self._by_clause[r.clause.id]]
+    def run(self, suspected: Iterable[Suspect]) -> None:
+        """Try each that may change the answer, then pairs where a failure that quotes numbers is like nothing tried."""
+        waiting = iter(suspected)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            matches = pool.map(lambda chosen: self._matched(chosen, wanted), combinations)
-        for chosen, matched in zip(combinations, matches, strict=True):
-            for result in matched:
-                self._by_clause[result.clause.id].append(chosen)
-            self._weight[chosen] = sum(1 + numbers_in(result) for result in matched)
+            while len(self.hypotheses) < _MOST:
+                wave = list(itertools.islice(filter(self._may_matter, waiting), _AT_ONCE))
+                if not wave:
+                    break
+                self.hypotheses += pool.map(lambda s: self.tried((s.defect,), s.plausible), wave)
+            self.hypotheses += pool.map(lambda pair: self.tried(*pair), list(self._pairs()))
 
-    def _matched(self, chosen: tuple[Defect, ...], wanted: Sequence[Result]) -> list[Result]:
-        components = {result.clause.component for result in wanted} - {"all"}
+    def tried(self, chosen: tuple[Defect, ...], plausible: float) -> Hypothesis:
+        """Compare on what the defects are known to break, then on the rest where any of that is alike."""
+        known = {name for defect in chosen for name in defect.clauses}
+        first = [result for result in self._red if result.clause.id in known]
+        rest = [result for result in self._red if result.clause.id not in known]
+        hypothesis = Hypothesis(chosen, plausible)
         try:
-            with self._witness(chosen, components or set(COMPONENTS)) as judge:
-                return [r for r in wanted if same_failure(r, judge.result(r.clause.id))]
-        except (PatchError, LoadFailure):
-            return []
+            with self._witness(chosen, self._components) as judge:
+                hypothesis = hypothesis.beside((ours, judge.result(ours.clause.id)) for ours in first)
+                if not first or hypothesis.best() >= Likeness.KIND:
+                    hypothesis = hypothesis.beside((ours, judge.result(ours.clause.id)) for ours in rest)
+        except (PatchError, LoadFailure, DriverError):
+            pass  # nothing can be judged with them
+        return hypothesis
 
-    def weight(self, chosen: tuple[Defect, ...]) -> int:
-        """How much they explain: a failure that quotes numbers counts more."""
-        return self._weight.get(chosen, 0)
+    def _pairs(self) -> Iterator[tuple[tuple[Defect, ...], float]]:
+        """Yield pairs of those that explain something, where a failure with numbers is like nothing that was tried."""
+        names = [result.clause.id for result in self._red]
+        if not any(telling(result) and not self._explained(result.clause.id) for result in self._red):
+            return
+        known = sorted((h for h in self.hypotheses if h.best() >= Likeness.SAME), key=lambda h: -h.weight(names))
+        for one, other in itertools.combinations(known[:_PAIRED], 2):
+            yield one.defects + other.defects, min(one.plausible, other.plausible)
 
-    def unexplained(self) -> bool:
-        """Whether some failure that quotes numbers is reproduced by nothing."""
-        return any(numbers_in(result) and not self._by_clause[result.clause.id] for result in self._red)
+    def _explained(self, name: str) -> bool:
+        return any(hypothesis.best([name]) >= Likeness.KIND for hypothesis in self.hypotheses)
 
-    def of(self, result: Result) -> tuple[LooksLike, ...]:
-        """Return what reproduces a failure: what explains most of all failures, all of that where it is a tie."""
-        candidates = self._by_clause.get(result.clause.id, [])
-        if not candidates:
-            return ()
-        most = max(self._weight[chosen] for chosen in candidates)
-        best = [chosen for chosen in candidates if self._weight[chosen] == most]
-        certainty = Certainty.UNSURE if len(best) > 1 else Certainty.EXACT if numbers_in(result) else Certainty.LIKELY
-        return tuple(
-            LooksLike(defect.id, defect.title, certainty, tuple(d.id for d in chosen if d is not defect), defect.hint)
-            for chosen in best
-            for defect in chosen
-        )
+    def _may_matter(self, suspect: Suspect) -> bool:
+        """Whether a failure that a suspect is known to cause, or any if it is known for none, is still open."""
+        known = [result for result in self._red if result.clause.id in suspect.defect.clauses]
+        return any(not self._settled(result, suspect) for result in known or self._red)
+
+    def _settled(self, result: Result, suspect: Suspect) -> bool:
+        """Whether a failure has an explanation that this suspect will hardly better."""
+        for hypothesis in self.hypotheses:
+            like = hypothesis.likenesses.get(result.clause.id, Likeness.NONE)
+            behind = suspect.plausible <= hypothesis.plausible - _BEHIND
+            if like is Likeness.EXACT or (behind and like >= at_most(result)):
+                return True
+            if suspect.plausible < 0.0 and like >= Likeness.KIND:
+                return True
+        return False

@@ -1,35 +1,97 @@
-"""Which defects the verdicts leave possible. Nothing is run for that."""
+"""Which defects the verdicts leave possible, the most plausible first. Nothing is run for that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from conformkit.conformance.defects import COMMON, Defect, defects
+from conformkit.conformance.defects import COMMON, Defect, defect, defects
+from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.results import Result, Verdict
+from conformkit.spec.clauses import clause
+from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import Variant
 
-__all__ = ["suspects"]
+__all__ = ["Suspect", "suspects"]
+
+_FIRST = 2.0
+"""The law goes from the special to the general: the first clause that fails tells most of the mistake."""
+_GREEN = 3.0
+_GREEN_ELSEWHERE = 1.0
+"""Another component may be fine because it is made of other parts than the reference's."""
+_MOST_COUNTED = 3
+_UNSEEN = -4.0
+"""Nothing that it is known to break could be judged where it would show."""
+_FUNCTION = "ScaledDotProductAttention"
+"""What many write again wherever they need it: one of them may be right and another one wrong."""
+_WITHIN = {
+    "SelfAttention": {"SelfAttention", _FUNCTION},
+    "MultiHeadAttention": {"MultiHeadAttention", _FUNCTION},
+    "TransformerBlock": {"TransformerBlock", "MultiHeadAttention", "FeedForward", _FUNCTION},
+    "TinyTransformerLM": set(COMPONENTS),
+}
+"""What a component is made of."""
 
 
-def suspects(results: Iterable[Result], variant: Variant) -> list[Defect]:
-    """Return the defects that could be behind the red clauses, the most plausible first.
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A defect, and how plausible it is before anything is tried."""
 
-    Whoever has a defect breaks every clause that it is known to break: one of those green acquits.
+    defect: Defect
+    plausible: float
+
+
+def suspects(red: Sequence[Result], results: Iterable[Result], variant: Variant) -> Iterator[Suspect]:
+    """Yield the defects that could be behind the red clauses, the most plausible first.
+
+    Whoever has a defect breaks every clause that it names: a component acquits with one of those green. Files are only
+    read of those that have been seen to break something that is red, until all of them have been tried.
     """
     verdicts = {result.clause.id: result.verdict for result in results}
-    found = [d for d in defects().values() if _fits(d, variant) and _possible(d, verdicts)]
-    return sorted(found, key=lambda d: (-_explained(d, verdicts), COMMON.index(d.common), d.id))
+    reds = [result.clause.id for result in red]
+    names = [name for name, broken in kills().items() if not set(broken).isdisjoint(reds)]
+    seen = [found for name in names if (found := defect(name)) is not None and not _named(found).isdisjoint(reds)]
+    yield from _ranked({found: _plausible(found, reds, verdicts) for found in seen}, variant)
+    others = [found for found in defects().values() if _named(found).isdisjoint(reds)]
+    yield from _ranked({found: _UNSEEN for found in others if _hidden(found, reds, verdicts)}, variant)
 
 
-def _fits(defect: Defect, variant: Variant) -> bool:
+def _ranked(weights: Mapping[Defect, float | None], variant: Variant) -> list[Suspect]:
+    """Put first who is more plausible when it is counted in how common each is."""
+    ranked = [
+        Suspect(found, weight + len(COMMON) - 1 - COMMON.index(found.common))
+        for found, weight in weights.items()
+        if weight is not None and _fits(found, variant)
+    ]
+    return sorted(ranked, key=lambda suspect: (-suspect.plausible, suspect.defect.id))
+
+
+def _plausible(found: Defect, red: Sequence[str], verdicts: Mapping[str, Verdict]) -> float | None:
+    """Weigh what a defect breaks against what is broken; None where every component that it shows in acquits it."""
+    explained = [name for name in found.clauses if name in red]
+    green = [name for name in found.clauses if verdicts.get(name) is Verdict.PASS]
+    own = {clause(name).component for name in explained}
+    if own <= {clause(name).component for name in green}:
+        return None
+    weight = min(len(explained), _MOST_COUNTED) + (_FIRST if red[0] in explained else 0.0)
+    return weight - sum(_GREEN if clause(name).component in own else _GREEN_ELSEWHERE for name in green)
+
+
+def _hidden(found: Defect, red: Sequence[str], verdicts: Mapping[str, Verdict]) -> bool:
+    """Whether a defect is within what fails first, and nothing says that it is not."""
+    inside = {clause(name).component for name in found.clauses} <= _WITHIN.get(clause(red[0]).component, set())
+    return inside and not any(_acquits(name, verdicts) for name in found.clauses)
+
+
+def _acquits(name: str, verdicts: Mapping[str, Verdict]) -> bool:
+    """Whether a clause was found to hold, in a place where whoever has the defect would break it."""
+    return verdicts.get(name) is Verdict.PASS and clause(name).component != _FUNCTION
+
+
+def _named(found: Defect) -> set[str]:
+    return set(found.clauses)
+
+
+def _fits(found: Defect, variant: Variant) -> bool:
     """A defect of some variant takes an implementation of that variant."""
-    return all(getattr(variant, name) == value for name, value in defect.variant.differences().items())
-
-
-def _possible(defect: Defect, verdicts: Mapping[str, Verdict]) -> bool:
-    named = [verdicts[name] for name in defect.clauses if name in verdicts]
-    return any(verdict.red for verdict in named) and Verdict.PASS not in named
-
-
-def _explained(defect: Defect, verdicts: Mapping[str, Verdict]) -> int:
-    return sum(name in verdicts and verdicts[name].red for name in defect.clauses)
+    return all(getattr(variant, name) == value for name, value in found.variant.differences().items())

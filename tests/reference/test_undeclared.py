@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from conformkit.conformance import registry
 from conformkit.conformance.binding.config import parse_config
-from conformkit.conformance.defects import Patch
+from conformkit.conformance.defects import Patch, defects
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.judge import Judge
 from conformkit.conformance.results import Undeclared
 from conformkit.conformance.runner import RunRequest, opened, run
+from conformkit.conformance.trial import Trial
 from conformkit.conformance.undeclared import undeclared
 from conformkit.spec.variants import CANONICAL, Variant
 
@@ -127,6 +130,30 @@ def test_the_report_names_it_and_stays_red(tmp_path: Path) -> None:
     assert not report.conforms
     assert lines(report.undeclared) == ['FeedForward [variant] activation = "relu"']
     assert run(RunRequest(impl="conformkit.reference", only=("FFN",))).undeclared == []
+
+
+def test_a_trainable_table_of_sinusoids_is_a_mistake_and_no_choice(warm: SharedNursery, tmp_path: Path) -> None:
+    patches = defects()["pe-parameter"].patches
+    assert looked_at(write_reference(tmp_path / "trainable", patches), warm) == []
+
+
+def test_only_components_whose_clauses_fail_are_looked_at(
+    warm: SharedNursery, tmp_path: Path, monkeypatch: Any
+) -> None:
+    asked = []
+    of = Trial.of
+
+    def noted(subject: Any, *arguments: Any, **sizes: Any) -> Trial:
+        asked.append(subject.name)
+        return of(subject, *arguments, **sizes)
+
+    monkeypatch.setattr("conformkit.conformance.undeclared.Trial.of", noted)
+    folder = write_reference(tmp_path / "relu", (UNSCALED, RELU))
+    with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
+        judge = Judge(implementation, registry.tests())
+        found = undeclared(implementation, [judge.result(name) for name in ("SDPA-SCALE", "FFN-ACT", "MHA-GOLDEN")])
+    assert lines(found) == ['FeedForward [variant] activation = "relu"']
+    assert set(asked) == {"FeedForward"}
 
 
 def test_a_process_that_does_not_answer_is_asked_once(warm: SharedNursery, tmp_path: Path, monkeypatch: Any) -> None:

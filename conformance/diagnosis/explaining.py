@@ -1,0 +1,112 @@
+"""What was tried, and which of it explains which failure best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from conformkit.conformance.defects import Defect
+from conformkit.conformance.diagnosis.likeness import Likeness, at_most, likeness
+from conformkit.conformance.results import Certainty, LooksLike, Result, Verdict
+
+__all__ = ["Explanation", "Hypothesis", "explain"]
+
+_WEIGHTS = {
+    Likeness.NONE: -2.0, Likeness.RED: 0.0, Likeness.KIND: 1.0, Likeness.WORDS: 2.0, Likeness.COUNTS: 3.0,
+    Likeness.SAME: 4.0, Likeness.EXACT: 8.0,
+}  # fmt: skip
+"""What the likeness of one failure says for a hypothesis, beside how plausible it was before."""
+_CLEARLY = 2.0
+"""A hypothesis that weighs so much more than another one is the better one."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Defects, and what became of the reference with them on clauses that the implementation failed."""
+
+    defects: tuple[Defect, ...]
+    plausible: float
+    results: Mapping[str, Result] = field(default_factory=dict)
+    likenesses: Mapping[str, Likeness] = field(default_factory=dict)
+
+    def beside(self, pairs: Iterable[tuple[Result, Result]]) -> Hypothesis:
+        """Compare further failures of the implementation with what became of the reference there."""
+        judged = [(ours, theirs) for ours, theirs in pairs if theirs.verdict.red or theirs.verdict is Verdict.PASS]
+        return replace(
+            self,
+            results={**self.results, **{ours.clause.id: theirs for ours, theirs in judged}},
+            likenesses={**self.likenesses, **{ours.clause.id: likeness(ours, theirs) for ours, theirs in judged}},
+        )
+
+    def weight(self, names: Iterable[str]) -> float:
+        """Return how much speaks for it, as far as these clauses go."""
+        return self.plausible + sum(_WEIGHTS[self.likenesses[name]] for name in names if name in self.likenesses)
+
+    def best(self, names: Iterable[str] | None = None) -> Likeness:
+        """Return the closest likeness among these clauses, or among all."""
+        found = self.likenesses if names is None else [name for name in names if name in self.likenesses]
+        return max((self.likenesses[name] for name in found), default=Likeness.NONE)
+
+    def same_as(self, other: Hypothesis) -> bool:
+        """Whether nothing that was judged tells the two apart."""
+        ours, theirs = self.results, other.results
+        common = ours.keys() & theirs.keys()
+        return bool(common) and all(_said(ours[name]) == _said(theirs[name]) for name in common)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Hypotheses that explain a failure, the best first, and how sure that is."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    certainty: Certainty
+
+    def looks_like(self, name: str) -> tuple[LooksLike, ...]:
+        """Return it as a report has it beside a clause: numbers are only the same where they are."""
+        like = self.hypotheses[0].likenesses.get(name, Likeness.NONE)
+        sure = self.certainty is not Certainty.EXACT or like is Likeness.EXACT
+        certainty = self.certainty if sure else Certainty.LIKELY
+        return tuple(
+            LooksLike(d.id, d.title, certainty, tuple(o.id for o in hypothesis.defects if o is not d), d.hint)
+            for hypothesis in self.hypotheses[:_SHOWN]
+            for d in hypothesis.defects
+            if like >= Likeness.KIND
+        )
+
+
+def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str, Explanation]:
+    """Return, by clause, what explains its failure: the hypothesis for which most speaks, then what it leaves open."""
+    found: dict[str, Explanation] = {}
+    left = list(red)
+    while left:
+        names = [result.clause.id for result in left]
+        live = sorted((h for h in hypotheses if h.best(names) >= Likeness.KIND), key=lambda h: -h.weight(names))
+        if not live:
+            break
+        explained = [name for name in names if live[0].likenesses.get(name, Likeness.NONE) > Likeness.NONE]
+        explanation = _explanation(live[0], live[1:], left)
+        if explanation is not None:
+            found |= dict.fromkeys(explained, explanation)
+        left = [result for result in left if result.clause.id not in explained]
+    return found
+
+
+def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequence[Result]) -> Explanation | None:
+    """Put beside the best hypothesis those that nothing tells from it; say how sure it is; None where it is a guess."""
+    names = [result.clause.id for result in left]
+    near = [other for other in others if other.weight(names) > chosen.weight(names) - _CLEARLY]
+    alike = [other for other in near if other.same_as(chosen)]
+    rivals = [other for other in near if other not in alike]
+    exact = [name for name in names if chosen.likenesses.get(name) is Likeness.EXACT]
+    if exact:
+        rivals = [rival for rival in rivals if all(rival.likenesses.get(n) is Likeness.EXACT for n in exact)]
+    if rivals and chosen.best(names) is Likeness.KIND:
+        return None
+    if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
+        return Explanation((chosen, *alike, *rivals), Certainty.UNSURE)
+    return Explanation((chosen, *alike), Certainty.EXACT if exact else Certainty.LIKELY)
+
+
+def _said(result: Result) -> tuple[str, ...]:
+    return (result.verdict, result.message, *result.details)

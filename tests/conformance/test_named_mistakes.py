@@ -1,0 +1,117 @@
+"""Common mistakes, written into implementations that are nothing like the reference, are named first."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance import registry
+from conformkit.conformance.defects.witness import witness
+from conformkit.conformance.diagnosis.diagnose import diagnose
+from conformkit.conformance.driver.shared import SharedNursery
+from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.results import Certainty, LooksLike
+from conformkit.conformance.runner import RunRequest, opened
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An implementation, a mistake in it as (file, from, to), clauses to judge, and the defects that are right."""
+
+    base: str
+    edit: tuple[str, str, str]
+    clauses: tuple[str, ...]
+    right: tuple[str, ...]
+    sure: bool = True
+
+
+CASES = {
+    "a-loop-over-heads": Case(
+        "tests/right/head_loop.py", ("", "/ math.sqrt(k.size(-1))", "/ k.size(-1)"), ("SDPA-SCALE",), ("sdpa-scale-dk",)
+    ),
+    "numpy": Case(
+        "examples/numpy_only", ("attention.py", "heads.transpose(0, 2, 1, 3).reshape", "heads.reshape"),
+        ("MHA-SPLIT-POSITIONS", "MHA-SPLIT-MERGE"), ("mha-merge-no-transpose",),
+    ),
+    "numbers-of-its-own-weights": Case(
+        "tests/right/fused_kernel.py", ("", "is_causal=self.causal", "is_causal=False"),
+        ("MHA-CAUSAL", "LM-CAUSAL"), ("mask-not-passed", "mha-never-causal"),
+    ),
+    "einsum": Case(
+        "examples/single_file.py", ("", "d_k=None, d_v=None, causal=True", "d_k=None, d_v=None, causal=False"),
+        ("SA-CAUSAL-DEFAULT", "SA-CAUSAL-OFF"), ("sa-not-causal-by-default",),
+    ),
+    "another-variant-within-limits": Case(
+        "tests/right/nano_gpt", ("__init__.py", "math.sqrt(k.size(-1)))\n        att = att.masked_fill(self",
+                                 "math.sqrt(C))\n        att = att.masked_fill(self"),
+        ("MHA-SCALE-DHEAD",), ("mha-scale-dmodel",),
+    ),
+    "grouped-heads-and-root-mean-squares": Case(
+        "tests/right/llama", ("__init__.py", "return hidden_states + self.mlp(", "return self.mlp("),
+        ("BLOCK-RESIDUAL-FFN", "BLOCK-ZERO-IDENTITY"), ("block-no-residual-ffn",),
+    ),
+    "the-frameworks-words": Case(
+        "tests/right/kv_cache.py", ("", "k.reshape(math.prod(k.shape[:-2])", "k.view(math.prod(k.shape[:-2])"),
+        ("SDPA-NONCONTIG",), ("sdpa-view-of-keys", "sdpa-view-input"),
+    ),
+    "its-own-words": Case(
+        "examples/handout", ("model.py", "self(idx[:, -self.block_size :])[:, -1, :]", "self(idx)[:, -1, :]"),
+        ("GEN-CROP", "GEN-LENGTH"), ("gen-no-crop",),
+    ),
+    "its-own-draws": Case(
+        "tests/right/head_loop.py", ("", "logits = logits / temperature", "logits = logits * temperature"),
+        ("GEN-TEMP",), ("gen-temp-multiplied",),
+    ),
+    "other-parts-than-the-reference": Case(
+        "tests/right/fused_kernel.py", ("", "v, attn_mask=mask)", "v, attn_mask=mask).squeeze(0)"),
+        ("SDPA-SINGLE-KEY", "NUM-HALF"), ("sdpa-batch-of-one-squeezed",),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[SharedNursery]:
+    shared = SharedNursery(nursery(1, torch=True))
+    yield shared
+    shared.close()
+
+
+def copied(base: Path, folder: Path) -> Path:
+    target = folder / base.name
+    return Path(shutil.copytree(base, target) if base.is_dir() else shutil.copy(base, target))
+
+
+def changed(case: Case, folder: Path) -> Path:
+    """Copy the implementation and put the mistake in."""
+    target = copied(ROOT / case.base, folder)
+    file, found, replaced = case.edit
+    path = target / file if file else target
+    text = path.read_text()
+    assert text.count(found) == 1
+    path.write_text(text.replace(found, replaced))
+    return target
+
+
+def named(case: Case, impl: Path, warm: SharedNursery) -> list[LooksLike]:
+    """Return what the first failure that has a name looks like."""
+    with opened(RunRequest(impl=str(impl)), warm) as (implementation, _):
+        judge = Judge(implementation, registry.tests())
+        results = [judge.result(clause) for clause in case.clauses]
+        variant = implementation.config.variant_for("TinyTransformerLM")
+        judged_by = partial(witness, variant=variant, warm=warm, like=implementation.bounds())
+        return next((list(r.looks_like) for r in diagnose(results, variant, judged_by) if r.looks_like), [])
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_mistake_is_named_first(case: Case, warm: SharedNursery, tmp_path: Path) -> None:
+    found = named(case, changed(case, tmp_path), warm)
+    assert [like.defect for like in found][:1] == [like.defect for like in found if like.defect in case.right][:1] != []
+    assert case.sure == (found[0].certainty is not Certainty.UNSURE)
