@@ -1,0 +1,61 @@
+"""Where the system has no fork, no POSIX modules and no Unix sockets, commands work or say why not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+BARE = """
+import os, select, signal, socket, sys
+for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"):
+    sys.modules[name] = None
+gone = {
+    os: ("fork", "geteuid", "getpgid", "getuid", "killpg", "setpgid", "setsid", "sysconf", "wait4"),
+    select: ("epoll", "poll"),
+    signal: ("SIGALRM", "SIGCHLD", "SIGHUP", "setitimer"),
+    socket: ("recv_fds", "send_fds"),
+}
+for module, names in gone.items():
+    for name in names:
+        if hasattr(module, name):
+            delattr(module, name)
+from conformkit.cli.main import main
+sys.exit(main())
+"""
+"""What a system like Windows lacks, taken away before the command starts."""
+
+
+def bare(*arguments):
+    command = [sys.executable, "-P", "-c", BARE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--version"], "conform"),
+        (["spec", "SDPA"], "SDPA-SCALE"),
+        (["explain", "SDPA-SCALE"], "normative:"),
+        (["defects", "sdpa-no-scale"], "sdpa-no-scale"),
+        (["run", "--impl", "examples/numpy_only", "--isolation", "none", "--only", "SDPA-OUT-SHAPE"], "1 pass"),
+        (["train", "--recipes"], "tiny"),
+    ],
+    ids=["version", "spec", "explain", "defects", "run", "recipes"],
+)
+def test_what_needs_no_process_of_its_own_works(arguments, words):
+    done = bare(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words in done.stdout
+
+
+def test_grading_says_that_it_needs_more(tmp_path):
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    (tmp_path / "class" / "ada" / "attention.py").write_text("")
+    (tmp_path / "policy.toml").write_text('[[groups]]\nname = "a"\npoints = 1\nclauses = ["SDPA"]\n')
+    done = bare("grade", tmp_path / "class", "--policy", tmp_path / "policy.toml", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "POSIX" in done.stderr
+    assert "Traceback" not in done.stderr
