@@ -27,7 +27,7 @@ def defects(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print every field as JSON.")] = False,
     measure: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Judge them again, which takes minutes; keep the result there.")
+        Path | None, typer.Option(metavar="PATH", help="Judge them again, seconds for each; keep the result there.")
     ] = None,
 ) -> None:
     """List the known mistakes with the clauses that catch each, and the kill rate."""
@@ -60,10 +60,12 @@ def _measure(ids: Sequence[str], path: Path) -> None:
     if problem:
         wrong("--measure", f"{problem}.")
     found: dict[str, Sequence[str]] = {}
-    for name, red in measure(ids):
-        found[name] = red
-        print(f"{name}: {', '.join(red) or 'nothing'}", flush=True)
-    write(path, as_json({**_kept(path), **found}))
+    try:
+        for name, red in measure(ids):
+            found[name] = red
+            print(f"{name}: {', '.join(red) or 'nothing'}", flush=True)
+    finally:  # whoever interrupts it keeps what it has found
+        write(path, as_json({**_kept(path), **found}))
     killed, total = kill_rate(found)
     print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
 

@@ -72,12 +72,16 @@ class Judge:
         """Return the verdict on a clause, judging first what it needs."""
         return self._verdicts.get(clause_id, lambda: self._timed(clause_id))
 
+    def alone(self, clause_id: str) -> Result:
+        """Return the verdict on a clause, taking for granted that what it needs holds."""
+        return self._judge(find(clause_id), granted=True)
+
     def _timed(self, clause_id: str) -> Result:
         started = time.perf_counter()
         result = self._judge(find(clause_id))
         return replace(result, seconds=time.perf_counter() - started)
 
-    def _judge(self, clause: Clause) -> Result:
+    def _judge(self, clause: Clause, *, granted: bool = False) -> Result:
         if clause.id not in self._tests:
             return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it", tried=False)
         lacking = self._lacking(clause)
@@ -86,7 +90,7 @@ class Judge:
         reason = self._why_not_applicable(clause)
         if reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
-        cause = self._blocked_by(clause)
+        cause = "" if granted else self._blocked_by(clause)
         if cause:
             reason = f"needs {cause}, which does not hold"
             return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)

@@ -14,7 +14,7 @@ from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.subject import Gradients, Instance, Outcome, Subject
 from conformkit.fixtures import Golden, goldens
 
-__all__ = ["PROVIDERS", "Attend", "provide"]
+__all__ = ["PROVIDERS", "Attend", "components_asked", "provide"]
 
 Array = npt.NDArray[Any]
 
@@ -73,6 +73,13 @@ class Attend:
         return self.subject.tolerance(depth)
 
 
+_ASKED = {
+    "attend": "ScaledDotProductAttention", "self_attention": "SelfAttention", "multi_head": "MultiHeadAttention",
+    "feed_forward": "FeedForward", "positions": "PositionalEncoding", "block": "TransformerBlock",
+    "model": "TinyTransformerLM",
+}  # fmt: skip
+
+
 def _component(name: str) -> Callable[[Implementation, Draw], Subject]:
     return lambda implementation, _draw: implementation.subject(name)
 
@@ -83,17 +90,17 @@ def _goldens(_implementation: Implementation, _draw: Draw) -> Callable[[str], li
 
 PROVIDERS: Mapping[str, Callable[[Implementation, Draw], Any]] = {
     "draw": lambda _implementation, draw: draw,
+    **{argument: _component(name) for argument, name in _ASKED.items()},
     "attend": lambda implementation, _draw: Attend(implementation.subject("ScaledDotProductAttention")),
-    "self_attention": _component("SelfAttention"),
-    "multi_head": _component("MultiHeadAttention"),
-    "feed_forward": _component("FeedForward"),
-    "positions": _component("PositionalEncoding"),
-    "block": _component("TransformerBlock"),
-    "model": _component("TinyTransformerLM"),
     "every": lambda implementation, _draw: implementation.subjects(),
     "goldens": _goldens,
 }
 """`every` is the list of all components that the implementation has, for clauses that concern each of them."""
+
+
+def components_asked(names: tuple[str, ...]) -> set[str]:
+    """Return the components that a test asks for by these arguments."""
+    return {_ASKED[name] for name in names if name in _ASKED}
 
 
 def provide(names: tuple[str, ...], implementation: Implementation, draw: Draw) -> dict[str, Any]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 
 from conformkit.conformance.defects import Defect, defects
 from conformkit.conformance.defects.witness import witness
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
+from conformkit.conformance.judge import Judge
+from conformkit.conformance.providers import components_asked
+from conformkit.conformance.registry import arguments, tests
 from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.clauses import clauses, clauses_of
 
-__all__ = ["measure", "red_with"]
+__all__ = ["measure", "measure_named", "named_red_with", "red_with"]
 
 _AT_ONCE = 2
 """So many references with defects are judged side by side."""
@@ -20,51 +24,64 @@ _TRIES = 48
 """So many places for weights are tried, for the defects that are about names or shapes."""
 
 
-def measure(ids: Sequence[str], *, named_only: bool = False) -> Iterator[tuple[str, list[str]]]:
-    """Judge the reference with one defect after another; yield each with the clauses that were red.
+def measure(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Judge the reference with one defect after another; yield each with the clauses of its profile that were red."""
+    yield from _each(red_with, ids)
 
-    All clauses of its profile are asked, or those alone that the defect names.
+
+def measure_named(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Ask of each defect no more than the clauses that it names; yield it with those that were red.
+
+    What they need is taken for granted: when all was judged, it held.
     """
+    yield from _each(named_red_with, ids)
 
-    def red(name: str) -> list[str]:
-        defect = defects()[name]
-        return red_with(defect, shared, defect.clauses if named_only else ())
 
+def _each(judged: Callable[[Defect, Nursery], list[str]], ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     warm = nursery(1, torch=True)
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             shared = SharedNursery(warm)
-            yield from zip(ids, pool.map(red, ids), strict=True)
+            yield from zip(ids, pool.map(lambda name: judged(defects()[name], shared), ids), strict=True)
     finally:
         warm.close()
 
 
-def red_with(defect: Defect, warm: Nursery, names: Sequence[str] = ()) -> list[str]:
-    """Judge the reference with a defect in it; return which of these clauses are red, of its whole profile without any.
+def red_with(defect: Defect, warm: Nursery) -> list[str]:
+    """Judge the reference with a defect in it on its whole profile; return the clauses that are red.
 
     Where the defect keeps the reference from being loaded at all, no run of it conforms: that breaks what it names.
     Raises PatchError.
     """
-    profile = clauses()[defect.clauses[0]].profile
-    asked = names or tuple(clauses_of(profile))
     try:
-        with witness(
-            [defect], _components(asked), variant=defect.variant, warm=warm, profile=profile, tries=_TRIES
-        ) as judge:
-            return [name for name in asked if judge.result(name).verdict.red]
+        with _witness(defect, None, warm) as judge:
+            return [name for name in clauses_of(_profile(defect)) if judge.result(name).verdict.red]
     except LoadFailure:
         return list(defect.clauses)
 
 
-def _components(names: Sequence[str]) -> set[str] | None:
-    """Return what these clauses, and those that they need, are about; None for everything."""
-    found: set[str] = set()
-    waiting, seen = list(names), set(names)
-    while waiting:
-        clause = clauses()[waiting.pop()]
-        if clause.component == "all":
-            return None
-        found.add(clause.component)
-        waiting += [name for name in clause.needs if name not in seen]
-        seen.update(clause.needs)
-    return found
+def named_red_with(defect: Defect, warm: Nursery) -> list[str]:
+    """As `red_with`, on the clauses alone that the defect names."""
+    try:
+        with _witness(defect, _components(defect), warm) as judge:
+            # what remembers earlier calls may be right until the needed clauses have made theirs
+            return [name for name in defect.clauses if judge.alone(name).verdict.red or judge.result(name).verdict.red]
+    except LoadFailure:
+        return list(defect.clauses)
+
+
+def _witness(defect: Defect, components: Collection[str] | None, warm: Nursery) -> AbstractContextManager[Judge]:
+    profile = _profile(defect)
+    return witness([defect], components, variant=defect.variant, warm=warm, profile=profile, tries=_TRIES)
+
+
+def _profile(defect: Defect) -> str:
+    return clauses()[defect.clauses[0]].profile
+
+
+def _components(defect: Defect) -> set[str] | None:
+    """Return what the clauses that it names are about, and what their tests ask for; None for everything."""
+    found = {clauses()[name].component for name in defect.clauses}
+    for name in defect.clauses:
+        found |= components_asked(arguments(tests(_profile(defect))[name]))
+    return None if "all" in found else found

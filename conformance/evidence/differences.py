@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_close
+from conformkit.conformance.evidence.checks import check_close, check_shape
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Gradients, Instance
 
@@ -127,7 +127,9 @@ def differentiate(
 ) -> Gradients:
     """Differentiate with respect to every input that has derivatives and every trainable parameter."""
     wrt = tuple(differentiable(instance, inputs))
-    return instance.vjp(*inputs, cotangent=cotangent, wrt=wrt, mode=mode, seed=seed)
+    found = instance.vjp(*inputs, cotangent=cotangent, wrt=wrt, mode=mode, seed=seed)
+    check_shape(f"{instance.subject.name}'s output", found.out, cotangent.shape)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,13 @@ class Point:
 
     def slope(self, ways: Mapping[str, Array], cotangent: Array, step: float, middle: float) -> Slope:
         """Return how fast Σ cotangent ⊙ output changes along a direction."""
-        return slope(lambda amount: float((self.output(ways, amount) * cotangent).sum()), step, middle)
+
+        def value(amount: float) -> float:
+            out = self.output(ways, amount)
+            check_shape(f"{self.instance.subject.name}'s output", out, cotangent.shape)
+            return float((out * cotangent).sum())
+
+        return slope(value, step, middle)
 
 
 def check_gradients(label: str, point: Point, draw: Draw, *, step: float, tolerance: float) -> None:

@@ -128,15 +128,13 @@ def test_a_query_affects_its_own_output_row_only(attend: Attend, draw: Draw) -> 
 
 @clause("SDPA-BATCH-INDEP")
 def test_batch_elements_do_not_influence_one_another(attend: Attend, draw: Draw) -> None:
-    for leading in each_of([attend.leading(4), *attend.ranks((3, 3))]):
-        inputs = draw.qkv(leading, queries=3, keys=4, scale=1.5)
-        others = draw.qkv(leading, queries=3, keys=4, scale=2.0)
-        before = attend(*inputs)
-        for part, other in zip(inputs, others, strict=True):
-            part[1] = other[1]
-        after, rest = attend(*inputs), [b for b in range(leading[0]) if b != 1]
-        check_close("outputs of the other elements", after[rest], before[rest], attend.tolerance())
-        check_differs("output of the changed element", after[1], before[1], at_least=1e-4)
+    inputs, others = (draw.qkv(attend.leading(4), queries=5, keys=5, scale=scale) for scale in (1.5, 2.0))
+    before = attend(*inputs)
+    for part, other in zip(inputs, others, strict=True):
+        part[1] = other[1]
+    after = attend(*inputs)
+    check_close("outputs of the other elements", after[[0, 2, 3]], before[[0, 2, 3]], attend.tolerance())
+    check_differs("output of the changed element", after[1], before[1], at_least=1e-4)
 
 
 def _lead(q: Array, k: Array) -> float:

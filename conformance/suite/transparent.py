@@ -110,9 +110,10 @@ class NormWindow:
         x = spread * rows + offset
         return Norm(x, self._before(own, x), max(1.0, float(np.abs(x).max())))
 
-    def expected(self, norm: Norm) -> Array:
-        """Return what the definition gives for what was read."""
-        return normalize(self.instance.weights, self.name, norm.read, self.variant)
+    def expected(self, norm: Norm, kind: str = "") -> Array:
+        """Return what the definition gives for what was read, in another kind of norm where one is given."""
+        variant = self.variant.but(norm=kind) if kind else self.variant
+        return normalize(self.instance.weights, self.name, norm.read, variant)
 
     def _before(self, own: dict[str, Array], x: Array) -> Array:
         given = np.empty_like(x)

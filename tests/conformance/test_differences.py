@@ -150,7 +150,8 @@ class Layer:
         self.parameters = {"W": draw.values(4, 4), "b": draw.values(4)}
         self.spoil = spoil
         self.sizes: dict[str, int] = {"d_model": 4}
-        self.subject = SimpleNamespace(bound=SimpleNamespace(component=SimpleNamespace(inputs=("x",))))
+        component = SimpleNamespace(inputs=("x",))
+        self.subject = SimpleNamespace(name="Layer", bound=SimpleNamespace(component=component))
         self.trainable = [{"name": name, "shape": a.shape} for name, a in self.parameters.items()]
 
     def read_raw(self) -> dict[str, Any]:
@@ -192,6 +193,15 @@ def test_right_gradients_of_an_instance_pass() -> None:
 def test_the_wrong_gradient_is_named(name: str, shown: str, factor: float) -> None:
     with pytest.raises(ClauseFailure, match=f"^Layer: the derivative along {shown} is "):
         judge(Layer(lambda found: found | {name: factor * found[name]}))
+
+
+def test_an_output_of_another_shape_is_told_not_stretched() -> None:
+    class Narrow(Layer):
+        def __call__(self, x: Any, *, mode: str = "eval", seed: int | None = None) -> Any:
+            return super().__call__(x, mode=mode, seed=seed)[..., :1]
+
+    with pytest.raises(ClauseFailure, match=r"^Layer's output has shape \(2, 3, 1\), want \(2, 3, 4\)$"):
+        judge(Narrow())
 
 
 def test_a_missing_gradient_is_named() -> None:

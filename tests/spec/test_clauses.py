@@ -270,6 +270,10 @@ def test_needs_exist_once() -> None:
     assert offenders(lambda c: len(set(c.needs)) == len(c.needs)) == []
 
 
+def test_what_is_binding_needs_nothing_that_is_not() -> None:
+    assert offenders(lambda c: c.level is not Level.MUST or all(clause(n).level is Level.MUST for n in c.needs)) == []
+
+
 def test_no_clause_needs_itself_in_the_end() -> None:
     assert offenders(lambda c: c.id not in everything_needed(c)) == []
 
