@@ -89,7 +89,7 @@ class Implementation:
         if tools:
             self._load_tools()
             components = _with_partners(components)
-        wanted = targets(self.config)
+        wanted = targets(self.config) if components is None else targets(self.config, components)
         request = {"op": "describe", "targets": wanted, "module": self.config.module}
         seconds = self.session.limits.load_seconds  # of loose files, nothing is imported before
         exports = self.session.request(request, seconds=seconds).header["exports"]

@@ -41,11 +41,11 @@ class Certainty(StrEnum):
     """How sure it is that a known mistake is behind a failure."""
 
     EXACT = "exact"
-    """It gives the same numbers on the same input, and no other mistake that was tried does."""
+    """It gives the same numbers on the same input, and so does no other mistake that was tried, unless it is its like."""
     LIKELY = "likely"
-    """It fails in the same way, and no other does; the failure quotes no numbers."""
+    """It fails in the same way, and no other does; the failure quotes no numbers, or another one quotes others."""
     UNSURE = "unsure"
-    """Several fit equally well."""
+    """Several fit equally well, or none wholly."""
 
 
 @dataclass(frozen=True, slots=True)

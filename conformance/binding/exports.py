@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,14 +24,15 @@ class ExportMismatch(ValueError):
         self.component, self.path, self.source, self.problem, self.advice = component, path, source, problem, advice
 
 
-def targets(config: Config) -> dict[str, str | None]:
+def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> dict[str, str | None]:
     """Return what to look for: by component, the declared path or None for the contract's name."""
     found: dict[str, str | None] = {}
-    for component in COMPONENTS.values():
+    for component in (COMPONENTS[name] for name in components if name in COMPONENTS):
         path = config.component(component.name).path
         found[component.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
-    generate = config.component("TinyTransformerLM").generate
-    found["generate"] = generate.path if generate is not None and ":" in generate.path else None
+    if "TinyTransformerLM" in components:
+        generate = config.component("TinyTransformerLM").generate
+        found["generate"] = generate.path if generate is not None and ":" in generate.path else None
     return found
 
 

@@ -15,7 +15,7 @@ from conformkit.conformance.diagnosis.likeness import Likeness, at_most, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.judge import Judge
-from conformkit.conformance.results import Result
+from conformkit.conformance.results import Result, Verdict
 from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.clauses import Level
 from conformkit.spec.components import COMPONENTS
@@ -26,7 +26,7 @@ __all__ = ["diagnose"]
 Witness = Callable[[Sequence[Defect], Collection[str]], AbstractContextManager[Judge]]
 """Judges the reference with some defects in it, as far as some components go."""
 
-_MOST = 16
+_MOST = 10
 """So many defects are tried alone,"""
 _PAIRED = 3
 """and so many of those that explain something with each other."""
@@ -86,7 +86,7 @@ class _Search:
         self.hypotheses: list[Hypothesis] = []
 
     def run(self, suspected: Iterable[Suspect]) -> None:
-        """Try each that may change the answer, then pairs where a failure that quotes numbers is like nothing tried."""
+        """Try each that may change the answer, then pairs where none gives the numbers of some failure."""
         waiting = iter(suspected)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             while len(self.hypotheses) < _MOST:
@@ -112,16 +112,17 @@ class _Search:
         return hypothesis
 
     def _pairs(self) -> Iterator[tuple[tuple[Defect, ...], float]]:
-        """Yield pairs of those that explain something, where a failure with numbers is like nothing that was tried."""
+        """Yield pairs of those that explain something, where none gives the numbers of some failure."""
         names = [result.clause.id for result in self._red]
-        if not any(telling(result) and not self._explained(result.clause.id) for result in self._red):
+        some = any(hypothesis.best() >= Likeness.SAME for hypothesis in self.hypotheses)
+        if not some or all(self._explained(result) for result in self._red if telling(result)):
             return
-        known = sorted((h for h in self.hypotheses if h.best() >= Likeness.SAME), key=lambda h: -h.weight(names))
+        known = sorted((h for h in self.hypotheses if h.best() >= Likeness.COUNTS), key=lambda h: -h.weight(names))
         for one, other in itertools.combinations(known[:_PAIRED], 2):
-            yield one.defects + other.defects, min(one.plausible, other.plausible)
+            yield one.defects + other.defects, min(one.plausible, other.plausible) - _BEHIND
 
-    def _explained(self, name: str) -> bool:
-        return any(hypothesis.best([name]) >= Likeness.KIND for hypothesis in self.hypotheses)
+    def _explained(self, result: Result) -> bool:
+        return any(hypothesis.best([result.clause.id]) >= at_most(result) for hypothesis in self.hypotheses)
 
     def _may_matter(self, suspect: Suspect) -> bool:
         """Whether a failure that a suspect is known to cause, or any if it is known for none, is still open."""
@@ -133,7 +134,8 @@ class _Search:
         for hypothesis in self.hypotheses:
             like = hypothesis.likenesses.get(result.clause.id, Likeness.NONE)
             behind = suspect.plausible <= hypothesis.plausible - _BEHIND
-            if like is Likeness.EXACT or (behind and like >= at_most(result)):
+            enough = at_most(result) if result.verdict is Verdict.FAIL else Likeness.SAME  # a library's own words
+            if like is Likeness.EXACT or (behind and like >= enough):
                 return True
             if suspect.plausible < 0.0 and like >= Likeness.KIND:
                 return True

@@ -48,6 +48,17 @@ class Hypothesis:
         found = self.likenesses if names is None else [name for name in names if name in self.likenesses]
         return max((self.likenesses[name] for name in found), default=Likeness.NONE)
 
+    def says_something(self, red: Iterable[Result]) -> bool:
+        """Whether one of these failures is told in its words, or is an exception where it raises one, too."""
+        return any(
+            self.likenesses.get(result.clause.id, Likeness.NONE) >= min(at_most(result), Likeness.WORDS)
+            for result in red
+        )
+
+    def includes(self, other: Hypothesis) -> bool:
+        """Whether it is the other one and more."""
+        return len(self.defects) > len(other.defects) and set(other.defects) <= set(self.defects)
+
     def same_as(self, other: Hypothesis) -> bool:
         """Whether nothing that was judged tells the two apart."""
         ours, theirs = self.results, other.results
@@ -81,7 +92,7 @@ def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str
     left = list(red)
     while left:
         names = [result.clause.id for result in left]
-        live = sorted((h for h in hypotheses if h.best(names) >= Likeness.KIND), key=lambda h: -h.weight(names))
+        live = sorted((h for h in hypotheses if h.says_something(left)), key=lambda h: -h.weight(names))
         if not live:
             break
         explained = [name for name in names if live[0].likenesses.get(name, Likeness.NONE) > Likeness.NONE]
@@ -95,7 +106,7 @@ def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str
 def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequence[Result]) -> Explanation | None:
     """Put beside the best hypothesis those that nothing tells from it; say how sure it is; None where it is a guess."""
     names = [result.clause.id for result in left]
-    near = [other for other in others if other.weight(names) > chosen.weight(names) - _CLEARLY]
+    near = [o for o in others if o.weight(names) > chosen.weight(names) - _CLEARLY and not o.includes(chosen)]
     alike = [other for other in near if other.same_as(chosen)]
     rivals = [other for other in near if other not in alike]
     exact = [name for name in names if chosen.likenesses.get(name) is Likeness.EXACT]
@@ -103,9 +114,23 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
         rivals = [rival for rival in rivals if all(rival.likenesses.get(n) is Likeness.EXACT for n in exact)]
     if rivals and chosen.best(names) is Likeness.KIND:
         return None
+    hypotheses = (chosen, *alike, *rivals)
     if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
-        return Explanation((chosen, *alike, *rivals), Certainty.UNSURE)
-    return Explanation((chosen, *alike), Certainty.EXACT if exact else Certainty.LIKELY)
+        return Explanation(hypotheses, Certainty.UNSURE)
+    if not exact:
+        return Explanation(hypotheses, Certainty.UNSURE if alike else Certainty.LIKELY)
+    return Explanation(hypotheses, Certainty.LIKELY if _contradicted(chosen, left) else Certainty.EXACT)
+
+
+def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
+    """Whether it gives an implementation's very numbers on one clause of a component, and other ones on another."""
+    by_component: dict[str, set[Likeness]] = {}
+    for result in left:
+        if at_most(result) is Likeness.EXACT:
+            like = chosen.likenesses.get(result.clause.id, Likeness.NONE)
+            by_component.setdefault(result.clause.component, set()).add(like)
+    others = {Likeness.WORDS, Likeness.COUNTS}
+    return any(Likeness.EXACT in likes and not likes.isdisjoint(others) for likes in by_component.values())
 
 
 def _said(result: Result) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ _LISTS = ("yours", "the definition's")
 _CLOSE = 2e-4
 """Numbers are told with six digits; in float32 the last two may differ."""
 _TELLING = 4
-"""A number with so many digits is no coincidence."""
+"""A number with so many digits is no coincidence, unless it counts something."""
 _NEAR, _SPREAD = 0.1, 0.02
 """How near relative frequencies are, and counts of at least so many:"""
 _MANY = 100
@@ -73,7 +73,7 @@ def telling(result: Result) -> bool:
     match = _TOLERANCE.search(result.message)
     if match is not None and (match["format"] or "").startswith("float"):
         return any(not _plain(number) for number in got)  # what is told as 4 was 4.00000
-    return any(len(re.sub(r"\D", "", n.partition("e")[0]).strip("0")) >= _TELLING for n in got)
+    return any("." in n and len(re.sub(r"\D", "", n.partition("e")[0]).strip("0")) >= _TELLING for n in got)
 
 
 def _sampled(result: Result) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from conformkit.conformance.defects import COMMON, Defect, defect, defects
@@ -20,10 +21,13 @@ _GREEN = 3.0
 _GREEN_ELSEWHERE = 1.0
 """Another component may be fine because it is made of other parts than the reference's."""
 _MOST_COUNTED = 3
+_ALIKE = 3.0
+"""How much it says that it broke the very clauses that are red when it was measured, and no others."""
 _UNSEEN = -4.0
 """Nothing that it is known to break could be judged where it would show."""
 _FUNCTION = "ScaledDotProductAttention"
 """What many write again wherever they need it: one of them may be right and another one wrong."""
+_JUDGED = {Verdict.PASS, *(verdict for verdict in Verdict if verdict.red)}
 _WITHIN = {
     "SelfAttention": {"SelfAttention", _FUNCTION},
     "MultiHeadAttention": {"MultiHeadAttention", _FUNCTION},
@@ -44,36 +48,46 @@ class Suspect:
 def suspects(red: Sequence[Result], results: Iterable[Result], variant: Variant) -> Iterator[Suspect]:
     """Yield the defects that could be behind the red clauses, the most plausible first.
 
-    Whoever has a defect breaks every clause that it names: a component acquits with one of those green. Files are only
-    read of those that have been seen to break something that is red, until all of them have been tried.
+    Whoever has a defect breaks every clause that it names: a component acquits with one of those green. What it broke
+    beside them when it was measured may depend on how it was made, and ranks only. Files are only read of those that
+    have been seen to break something that is red, until all of them have been tried.
     """
     verdicts = {result.clause.id: result.verdict for result in results}
     reds = [result.clause.id for result in red]
-    names = [name for name, broken in kills().items() if not set(broken).isdisjoint(reds)]
-    seen = [found for name in names if (found := defect(name)) is not None and not _named(found).isdisjoint(reds)]
-    yield from _ranked({found: _plausible(found, reds, verdicts) for found in seen}, variant)
-    others = [found for found in defects().values() if _named(found).isdisjoint(reds)]
+    all_red = {name for name, verdict in verdicts.items() if verdict.red and clause(name).level is red[0].clause.level}
+    broken = {name: names for name, names in kills().items() if not all_red.isdisjoint(names)}
+    seen = [found for name in broken if (found := defect(name)) is not None and not all_red.isdisjoint(found.clauses)]
+    weights = {found: _plausible(found, reds[0], all_red, verdicts) for found in seen}
+    alike = {found: _ALIKE * _overlap(set(broken[found.id]), all_red, verdicts) for found in seen}
+    yield from _ranked({found: w + alike[found] for found, w in weights.items() if w is not None}, variant)
+    others = [found for found in defects().values() if _named(found).isdisjoint(all_red)]
     yield from _ranked({found: _UNSEEN for found in others if _hidden(found, reds, verdicts)}, variant)
 
 
-def _ranked(weights: Mapping[Defect, float | None], variant: Variant) -> list[Suspect]:
+def _overlap(broken: AbstractSet[str], red: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> float:
+    """Return how far the clauses that a defect breaks, as far as they could be judged, are those that are red."""
+    judged = {name for name in broken if (verdict := verdicts.get(name)) is not None and verdict in _JUDGED}
+    return len(judged & red) / max(len(judged | red), 1)
+
+
+def _ranked(weights: Mapping[Defect, float], variant: Variant) -> list[Suspect]:
     """Put first who is more plausible when it is counted in how common each is."""
     ranked = [
         Suspect(found, weight + len(COMMON) - 1 - COMMON.index(found.common))
         for found, weight in weights.items()
-        if weight is not None and _fits(found, variant)
+        if _fits(found, variant)
     ]
     return sorted(ranked, key=lambda suspect: (-suspect.plausible, suspect.defect.id))
 
 
-def _plausible(found: Defect, red: Sequence[str], verdicts: Mapping[str, Verdict]) -> float | None:
+def _plausible(found: Defect, first: str, red: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> float | None:
     """Weigh what a defect breaks against what is broken; None where every component that it shows in acquits it."""
     explained = [name for name in found.clauses if name in red]
     green = [name for name in found.clauses if verdicts.get(name) is Verdict.PASS]
     own = {clause(name).component for name in explained}
     if own <= {clause(name).component for name in green}:
         return None
-    weight = min(len(explained), _MOST_COUNTED) + (_FIRST if red[0] in explained else 0.0)
+    weight = min(len(explained), _MOST_COUNTED) + (_FIRST if first in explained else 0.0)
     return weight - sum(_GREEN if clause(name).component in own else _GREEN_ELSEWHERE for name in green)
 
 

@@ -57,7 +57,7 @@ def source(value: Any, place: Callable[[str], str | None]) -> str:
     value = value if isinstance(value, type) or inspect.isroutine(value) else type(value)
     try:
         file = inspect.getsourcefile(value) or ""
-        line = inspect.getsourcelines(value)[1]
+        line = inspect.findsource(inspect.unwrap(value))[1] + 1  # its first line; looking for its last one takes longer
     except (OSError, TypeError, IndentationError, SyntaxError):
         return ""
     return f"{place(file) or file}:{line}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.driver.frameworks.base import Framework, RequestError
-from conformkit.conformance.driver.location import mentions_torch, parse, sources
+from conformkit.conformance.driver.location import mentions_torch, parse, read_source, sources
 
 __all__ = ["Implementation", "LoadError", "defined", "framework_named", "load", "location_place"]
 
@@ -31,7 +31,8 @@ class Implementation:
         self.name = name
         self.module = module
         self.root = root
-        self._stems: dict[str, list[str]] | None = None
+        self._files: list[tuple[str, Path]] | None = None
+        self._bound: dict[Path, frozenset[str]] = {}
 
     @property
     def file(self) -> str:
@@ -87,12 +88,17 @@ class Implementation:
         return importlib.import_module(name)
 
     def _definers(self, name: str) -> list[str]:
-        if self._stems is None:
-            self._stems = {}
-            for module_name, path in self._submodules():
-                for bound in defined(parse(path)):
-                    self._stems.setdefault(bound, []).append(module_name)
-        return self._stems.get(name, [])
+        """Return the submodules that bind a name, read off their sources: only what mentions it is parsed, and once."""
+        if self._files is None:
+            self._files = list(self._submodules())
+        return [module_name for module_name, path in self._files if self._binds(path, name)]
+
+    def _binds(self, path: Path, name: str) -> bool:
+        if path not in self._bound:
+            if name.encode() not in (read_source(path) or b""):
+                return False
+            self._bound[path] = frozenset(defined(parse(path)))
+        return name in self._bound[path]
 
     def _submodules(self) -> Iterator[tuple[str, Path]]:
         if self.root is None or not self.root.is_dir():

@@ -147,15 +147,19 @@ def _sure(known: Sequence[LooksLike]) -> bool:
 
 
 def _likeness(found: Sequence[LooksLike]) -> str:
-    titles = list(dict.fromkeys(like.title for like in found))
-    how = {
-        Certainty.EXACT: "this input gives exactly your numbers with that",
-        Certainty.LIKELY: "with that it fails in the same way",
-        Certainty.UNSURE: "unsure: each of them gives the same here",
-    }[found[0].certainty]
+    titles = list(dict.fromkeys(like.title for like in found))[:3]
     if found[0].together_with:
-        return f"{', and '.join(titles)} ({how}, both together)"
-    return f"{', or '.join(titles[:3])} ({how})"
+        return f"{', and '.join(titles)} ({_how(found[0].certainty, 'both together')})"
+    return f"{', or '.join(titles)} ({_how(found[0].certainty, 'that' if len(titles) == 1 else 'either')})"
+
+
+def _how(certainty: Certainty, what: str) -> str:
+    """Say what speaks for it, and where that is little, what to do about it."""
+    return {
+        Certainty.EXACT: f"this input gives exactly your numbers with {what}",
+        Certainty.LIKELY: f"with {what} it fails in the same way",
+        Certainty.UNSURE: f"unsure: with {what} it fails in a like way; see whether yours does that",
+    }[certainty]
 
 
 def in_order(report: Report) -> list[Result]:
