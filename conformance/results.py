@@ -41,7 +41,7 @@ class Certainty(StrEnum):
     """How sure it is that a known mistake is behind a failure."""
 
     EXACT = "exact"
-    """It gives the same numbers on the same input, and so does no other mistake that was tried, unless it is its like."""
+    """It gives the same numbers on the same input, as no other mistake does that anything tells from it."""
     LIKELY = "likely"
     """It fails in the same way, and no other does; the failure quotes no numbers, or another one quotes others."""
     UNSURE = "unsure"
