@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -76,6 +76,8 @@ class RunRequest:
     """Whether weights whose places nobody can tell are no obstacle."""
     hidden: bool = False
     """Whether the report leaves out what could hold drawn or wanted numbers, and the seed."""
+    apart: bool = False
+    """Whether the implementation may not import the kit's own modules: what is handed in is nobody's own work then."""
     folder: Path | None = None
     """Where relative paths and module names are looked up; the current folder by default."""
 
@@ -198,7 +200,7 @@ def _chosen(request: RunRequest) -> list[Clause]:
 
 def _found(request: RunRequest) -> tuple[Location, Config]:
     try:
-        location = locate(request.impl, request.folder)
+        location = replace(locate(request.impl, request.folder), apart=request.apart)
     except FileNotFoundError as error:
         advice = ("give a module's name, a .py file or a folder; names are looked up in the current folder first",)
         raise LoadFailure(str(error), advice=advice) from None

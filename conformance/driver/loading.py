@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from conformkit.conformance.driver.apart import keep_apart
 from conformkit.conformance.driver.frameworks.base import Framework, RequestError
 from conformkit.conformance.driver.location import mentions_torch, parse, read_source, sources
 
@@ -119,6 +120,8 @@ def load(location: dict[str, Any]) -> Implementation:
     for entry in reversed(location.get("sys_path") or []):
         if entry not in sys.path:
             sys.path.insert(0, entry)
+    if location.get("apart"):
+        keep_apart()
     if kind == "folder" and path is not None and not (path / "__init__.py").is_file():
         return _load_loose(name, path)
     if kind == "file" and path is not None and "." not in location["name"].removesuffix(path.stem):

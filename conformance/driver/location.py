@@ -38,11 +38,14 @@ class Location:
     name: str
     path: Path | None = None
     sys_path: tuple[Path, ...] = field(default=())
+    apart: bool = False
+    """Whether it may not import the kit's own modules."""
 
     def header(self) -> dict[str, Any]:
         """Return the form that goes over the wire."""
         path = None if self.path is None else str(self.path)
-        return {"kind": self.kind, "name": self.name, "path": path, "sys_path": [str(p) for p in self.sys_path]}
+        places = [str(place) for place in self.sys_path]
+        return {"kind": self.kind, "name": self.name, "path": path, "sys_path": places, "apart": self.apart}
 
 
 def locate(text: str, folder: Path | None = None) -> Location:

@@ -155,6 +155,7 @@ class _Case:
             impl=str(choice.path), profile=policy.profile, level=policy.level, only=policy.wanted(),
             seed=self._task.seed, isolation=policy.isolation, config=choice.config, limits=_limits(policy),
             seconds=policy.limits.seconds, diagnose=policy.hints > 0, hints=policy.hints, hidden=policy.seed is None,
+            apart=True,
         )  # fmt: skip
 
     def _score(self, report: Report, config: Config, *, late: bool) -> Score:

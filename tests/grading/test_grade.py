@@ -353,6 +353,31 @@ def test_twice_dead_is_a_failure_of_the_kit_and_tried_anew_by_the_next_run(run, 
     assert (again.fresh, again.grades[2].outcome) == (1, "judged")
 
 
+HANDED_BACK = {
+    "by-name": "from conformkit.spec.attention import scaled_dot_product_attention",
+    "the-model": "from conformkit.reference import scaled_dot_product_attention",
+    "by-importlib": """
+import importlib
+law = importlib.import_module("conformkit.spec.attention")
+scaled_dot_product_attention = law.scaled_dot_product_attention
+""",
+    "in-the-call": """
+def scaled_dot_product_attention(q, k, v, mask=None):
+    import conformkit.spec.attention as law
+    return law.scaled_dot_product_attention(q, k, v, mask)
+""",
+}
+
+
+def test_who_hands_the_kit_s_own_code_back_gets_nothing_in_a_process_either(run, submissions):
+    """In a sandbox there is none; in a process its files are there, and an import by name is refused."""
+    files = {f"{name}__py": f"import numpy\n{code}\n" for name, code in HANDED_BACK.items()}
+    found = run(submissions(honest__py=f"import conformkit.conformance.driver.wire\n{ATTENTION}", **files)).grades
+    points = {grade.submission.name: grade.points for grade in found}
+    assert points == {"honest": 10} | dict.fromkeys(HANDED_BACK, 0)
+    assert all(any(item.what == "conformkit" for item in grade.advice) for grade in found)
+
+
 def test_names_that_are_no_text_or_no_line_cost_nobody_a_grade_and_are_shown_as_text(run, submissions, tmp_path):
     folder = submissions(anna__py=ATTENTION)
     for name in (os.fsdecode(b"\xff\xfe"), "two\nlines"):
