@@ -9,7 +9,7 @@ from pathlib import Path
 from conformkit.conformance.defects import Patch
 from conformkit.spec.variants import CANONICAL, Variant, written
 
-__all__ = ["PatchError", "write_reference"]
+__all__ = ["PatchError", "reference_folder", "write_reference"]
 
 _CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
 
@@ -28,7 +28,7 @@ def write_reference(
     its conform.toml declares, unless another one is `declared`; `dtypes` are the number formats that it declares.
     Raises PatchError.
     """
-    sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(_reference().glob("*.py"))}
+    sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(reference_folder().glob("*.py"))}
     for patch in patches:
         sources[patch.file] = _patched(sources, patch)
     folder.mkdir(parents=True)
@@ -38,7 +38,7 @@ def write_reference(
     return folder
 
 
-def _reference() -> Path:
+def reference_folder() -> Path:
     """Return the folder of the reference, which is not imported: the harness does without torch."""
     found = importlib.util.find_spec("conformkit.reference")
     if found is None or found.origin is None:

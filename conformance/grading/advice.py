@@ -1,5 +1,7 @@
 """Uses of forbidden libraries, read off the source: names are followed through imports and assignments.
 
+Where the kit itself is forbidden, functions copied from its reference are found, too (copies.py).
+
 This is advice for a person. What is hidden on purpose (`getattr`, `exec`, bytes) is not found, and finding something
 changes no points.
 """
@@ -12,6 +14,7 @@ from pathlib import Path
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.location import parse, sources
+from conformkit.conformance.grading.copies import copied
 from conformkit.conformance.grading.declared import paths
 from conformkit.conformance.grading.record import Advice
 
@@ -33,6 +36,7 @@ def advise(root: Path, forbidden: Iterable[str], config: Config | None = None) -
     for path_name in paths(config) if config is not None else ():
         full = path_name.replace(":", ".")
         found += [Advice("call", name, "conform.toml") for name in names if _is_in(full, name)]
+    found += [Advice("copy", what, where) for what, where in copied(root)] if "conformkit" in names else []
     return list(dict.fromkeys(found))[:_MOST]
 
 

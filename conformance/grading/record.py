@@ -68,7 +68,7 @@ class Advice:
     """A use of a library that the policy forbids, seen in the source: for a person to look at, no change of points."""
 
     kind: str
-    """`import` or `call`."""
+    """`import` or `call`; `copy` of a function of the kit's reference."""
     what: str
     where: str
     """`file.py:31`, relative to the submission."""

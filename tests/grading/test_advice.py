@@ -1,7 +1,13 @@
+import ast
+import inspect
+from pathlib import Path
+
 import pytest
 
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.grading.advice import advise
+from conformkit.conformance.grading.copies import copied
+from conformkit.reference import attention, multi_head_attention
 
 FORBIDDEN = ("torch.nn.MultiheadAttention", "torch.nn.functional.scaled_dot_product_attention", "transformers")
 ATTENTION, FUNCTION, LIBRARY = FORBIDDEN
@@ -65,3 +71,45 @@ def test_source_that_is_made_to_break_a_parser_does_not(tmp_path, text):
 def test_a_thousand_uses_are_told_in_part(tmp_path):
     (tmp_path / "a.py").write_text("import transformers\n" * 1000, encoding="utf-8")
     assert len(advise(tmp_path, FORBIDDEN)) == 50
+
+
+class Renamed(ast.NodeTransformer):
+    """Gives every name another one, and takes texts and annotations away: what a copyist would do first."""
+
+    def visit_Name(self, node):
+        node.id = f"{node.id}_1"
+        return node
+
+    def visit_arg(self, node):
+        node.arg, node.annotation = f"{node.arg}_1", None
+        return node
+
+    def visit_FunctionDef(self, node):
+        node.name, node.returns = f"{node.name}_1", None
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return self.generic_visit(node)
+
+
+def test_functions_of_the_reference_are_found_under_other_names(tmp_path):
+    tree = Renamed().visit(ast.parse(inspect.getsource(multi_head_attention)))
+    (tmp_path / "own.py").write_text(ast.unparse(tree), encoding="utf-8")
+    (tmp_path / "as_it_is.py").write_text(inspect.getsource(attention), encoding="utf-8")
+    found = dict(copied(tmp_path))
+    assert "conformkit.reference.multi_head_attention.MultiHeadAttention.forward" in found
+    line = inspect.getsourcelines(attention._check_shapes)[1]
+    assert found["conformkit.reference.attention._check_shapes"] == f"as_it_is.py:{line}"
+    assert {a.kind for a in advise(tmp_path, ("conformkit",))} == {"import", "call", "copy"}
+
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_code_of_other_people_is_no_copy(example):
+    assert list(copied(example)) == []
+
+
+def test_a_source_that_is_made_to_break_readers_is_no_copy(tmp_path):
+    (tmp_path / "a.py").write_text(f"def f(x):\n    return {'-' * 80}x\n" + "    x\n" * 2000, encoding="utf-8")
+    assert list(copied(tmp_path)) == []
