@@ -19,42 +19,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import overload
 
+from conformkit.conformance.grading.database import (
+    FILE,
+    SEED,
+    VERSION,
+    StoreBroken,
+    StoreDamaged,
+    StoreUnusable,
+    check_folder,
+    connected,
+    take,
+    translated,
+)
 from conformkit.conformance.grading.record import Grade, Outcome, Submission
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 
 __all__ = ["FILE", "VERSION", "RunKey", "Store", "StoreBroken", "StoreDamaged", "StoreUnusable", "opened"]
 
-FILE = "grades.sqlite"
-VERSION = 1
-"""Of the tables. A file of another one is refused."""
-_APPLICATION = 0x636F6E66
-_SEED = "seed"
 _LOCK = ".lock"
-_WAIT_SECONDS = 10.0
-
-_TABLES = """
-CREATE TABLE result (
-    submission TEXT NOT NULL, digest TEXT NOT NULL, run TEXT NOT NULL, outcome TEXT NOT NULL, grade TEXT NOT NULL,
-    finished TEXT NOT NULL, superseded INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (submission, digest, run)
-) STRICT;
-CREATE TABLE run (run TEXT PRIMARY KEY, policy TEXT NOT NULL, kit TEXT NOT NULL, spec TEXT NOT NULL) STRICT;
-CREATE TABLE answer (
-    run TEXT NOT NULL, configuration TEXT NOT NULL, clause TEXT NOT NULL, applies INTEGER NOT NULL,
-    PRIMARY KEY (run, configuration, clause)
-) STRICT;
-"""
-
-
-class StoreUnusable(ValueError):
-    """The out folder cannot be used; the text says why and what to do. Nothing in it was changed."""
-
-
-class StoreBroken(Exception):
-    """Nothing more can be written there. What was stored is whole."""
-
-
-class StoreDamaged(StoreBroken):
-    """The file was changed by something else, and cannot be read to the end."""
 
 
 class RunKey:
@@ -72,19 +54,15 @@ def opened(out: Path) -> Iterator[Store]:
 
     Raises StoreUnusable, and StoreBroken where nothing more can be written.
     """
-    try:
-        import fcntl  # noqa: F401, PLC0415 - what keeps two runs apart
-    except ImportError:
-        raise StoreUnusable("grading needs a POSIX system, as its isolation does; on Windows use WSL") from None
-    _check(out)
+    check_folder(out)
     try:
         out.mkdir(mode=0o700, exist_ok=True)
         lock = os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreUnusable(f"{out} cannot be written to: {error.strerror}; name another folder") from None
     try:
-        _take(lock, out)
-        with _translated(out), contextlib.closing(_connected(out)) as connection:
+        take(lock, out)
+        with translated(out), contextlib.closing(connected(out)) as connection:
             yield Store(out, connection)
     finally:
         os.close(lock)
@@ -98,7 +76,7 @@ class Store:
 
     def seed(self) -> int:
         """Return the secret seed of this folder, drawn when it is first asked for."""
-        path = self._out / _SEED
+        path = self._out / SEED
         try:
             return int(path.read_text(encoding="ascii"))
         except FileNotFoundError:
@@ -221,97 +199,3 @@ def _drawn(path: Path) -> int:
         os.fsync(descriptor)
     draft.replace(path)
     return seed
-
-
-# --- opening ----------------------------------------------------------------------------------------------------------
-
-
-def _check(out: Path) -> None:
-    """Refuse, before anything is written, what is no folder of results."""
-    if out.exists() and not out.is_dir():
-        raise StoreUnusable(f"{out} is a file; name a folder")
-    if not out.parent.is_dir():
-        raise StoreUnusable(f"the folder {out.parent} does not exist; create it with: mkdir -p {out.parent}")
-    try:
-        strangers = [path.name for path in out.iterdir() if not path.name.startswith(".")] if out.exists() else []
-    except OSError as error:
-        raise StoreUnusable(f"{out} cannot be listed: {error.strerror}") from None
-    if strangers and not {FILE, _SEED} & set(strangers):
-        raise StoreUnusable(f"{out} holds other files, {min(strangers)} for one; name a new or an empty folder")
-
-
-def _take(lock: int, out: Path) -> None:
-    import fcntl  # noqa: PLC0415 - see opened
-
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
-        who = f" (process {holder})" if holder else ""
-        raise StoreUnusable(f"another run is grading into {out}{who}; wait for it, or name another folder") from None
-    with contextlib.suppress(OSError):  # a full disk: what it is for works without
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-
-
-def _connected(out: Path) -> sqlite3.Connection:
-    path = out / FILE
-    try:
-        connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
-        fresh = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-        if not fresh:
-            _check_file(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        if fresh:
-            _create(connection)
-    except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
-            raise StoreUnusable(f"{path} is no SQLite file; name another folder") from None
-        if _code(error) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
-            raise StoreUnusable(f"{path} cannot be written to: {error}; name another folder") from None
-        raise
-    return connection
-
-
-def _check_file(connection: sqlite3.Connection, path: Path) -> None:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application != _APPLICATION:
-        raise StoreUnusable(f"{path} was not written by conform grade; name another folder")
-    if version != VERSION:
-        made = "a newer" if version > VERSION else "an older"
-        advice = "grade with that version, or into a new folder; nothing in it was changed"
-        raise StoreUnusable(
-            f"{path} was written by {made} version of conform (form {version}, want {VERSION}); {advice}"
-        )
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables in one transaction: a run killed now leaves a file without any, which is as good as none."""
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES.split(";"):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _translated(out: Path) -> Iterator[None]:
-    """Turn what SQLite and the system say when nothing more can be written into a sentence."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        if _code(error) == sqlite3.SQLITE_CORRUPT:
-            raise StoreDamaged(
-                f"{out / FILE} is damaged: {error}; restore it from a copy, or name a new folder"
-            ) from None
-        if _code(error) == sqlite3.SQLITE_FULL:
-            raise StoreBroken(f"the disk that {out} is on is full") from None
-        raise StoreBroken(f"{out / FILE} cannot be written to: {error}") from None
-
-
-def _code(error: sqlite3.Error) -> int:
-    """Return the primary code: what else SQLite tells stands in the higher bits."""
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

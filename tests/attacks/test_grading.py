@@ -23,7 +23,7 @@ from .world import SECRET, World, guarded, left_over
 CLAUSES = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-LEADING", "SDPA-V-LINEAR")
 POLICY = Policy(
     groups=(GroupPolicy("all", "Everything", 10.0, CLAUSES, credit="all"),),
-    limits=RunLimits(seconds=20.0, call_seconds=2.0, load_seconds=3.0, memory=1 << 30, output=1 << 18, processes=64),
+    limits=RunLimits(seconds=40.0, call_seconds=4.0, load_seconds=10.0, memory=1 << 30, output=1 << 18, processes=64),
     archive=ArchiveLimits(bytes=16 << 20),
     hints=0,
 )
