@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from conformkit.conformance.driver.errors import LossKind, StartError
 
-__all__ = ["ColdProcess", "Nursery", "WarmProcess", "nursery", "scrubbed", "start"]
+__all__ = ["THREAD_VARIABLES", "ColdProcess", "Nursery", "WarmProcess", "nursery", "scrubbed", "start"]
 
 START_SECONDS = 300.0
 _ANSWER_SECONDS = 15.0
@@ -45,7 +45,7 @@ _KEPT = frozenset(
         "CUDA_VISIBLE_DEVICES",
     }
 )
-_THREADS = (
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -61,7 +61,7 @@ def scrubbed(environment: Mapping[str, str], threads: int) -> dict[str, str]:
     fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     if sys.platform == "darwin":
         fixed["OBJC_DISABLE_INITIALIZE_FORK_SAFETY"] = "YES"
-    return {**kept, **fixed, **dict.fromkeys(_THREADS, str(threads))}
+    return {**kept, **fixed, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
 
 
 class Nursery(Protocol):

@@ -30,7 +30,7 @@ from typing import Any, cast
 
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.shared import SharedNursery
-from conformkit.conformance.driver.warm import Nursery, nursery
+from conformkit.conformance.driver.warm import THREAD_VARIABLES, Nursery, nursery
 from conformkit.conformance.grading.assess import Finished, Task, assess
 from conformkit.conformance.grading.policy import Policy
 
@@ -146,7 +146,9 @@ class Harness:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _OURS} | {"PYTHONSAFEPATH": "1"}
+    """Return what a harness gets: one core, as its workers do, since as many of them run as there are cores."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OURS}
+    return kept | dict.fromkeys(THREAD_VARIABLES, "1") | {"PYTHONSAFEPATH": "1"}
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -85,6 +85,15 @@ def test_on_hidden_draws_an_error_of_the_kit_keeps_its_text_to_itself(own, task)
     assert re.fullmatch(r"TypeError \(\S+\.py:\d+\)", str(caught.value))
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc tells what a process was given")
+def test_it_takes_one_core_since_there_are_as_many_as_cores(own, task, monkeypatch):
+    """The mistake: each harness computes on all cores, and two of them get in each other's way."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    own.grade(task())
+    given = Path(f"/proc/{own._process.pid}/environ").read_bytes().split(b"\0")
+    assert {b"OMP_NUM_THREADS=1", b"OPENBLAS_NUM_THREADS=1", b"MKL_NUM_THREADS=1"} <= set(given)
+
+
 def test_a_stopped_one_is_not_started_again(own, task):
     own.stop()
     with pytest.raises(HarnessDied, match="the run was stopped"):
