@@ -19,7 +19,7 @@ from pathlib import Path
 
 from conformkit.conformance.grading.assess import Finished, Task, ungraded
 from conformkit.conformance.grading.executor import ClusterLost, ExecutorUnusable, Pool, WrongKit, cluster, local
-from conformkit.conformance.grading.harness import GradingError, NoIsolation, told
+from conformkit.conformance.grading.harness import GradingError, NoIsolation, NoRoom, told
 from conformkit.conformance.grading.logs import log
 from conformkit.conformance.grading.policy import Policy
 from conformkit.conformance.grading.record import Grade, Outcome
@@ -154,6 +154,8 @@ class _Run:
             finished = future.result()
         except NoIsolation:
             raise
+        except NoRoom as error:
+            raise StoreBroken(f"{error}; TMPDIR names another folder") from None
         except WrongKit as error:
             raise ExecutorUnusable(f"{error}; install one version everywhere") from None
         except self._pool.lost as error:

@@ -7,12 +7,14 @@ it was busy with is lost.
 GradingError
 ├── HarnessDied      it was killed, or took much longer than the policy allows; another one may do better
 ├── KitFailed        it met an error of the kit's own
+├── NoRoom           the disk that submissions are unpacked on is full
 └── NoIsolation      the isolation that the policy asks for is not to be had there
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
 import signal
@@ -34,12 +36,13 @@ from conformkit.conformance.driver.warm import THREAD_VARIABLES, Nursery, nurser
 from conformkit.conformance.grading.assess import Finished, Task, assess
 from conformkit.conformance.grading.policy import Policy
 
-__all__ = ["GradingError", "Harness", "HarnessDied", "Harnesses", "KitFailed", "NoIsolation", "main", "told"]
+__all__ = ["GradingError", "Harness", "HarnessDied", "Harnesses", "KitFailed", "NoIsolation", "NoRoom", "main", "told"]
 
 _EXTRA_SECONDS = 180.0
 """What a harness may take beyond the limits of the policy, which it keeps itself: to start, unpack, diagnose."""
 _IDLE_SECONDS = 300.0
 """A harness that has had nothing to do for so long ends; the machine may be somebody else's, too."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OURS = ("CONFORM_IMPORT_PATH",)
 """Variables of the one who grades that must not change a grade."""
 
@@ -54,6 +57,10 @@ class HarnessDied(GradingError):
 
 class KitFailed(GradingError):
     """The kit itself failed."""
+
+
+class NoRoom(GradingError):
+    """The disk that submissions are unpacked on is full; the text says which folder is meant."""
 
 
 class NoIsolation(GradingError):
@@ -97,6 +104,8 @@ class Harness:
             return found
         if kind == "isolation":
             raise NoIsolation(*answer)
+        if kind == "full":
+            raise NoRoom(answer)
         raise KitFailed(answer)
 
     def close(self) -> None:
@@ -187,6 +196,8 @@ def _answer(task: Task, scratch: Path, trusted: _Trusted) -> tuple[str, Any]:
     except IsolationUnavailable as error:
         return "isolation", (str(error), error.advice)
     except Exception as error:  # noqa: BLE001 - whatever it is, it costs one submission, and is told
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return "full", f"the disk that {scratch.parent} is on, where submissions are unpacked, is full"
         frames = traceback.extract_tb(error.__traceback__)
         place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
         return "failed", f"{told(error, task.policy)}{place}"

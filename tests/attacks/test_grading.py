@@ -14,7 +14,7 @@ from conformkit.conformance.grading.grade import GradeRequest, grade
 from conformkit.conformance.grading.policy import ArchiveLimits, GroupPolicy, Policy, RunLimits
 from conformkit.conformance.grading.record import Grade
 
-from .attack import Attack, attacks
+from .attack import CLASSES, Attack, attacks
 from .making import lay_out
 from .packing import pack
 from .sandboxes import sandbox
@@ -32,12 +32,12 @@ NEVER = {"kit failed"}
 
 
 @sandbox
-@pytest.mark.parametrize("kind", ["archives", "forging", "configuration"])
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "text"])
 def test_nobody_gets_points_by_an_attack(kind: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     everyone = attacks(kind)
     monkeypatch.setenv("TMPDIR", str(world.folder))
     with world.class_room() as room, guarded(600):
-        names = {attack.folder.name: attack for attack in everyone}
+        names = {f"{kind}-{attack.folder.name}": attack for attack in everyone}
         for name, attack in names.items():
             hand_in(attack, room / "submissions", name)
         before = around(room)

@@ -18,7 +18,7 @@ import pytest
 from conformkit.conformance.grading import executor
 from conformkit.conformance.grading.assess import Finished, ungraded
 from conformkit.conformance.grading.grade import GradeRequest, grade
-from conformkit.conformance.grading.harness import HarnessDied
+from conformkit.conformance.grading.harness import HarnessDied, NoRoom
 from conformkit.conformance.grading.record import Grade, Outcome, schema
 from conformkit.conformance.grading.store import FILE, StoreBroken, StoreUnusable
 from conformkit.conformance.report.json_report import schema as report_schema
@@ -408,6 +408,24 @@ def test_what_an_executor_says_of_a_failure_is_not_quoted_on_hidden_draws(
     monkeypatch.setattr(executor, "Harnesses", lambda scratch: Failing({}))
     (found,) = run(submissions(anna__py="1"), policy=policy(seed=seed)).grades
     assert (found.outcome, found.message) == ("kit failed", message)
+
+
+def test_a_full_disk_for_what_is_unpacked_ends_the_run_and_costs_nobody_a_grade(
+    run, submissions, monkeypatch, tmp_path_factory
+):
+    """The mistake: everybody who is left gets a failure of the kit's."""
+    folder = submissions(anna__py=ATTENTION, ben__py=ATTENTION + "#2")
+
+    class Full(Dying):
+        def grade(self, task):
+            raise NoRoom("the disk that /tmp is on, where submissions are unpacked, is full")
+
+    monkeypatch.setattr(executor, "Harnesses", lambda scratch: Full({}))
+    with pytest.raises(StoreBroken, match=r"where submissions are unpacked, is full; TMPDIR names another"):
+        run(folder)
+    monkeypatch.undo()
+    summary = run(folder)
+    assert (summary.fresh, [g.points for g in summary.grades]) == (2, [10, 10])
 
 
 def test_a_log_that_cannot_be_written_ends_the_run_with_what_is_stored(run, submissions, tmp_path):

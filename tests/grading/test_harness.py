@@ -1,3 +1,4 @@
+import errno
 import os
 import re
 import signal
@@ -92,6 +93,17 @@ def test_it_takes_one_core_since_there_are_as_many_as_cores(own, task, monkeypat
     own.grade(task())
     given = Path(f"/proc/{own._process.pid}/environ").read_bytes().split(b"\0")
     assert {b"OMP_NUM_THREADS=1", b"OPENBLAS_NUM_THREADS=1", b"MKL_NUM_THREADS=1"} <= set(given)
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, "full"), (errno.EDQUOT, "full"), (errno.EIO, "failed")])
+def test_a_full_disk_is_told_from_a_failure_of_the_kit(task, tmp_path, monkeypatch, number, kind):
+    def unpacked(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(harness, "assess", unpacked)
+    told, text = harness._answer(task(), tmp_path / "scratch", harness._Trusted())
+    assert told == kind
+    assert (str(tmp_path) in text) == (kind == "full")
 
 
 def test_a_stopped_one_is_not_started_again(own, task):
