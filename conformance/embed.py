@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.live import module_of
 from conformkit.conformance.registry import tests
 from conformkit.conformance.report.wording import command
 from conformkit.conformance.results import Report, Result, Verdict
@@ -29,12 +30,21 @@ class ClauseBroken(AssertionError):
         self.result = result
 
 
-def check(impl: str | os.PathLike[str], **options: Any) -> Report:
+def check(impl: object, **options: Any) -> Report:
     """Judge an implementation and return the report; options are those of `RunRequest` (profile, only, seed, …).
 
-    Raises: LoadFailure when it cannot be loaded or bound, ConfigError when its conform.toml can't be used.
+    `impl` is what `conform run --impl` takes. Or it is a class or a function of the contract's name, or a mapping from
+    the contract's names: live objects are judged here, in isolation `none`, as in a notebook.
+
+    Raises: LoadFailure when it cannot be loaded or bound, ConfigError when its conform.toml can't be used, ValueError
+    for an object that has no name of the contract.
     """
-    return run(RunRequest(impl=os.fspath(impl), **options))
+    if isinstance(impl, str | os.PathLike):
+        return run(RunRequest(impl=os.fspath(impl), **options))
+    if options.setdefault("isolation", "none") != "none":
+        raise ValueError(f"a live object can't move to isolation {options['isolation']}; put it into a file")
+    with module_of(impl) as name:
+        return run(RunRequest(impl=name, **options))
 
 
 class Bench:

@@ -172,3 +172,9 @@ class Report:
         """Return the red results, binding ones first, else in the order of the law."""
         red = [r for r in self.results if r.verdict.red]
         return sorted(red, key=lambda r: not self.breaks(r))
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows."""
+        from conformkit.conformance.report.markdown import as_markdown  # noqa: PLC0415 - reports are made of results
+
+        return as_markdown(self)

@@ -1,0 +1,56 @@
+"""Live objects as an implementation: what a notebook has just defined, judged where it lives."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from itertools import count
+from typing import Any
+
+from conformkit.spec.components import COMPONENTS
+from conformkit.spec.tools import TOOLS
+
+__all__ = ["module_of"]
+
+_NUMBERS = count(1)
+
+
+@contextmanager
+def module_of(live: object) -> Iterator[str]:
+    """Let classes and functions be imported under a module's name while this lasts.
+
+    `live` is one of them, under the contract's name, or a mapping from the contract's names. Raises ValueError.
+    """
+    members = _members(live)
+    module = types.ModuleType(f"conform_live_{next(_NUMBERS)}")
+    module.__spec__ = ModuleSpec(module.__name__, None)
+    for value in members.values():  # what a function uses tells the framework
+        vars(module).update(_libraries(value))
+    vars(module).update(members)
+    sys.modules[module.__name__] = module
+    try:
+        yield module.__name__
+    finally:
+        del sys.modules[module.__name__]
+
+
+def _libraries(value: object) -> dict[str, types.ModuleType]:
+    named: dict[str, Any] = getattr(value, "__globals__", {})
+    return {name: item for name, item in named.items() if isinstance(item, types.ModuleType)}
+
+
+def _members(live: object) -> Mapping[str, Any]:
+    members = dict(live) if isinstance(live, Mapping) else {str(getattr(live, "__name__", type(live).__name__)): live}
+    known = [component.export for component in COMPONENTS.values()] + list(TOOLS)
+    strange = [str(name) for name in members if name not in known]
+    if strange or not members:
+        name = strange[0] if strange else ""
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.3) or ["MultiHeadAttention"]
+        raise ValueError(
+            f"{name or 'nothing'} is no name of the contract; say which of them it is: check({{{near[0]!r}: …}})"
+        )
+    return members

@@ -1,0 +1,71 @@
+"""What a notebook has just defined is judged where it lives, under the contract's names."""
+
+import sys
+
+import pytest
+import torch
+
+from conformkit.conformance import check
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9) if mask.dtype is torch.bool else scores + mask
+    return torch.softmax(scores, dim=-1) @ v
+
+
+def unscaled(q, k, v, mask=None):
+    return scaled_dot_product_attention(q * q.shape[-1] ** 0.5, k, v, mask)
+
+
+class FeedForward(torch.nn.Module):
+    def __init__(self, d_model, d_ff, dropout=0.0):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(d_model, d_ff), torch.nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down(torch.nn.functional.gelu(self.up(x)))
+
+
+SCALE = ("SDPA-SCALE",)
+
+
+def test_a_function_of_the_contracts_name_is_judged():
+    report = check(scaled_dot_product_attention, only=SCALE)
+    assert [result.verdict for result in report.results] == ["pass"]
+    assert (report.isolation, report.framework.split()[0]) == ("none", "torch")
+
+
+def test_a_mapping_gives_an_object_its_name():
+    report = check({"scaled_dot_product_attention": unscaled}, only=SCALE)
+    assert [result.verdict for result in report.results] == ["fail"]
+
+
+def test_a_class_is_constructed_as_in_a_run():
+    report = check(FeedForward, only=("FFN-ORACLE", "FFN-HIDDEN"))
+    assert {result.verdict for result in report.results} == {"pass"}
+
+
+def test_nothing_of_it_stays_behind():
+    before = set(sys.modules)
+    check(scaled_dot_product_attention, only=("SDPA-OUT-SHAPE",))
+    assert not {name for name in set(sys.modules) - before if name.startswith("conform_live")}
+
+
+def test_a_name_that_is_none_of_the_contract_is_said_with_the_nearest():
+    class MultiheadAttention(torch.nn.Module):
+        pass
+
+    with pytest.raises(ValueError, match=r"check\(\{'MultiHeadAttention': …\}\)"):
+        check(MultiheadAttention)
+
+
+def test_a_live_object_has_no_other_isolation():
+    with pytest.raises(ValueError, match="put it into a file"):
+        check(unscaled, isolation="process")
+
+
+def test_a_notebook_shows_the_report():
+    report = check({"scaled_dot_product_attention": unscaled}, only=SCALE)
+    assert "SDPA-SCALE" in report._repr_markdown_()
