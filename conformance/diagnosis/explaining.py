@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformkit.conformance.defects import Defect
+from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.diagnosis.likeness import Likeness, at_most, likeness
 from conformkit.conformance.results import Certainty, LooksLike, Result, Verdict
 
@@ -118,8 +119,21 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
         return Explanation(hypotheses, Certainty.UNSURE)
     if not exact:
-        return Explanation(hypotheses, Certainty.UNSURE if alike else Certainty.LIKELY)
+        sure = all(_one_mistake(chosen, other) for other in alike)
+        return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
     return Explanation(hypotheses, Certainty.LIKELY if _contradicted(chosen, left) else Certainty.EXACT)
+
+
+def _one_mistake(one: Hypothesis, other: Hypothesis) -> bool:
+    """Whether two that fail alike are one mistake told twice: in one place, and breaking the same clauses."""
+    (ours, *more), (theirs, *further) = one.defects, other.defects
+    same_place = any(
+        mine.file == yours.file and (mine.find.strip() in yours.find or yours.find.strip() in mine.find)
+        for mine in ours.patches
+        for yours in theirs.patches
+    )
+    broken = kills()
+    return not more and not further and same_place and broken.get(ours.id) == broken.get(theirs.id)
 
 
 def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
