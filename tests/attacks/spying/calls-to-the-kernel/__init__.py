@@ -3,6 +3,7 @@ import ctypes
 import os
 import platform
 import socket
+from pathlib import Path
 
 from .wrong import scaled_dot_product_attention, tell
 
@@ -30,7 +31,10 @@ REFUSED = {1, 38}
 COLUMN = {"x86_64": 0, "aarch64": 1}.get(platform.machine())
 ALLOWED_BY_THE_KERNEL = {"pidfd_getfd", "process_vm_readv", "setns", "ptrace"}
 
-if COLUMN is not None:
+FILTERED = "Seccomp:\t2" in Path("/proc/self/status").read_text()
+"""Without libseccomp there is no filter, and the report says so: then the kernel alone decides what is allowed."""
+
+if COLUMN is not None and FILTERED:
     for name, (*numbers, arguments) in NAMED.items():
         ctypes.set_errno(0)
         done = LIBC.syscall(numbers[COLUMN], *arguments)
