@@ -17,6 +17,7 @@ from conformkit.cli.run import run
 from conformkit.cli.sample import sample
 from conformkit.cli.spec import spec
 from conformkit.cli.train import train
+from conformkit.cli.watch import watch
 
 __all__ = ["app"]
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.command()(init)
 app.command()(run)
+app.command()(watch)
 app.command()(spec)
 app.command()(explain)
 app.command()(defects)

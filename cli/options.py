@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from conformkit.cli.exits import wrong
+from conformkit.spec.clauses import PROFILES, UnknownClauseError, select
 
-__all__ = ["Config", "Impl", "Isolation", "check_named"]
+__all__ = ["Config", "Impl", "Isolation", "check_named", "known_profiles", "prefixes_of"]
 
 Impl = Annotated[str, typer.Option(metavar="NAME|PATH", help="A package, a module, a .py file or a folder.")]
 Isolation = Annotated[
@@ -31,3 +33,20 @@ def check_named(impl: str) -> None:
     """End with the code for wrong usage where --impl names nothing."""
     if not impl.strip():
         wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
+
+
+def known_profiles() -> list[str]:
+    """Return the names of all profiles."""
+    return list(PROFILES)
+
+
+def prefixes_of(only: Sequence[str]) -> tuple[str, ...]:
+    """Return the clauses and prefixes that --only names; end with the code for wrong usage where one is unknown."""
+    words = tuple(word.strip().upper() for item in only for word in item.split(",") if word.strip())
+    if only and not words:
+        wrong("--only", "is empty; name a clause or a prefix.")
+    try:
+        select(words)
+    except UnknownClauseError as error:
+        wrong("--only", f"{error}.")
+    return words

@@ -6,22 +6,20 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
-from conformkit.cli.options import Config, Impl, Isolation, check_named
-from conformkit.spec.clauses import Level, UnknownClauseError, clauses, select
+from conformkit.cli.exits import Exit, complain, one_of, wrong
+from conformkit.cli.options import Config, Impl, Isolation, check_named, prefixes_of
+from conformkit.cli.reports import STDOUT, report_targets, write_files
+from conformkit.spec.clauses import Level, clauses
 
 if TYPE_CHECKING:
     from conformkit.conformance.report.terminal import Color
     from conformkit.conformance.results import Report
 
 __all__ = ["run"]
-
-_STDOUT = "-"
 
 
 def run(
@@ -73,7 +71,7 @@ def run(
     check_named(impl)
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
-    prefixes = _prefixes(only or [])
+    prefixes = prefixes_of(only or [])
     known = list(dict.fromkeys(["core", *(clause.profile for clause in clauses().values())]))
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
@@ -82,53 +80,25 @@ def run(
         "only": prefixes, "seed": seed, "isolation": how, "device": _device(device), "config": config,
         "hints": hints, "hidden": hidden, "processes": processes or min(2, os.cpu_count() or 1),
     }  # fmt: skip
-    targets = _targets(
+    targets = report_targets(
         {"--json": json_path, "--junit": junit_path, "--html": html_path, "--sarif": sarif_path,
          "--markdown": markdown_path}
     )  # fmt: skip
-    piped = _STDOUT in targets.values()
+    piped = STDOUT in targets.values()
     repeat = ["--config", str(config)] if config else []
     with _commands_off(wanted=github, piped=piped):
         report = _judge(impl, settings, shade, bar=not quiet, piped=piped)
-        _write_files(report, targets)
+        write_files(targets, lambda option: _form(option)(report))
         _show(report, shade, verbose=verbose, quiet=quiet, piped=piped, repeat=repeat)
     if github:
         _tell_github(report, piped=piped)
     raise typer.Exit(_code(report))
 
 
-def _prefixes(only: Sequence[str]) -> tuple[str, ...]:
-    words = tuple(word.strip().upper() for item in only for word in item.split(",") if word.strip())
-    if only and not words:
-        wrong("--only", "is empty; name a clause or a prefix.")
-    try:
-        select(words)
-    except UnknownClauseError as error:
-        wrong("--only", f"{error}.")
-    return words
-
-
 def _device(device: str) -> str:
     if device != "cpu":
         wrong("--device", f"{device!r} is not available in this version; available: cpu.")
     return device
-
-
-def _targets(paths: dict[str, str]) -> dict[str, str]:
-    """Return where reports go, by option; end with code 2, before anything runs, where they can't."""
-    from conformkit.conformance.report.files import obstacle
-
-    wanted = {option: path for option, path in paths.items() if path}
-    for option, path in wanted.items():
-        problem = obstacle(Path(path)) if path != _STDOUT else ""
-        if problem:
-            wrong(option, f"{problem}.")
-    seen: dict[str, str] = {}
-    for option, path in wanted.items():
-        other = seen.setdefault(path if path == _STDOUT else str(Path(path).resolve()), option)
-        if other != option:
-            wrong(option, f"and {other} would both write to {path}; name two places.")
-    return wanted
 
 
 @contextlib.contextmanager
@@ -168,20 +138,6 @@ def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, pipe
         return runner.run(request, step, early=early)
 
 
-def _write_files(report: Report, targets: dict[str, str]) -> None:
-    from conformkit.conformance.report.files import write
-
-    for option, path in targets.items():
-        text = _form(option)(report)
-        if path == _STDOUT:
-            _print(text)
-            continue
-        try:
-            write(Path(path), text)
-        except OSError as error:
-            fail(Exit.KIT_FAILED, f"the report could not be written to {path}: {error.strerror or error}")
-
-
 def _form(option: str) -> Callable[[Report], str]:
     """Return what makes the text of a form; the others are not imported."""
     match option:
@@ -196,14 +152,6 @@ def _form(option: str) -> Callable[[Report], str]:
         case _:
             from conformkit.conformance.report.json_report import as_json as form
     return form
-
-
-def _print(text: str) -> None:
-    """Print UTF-8 whatever the locale: a machine reads it. A reader who left changes no verdict."""
-    with contextlib.suppress(BrokenPipeError):
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.flush()
 
 
 def _show(report: Report, color: Color, *, verbose: bool, quiet: bool, piped: bool, repeat: Sequence[str]) -> None:

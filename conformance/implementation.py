@@ -67,6 +67,8 @@ class Implementation:
         """Tools that were found but are called in another way than the contract's, with what to declare."""
         self.stubs: dict[str, str] = {}
         """What is there and not implemented yet, with the line that says so; generation is `generate`."""
+        self.sources: dict[str, str] = {}
+        """Where what was found is defined, `mypkg/attention.py:12`."""
         self._subjects: dict[str, Subject] = {}
         self._tools: dict[str, Tool] = {}
         self._built: list[int] = []
@@ -94,6 +96,8 @@ class Implementation:
         seconds = self.session.limits.load_seconds  # of loose files, nothing is imported before
         exports = self.session.request(request, seconds=seconds).header["exports"]
         free = exports.get("generate")
+        if free and free["found"]:
+            self.sources["generate"] = str(free["source"])
         known: dict[str, str] = {}
         for component in COMPONENTS.values():
             if components is not None and component.name not in components:
@@ -122,6 +126,8 @@ class Implementation:
 
     def _offered(self, name: str, export: Mapping[str, Any], *methods: str) -> bool:
         """Whether an export is there and none of these methods is a stub; remember why not."""
+        if export["found"]:
+            self.sources[name] = str(export["source"])
         if where := stub_of(export, *methods):
             self.stubs[name] = where
             return False

@@ -131,6 +131,8 @@ class Report:
     """Choices that are not canonical."""
     only: tuple[str, ...] = ()
     results: list[Result] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+    """Where what it exports is defined, `mypkg/attention.py:12`, by name; a function that generates as `generate`."""
     notes: list[str] = field(default_factory=list)
     """What the binding found out and the reader should know."""
     missing: list[str] = field(default_factory=list)

@@ -78,6 +78,8 @@ class RunRequest:
     """Whether the report leaves out what could hold drawn or wanted numbers, and the seed."""
     apart: bool = False
     """Whether the implementation may not import the kit's own modules: what is handed in is nobody's own work then."""
+    first: Collection[str] = ()
+    """Clauses that are judged before the others."""
     folder: Path | None = None
     """Where relative paths and module names are looked up; the current folder by default."""
 
@@ -109,9 +111,10 @@ def run(
     with _shared(request, early) as warm, opened(request, warm) as (implementation, location):
         report = empty_report(request, implementation, location)
         report.missing = _missing(request, implementation)
-        tell = _Teller(report, chosen, on_progress)
+        turns = sorted(chosen, key=lambda clause: clause.id not in request.first)
+        tell = _Teller(report, chosen, turns, on_progress)
         try:
-            _judge_all(request, implementation, chosen, tell, warm)
+            _judge_all(request, implementation, turns, tell, warm)
             report.complete = True
             if request.profile == "core":
                 _name_undeclared(report, implementation)
@@ -307,7 +310,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
         device=request.device, variant=_variants(implementation), only=request.only, hints=request.hints,
-        hidden=request.hidden, stubs=dict(implementation.stubs),
+        hidden=request.hidden, stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[*_isolation_notes(implementation), *(note for b in implementation.bounds() for note in b.notes)],
     )  # fmt: skip
 
@@ -336,10 +339,12 @@ def _missing(request: RunRequest, implementation: Implementation) -> list[str]:
 class _Teller:
     """Puts results into the report, in the order of the law, and says how far the run is."""
 
-    def __init__(self, report: Report, chosen: list[Clause], on_progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, report: Report, chosen: list[Clause], turns: list[Clause], on_progress: Callable[[Progress], None] | None
+    ) -> None:
         self._report, self._on_progress = report, on_progress
         self._place = {clause.id: number for number, clause in enumerate(chosen)}
-        self._chosen = chosen
+        self._chosen = turns
         self.begin()
 
     def begin(self) -> None:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from conformkit.conformance.driver.errors import LossKind
 from conformkit.conformance.driver.warm import Nursery
 
-__all__ = ["SharedNursery"]
+__all__ = ["LentNursery", "SharedNursery"]
+
+
+class LentNursery:
+    """A nursery that outlives the run that it is lent to: to close it does nothing."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nursery, name)
+
+    def close(self) -> None:
+        """Whoever lent it closes it."""
 
 
 class SharedNursery:

@@ -32,7 +32,7 @@ from conformkit.conformance.report.wording import (
 )
 from conformkit.conformance.results import Report, Result, Verdict
 
-__all__ = ["Color", "console", "render", "wants_color", "write"]
+__all__ = ["Color", "console", "render", "say", "wants_color", "write", "write_milestones", "write_some"]
 
 Color = Literal["auto", "always", "never"]
 
@@ -83,15 +83,15 @@ def write(
         _failures(report, page, repeat, verbose=verbose)
         _unjudged(report, page)
         _missing(report, page)
-        _milestones(report, page)
-        _say(page, ledger_line(report))
-    _say(page, verdict_line(report), style="bold green" if report.conforms else "bold red")
+        write_milestones(report, page)
+        say(page, ledger_line(report))
+    say(page, verdict_line(report), style="bold green" if report.conforms else "bold red")
 
 
 def _header(report: Report, page: Console) -> None:
     place = f" at {one_line(report.location, 400)}" if report.location not in ("", report.implementation) else ""
     framework = f" · {one_line(report.framework, 80)}" if report.framework else ""
-    _say(
+    say(
         page,
         f"conform {kit_version()} · spec {SPEC_VERSION} · {one_line(report.implementation, 200)}{place}{framework}",
     )
@@ -101,47 +101,52 @@ def _header(report: Report, page: Console) -> None:
         f"seed {seed_line(report)}",
         f"isolation {report.isolation}",
     ]
-    _say(page, ", ".join([*facts, report.device]))
+    say(page, ", ".join([*facts, report.device]))
     if report.variant:
-        _say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
+        say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
     if report.isolation == "none":
-        _say(
+        say(
             page,
             "isolation none: this code ran inside the harness, so the verdict is only as honest as it is",
             lead="note: ",
         )
     for note in [*([HIDDEN] if report.hidden else []), *report.notes]:
-        _say(page, note, lead="note: ")
+        say(page, note, lead="note: ")
     page.print()
 
 
 def _undeclared(report: Report, page: Console) -> None:
     """Say first what one line in conform.toml may turn green: the reader can spare himself the rest."""
     for found in report.undeclared:
-        _say(page, Text(undeclared_line(found), style="bold yellow"), lead="undeclared: ")
+        say(page, Text(undeclared_line(found), style="bold yellow"), lead="undeclared: ")
     if report.undeclared:
         what = "this choice" if len(report.undeclared) == 1 else "these choices"
-        _say(page, f"with {what} the definition gives exactly these numbers; undeclared, it is a mistake like others\n")
+        say(page, f"with {what} the definition gives exactly these numbers; undeclared, it is a mistake like others\n")
 
 
 def _parts(report: Report, page: Console) -> None:
     """Say which part of each composite to look at first."""
     if report.hints > 1 and report.parts:
         for name, part in report.parts.items():
-            _say(page, f"{name}: {part.sentence}", lead="part:    ")
+            say(page, f"{name}: {part.sentence}", lead="part:    ")
         page.print()
 
 
 def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:
     red = failures(report)
     shown = red if verbose else red[:IN_FULL]
-    for result in shown:
-        _heading(report, result, page)
-        _explanation(report, result, page, repeat)
+    write_some(report, page, shown, repeat)
     for result in red[len(shown) :]:
         _heading(report, result, page)
     if red[len(shown) :]:
-        _say(page, f"The last {len(red) - len(shown)} are shortened; -v tells all in full.\n")
+        say(page, f"The last {len(red) - len(shown)} are shortened; -v tells all in full.\n")
+
+
+def write_some(report: Report, page: Console, results: Sequence[Result], repeat: Sequence[str] = ()) -> None:
+    """Tell failures in full."""
+    for result in results:
+        _heading(report, result, page)
+        _explanation(report, result, page, repeat)
 
 
 def _heading(report: Report, result: Result, page: Console) -> None:
@@ -149,18 +154,18 @@ def _heading(report: Report, result: Result, page: Console) -> None:
     word = result.verdict.value.upper() if binding else "WARN"
     head = Text.assemble((f"{word} {result.clause.id}", "bold red" if binding else "bold yellow"))
     head.append(f" · {one_line(result.clause.title, 200)}")
-    _say(page, head, hang=_indent(page))
+    say(page, head, hang=_indent(page))
 
 
 def _explanation(report: Report, result: Result, page: Console, repeat: Sequence[str]) -> None:
     indent = _indent(page)
     for line in (result.message, *result.details):
         if line:
-            _say(page, line, indent=indent)
+            say(page, line, indent=indent)
     for label, fact in facts(report, result):
-        _say(page, fact, indent=indent, lead=f"{label:<8} ")
+        say(page, fact, indent=indent, lead=f"{label:<8} ")
     if result.output:
-        _say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
+        say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
     again = Text(f"{'':{indent}}{'again:':<9}{command(report, result.clause.id, repeat)}")
     page.print(again, soft_wrap=True)
     page.print()
@@ -174,7 +179,7 @@ def _unjudged(report: Report, page: Console) -> None:
             text = f"{count(len(ids), 'clause')} blocked by {one_line(cause, 200)}: {_some(ids)}"
         else:
             text = f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}"
-        _say(page, text, hang=_indent(page))
+        say(page, text, hang=_indent(page))
     if entries:
         page.print()
 
@@ -185,12 +190,12 @@ def _missing(report: Report, page: Console) -> None:
         text = (
             f"{one_line(name, 200)} is required by profile {report.profile}, and the implementation does not export it"
         )
-        _say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
+        say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
     if absent:
         page.print()
 
 
-def _milestones(report: Report, page: Console) -> None:
+def write_milestones(report: Report, page: Console) -> None:
     """Say how far it is and what comes next, of an implementation that is still being built."""
     step = next_step(report)
     if step is None or not (report.missing or report.stubs):
@@ -198,8 +203,8 @@ def _milestones(report: Report, page: Console) -> None:
     by_state: dict[State, list[str]] = {}
     for milestone in milestones(report):
         by_state.setdefault(milestone.state, []).append(milestone.name)
-    _say(page, "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items()), lead="so far:  ")
-    _say(page, next_line(step), lead="next:    ", style="bold")
+    say(page, "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items()), lead="so far:  ")
+    say(page, next_line(step), lead="next:    ", style="bold")
     page.print(Text(f"again:   {command(replace(report, profile=step.profile), step.only)}"), soft_wrap=True)
     page.print()
 
@@ -210,7 +215,7 @@ def _every_clause(report: Report, page: Console) -> None:
         style = "red" if result.verdict.red else _STYLES.get(result.verdict, "dim")
         line = Text.assemble((f"{result.verdict}", style), f" {result.clause.id}{distance}")
         reason = f" ({one_line(result.reason, 200)})" if result.reason else ""
-        _say(page, line.append(f" · {one_line(result.clause.title, 200)}{reason}"), hang=_indent(page))
+        say(page, line.append(f" · {one_line(result.clause.title, 200)}{reason}"), hang=_indent(page))
     page.print()
 
 
@@ -223,7 +228,7 @@ def _indent(page: Console) -> int:
     return 5 if page.width >= 60 else 2
 
 
-def _say(page: Console, body: str | Text, *, indent: int = 0, lead: str = "", hang: int = 0, style: str = "") -> None:
+def say(page: Console, body: str | Text, *, indent: int = 0, lead: str = "", hang: int = 0, style: str = "") -> None:
     """Print a paragraph, wrapped here so that later lines stand below the first one's text and nothing trails."""
     text = body if isinstance(body, Text) else Text(plain(body), style=style)
     first = " " * indent + lead

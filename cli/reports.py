@@ -1,0 +1,75 @@
+"""Reports that commands read and write: where they go, and what is said when they can't."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformkit.cli.exits import Exit, fail, wrong
+
+if TYPE_CHECKING:
+    from conformkit.conformance.results import Report
+
+__all__ = ["STDOUT", "print_utf8", "read_report", "report_targets", "write_files"]
+
+STDOUT = "-"
+
+
+def report_targets(paths: Mapping[str, str]) -> dict[str, str]:
+    """Return where reports go, by option; end with code 2, before anything runs, where they can't."""
+    from conformkit.conformance.report.files import obstacle
+
+    wanted = {option: path for option, path in paths.items() if path}
+    for option, path in wanted.items():
+        problem = obstacle(Path(path)) if path != STDOUT else ""
+        if problem:
+            wrong(option, f"{problem}.")
+    seen: dict[str, str] = {}
+    for option, path in wanted.items():
+        other = seen.setdefault(path if path == STDOUT else str(Path(path).resolve()), option)
+        if other != option:
+            wrong(option, f"and {other} would both write to {path}; name two places.")
+    return wanted
+
+
+def write_files(targets: Mapping[str, str], text_of: Callable[[str], str]) -> None:
+    """Write each report, or print it; end with code 5 where that fails."""
+    from conformkit.conformance.report.files import write
+
+    for option, path in targets.items():
+        text = text_of(option)
+        if path == STDOUT:
+            print_utf8(text)
+            continue
+        try:
+            write(Path(path), text)
+        except OSError as error:
+            fail(Exit.KIT_FAILED, f"the report could not be written to {path}: {error.strerror or error}")
+
+
+def print_utf8(text: str) -> None:
+    """Print UTF-8 whatever the locale: a machine reads it. A reader who left changes no verdict."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+
+
+def read_report(path: str, option: str) -> Report:
+    """Return the report that a file holds, or stdin for `-`; end with the code for wrong usage where it is none."""
+    from conformkit.conformance.report.stored import NotAReport, from_object
+
+    try:
+        text = sys.stdin.buffer.read() if path == STDOUT else Path(path).read_bytes()
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise NotAReport("it is no JSON object")
+        return from_object(found)
+    except OSError as error:
+        wrong(option, f"{path} could not be read: {error.strerror or error}.")
+    except (ValueError, RecursionError) as error:
+        wrong(option, f"{path} is no report of conform run --json: {error}.")

@@ -1,0 +1,63 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ATTENTION = """
+import numpy as np
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+"""
+
+
+@pytest.fixture
+def watching(tmp_path):
+    path = tmp_path / "watched_code.py"
+    path.write_text(ATTENTION)
+    command = [sys.executable, "-P", "-m", "conformkit.cli", "watch", "--impl", str(path), "--only", "SDPA-SCALE"]
+    environment = {**os.environ, "COLUMNS": "60"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
+        yield process, path
+        process.kill()
+
+
+def until(process, words):
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def test_saves_are_judged_in_plain_lines_and_ctrl_c_ends_it_with_130(watching):
+    process, path = watching
+    first = until(process, "watching")
+    assert "conforms to SDPA-SCALE" in first
+    path.write_text("def scaled_dot(")
+    assert "SyntaxError" in until(process, "waiting for the next save")
+    path.write_text(ATTENTION.replace("np.sqrt(q.shape[-1])", "q.shape[-1]"))
+    second = until(process, "watching")
+    assert "broke:  SDPA-SCALE" in second
+    assert "\x1b" not in first + second
+    assert max(len(line) for line in second.splitlines() if "again:" not in line) <= 60
+    process.send_signal(signal.SIGINT)
+    rest = process.stdout.read()
+    assert process.wait() == 130
+    assert "Traceback" not in rest
+
+
+def test_what_is_not_there_is_said_with_its_code(conform, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = conform("watch", "--impl", "nowhere_to_be_found")
+    assert result.exit_code == 3
+    assert "nowhere_to_be_found cannot be judged" in result.stderr
+    assert conform("watch", "--impl", "").exit_code == 2

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.watch.affected import change
+
+HOME = Path("/home/me/pkg")
+INIT = b"from .attention import attend\nfrom .block import Block\nfrom .norm import Norm\n"
+ATTENTION = b"import math\nSCALE = 1.0\n\ndef attend(q):\n    return q * SCALE\n\ndef other(q):\n    return q\n"
+NORM = b"class Norm:\n    eps = 1e-5\n"
+BLOCK = (
+    b"from . import attention as a\nfrom .norm import Norm\n\nclass Block:\n    def f(self):\n"
+    b"        return a.attend(1)\n\nclass Plain:\n    def f(self):\n        return Norm()\n"
+)
+MODEL = (
+    b"from pkg import Block, Norm\n\nclass Model:\n    def f(self):\n        return Block()\n\nclass Small:\n"
+    b"    def f(self):\n        return 1\n"
+)
+NAMES = ("__init__", "attention", "norm", "block", "model")
+FILES = {HOME / f"{name}.py": text for name, text in zip(NAMES, (INIT, ATTENTION, NORM, BLOCK, MODEL), strict=True)}
+LINES = {
+    "attend": ("attention.py", 4), "other": ("attention.py", 7), "Block": ("block.py", 4), "Plain": ("block.py", 8),
+    "Model": ("model.py", 3), "Small": ("model.py", 7), "Norm": ("norm.py", 1),
+}  # fmt: skip
+
+
+def edited(name, old, new):
+    path = HOME / name
+    assert old in FILES[path]
+    return {**FILES, path: FILES[path].replace(old, new)}
+
+
+def reached(found, *, directly=False):
+    return {name for name, (file, line) in LINES.items() if found.reaches(HOME / file, line, FILES, directly=directly)}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "direct", "affected"),
+    [
+        ("attention.py", b"return q * SCALE", b"return q", {"attend"}, {"attend", "Block", "Plain", "Model"}),
+        ("attention.py", b"SCALE = 1.0", b"SCALE = 2.0", set(), {"attend", "Block", "Plain", "Model"}),
+        ("norm.py", b"1e-5", b"1e-6", {"Norm"}, {"Norm", "Plain"}),
+        ("model.py", b"return 1", b"return 2", {"Small"}, {"Small"}),
+    ],
+    ids=["a function", "a constant beside it", "a class", "what nobody uses"],
+)  # fmt: skip
+def test_a_change_reaches_what_mentions_it_in_whatever_way_it_is_imported(name, old, new, direct, affected):
+    found = change(FILES, edited(name, old, new))
+    assert reached(found, directly=True) == direct
+    assert affected - {"Plain"} <= reached(found) <= affected | {"other"}
+
+
+def test_comments_and_blank_lines_change_nothing():
+    found = change(FILES, edited("attention.py", b"import math\n", b"import math  # the root\n\n\n"))
+    assert found.silent
+    assert not reached(found)
+
+
+@pytest.mark.parametrize("content", [b"def f(:", None, b"\xff\xfe"], ids=["half written", "deleted", "no text"])
+def test_what_cant_be_read_may_affect_everything(content):
+    after = {path: text for path, text in {**FILES, HOME / "norm.py": content}.items() if text is not None}
+    found = change(FILES, after)
+    assert found.everything
+    assert not found.silent
+    assert reached(found) == set(LINES)
+
+
+def test_another_conform_toml_may_affect_everything():
+    assert change({**FILES, HOME / "conform.toml": b""}, {**FILES, HOME / "conform.toml": b"x = 1"}).everything
+
+
+def test_files_that_import_each_other_are_no_endless_search():
+    circle = {
+        HOME / "a.py": b"from .b import B\n\nclass A:\n    x = B\n",
+        HOME / "b.py": b"from .a import A\n\nclass B:\n    x = A\n",
+    }
+    found = change(circle, {**circle, HOME / "a.py": circle[HOME / "a.py"].replace(b"x =", b"y =")})
+    assert found.reaches(HOME / "b.py", 3, circle)
