@@ -97,8 +97,11 @@ class TestSuspects:
         assert "mask-upper" not in suspected(failed("MHA-CAUSAL"), passed("MHA-CAUSAL-REACH"))
 
     def test_a_clause_about_another_component_does_not(self):
-        guilty = "sdpa-batch-of-one-squeezed"
-        assert guilty in suspected(failed("SDPA-SINGLE-KEY"), passed("NUM-HALF"))
+        guilty = "mask-diagonal-only"
+        assert guilty in suspected(failed("MHA-CAUSAL-REACH"), passed("SA-CAUSAL-REACH"))
+        assert guilty not in suspected(
+            failed("SA-CAUSAL-DEFAULT"), passed("SA-CAUSAL-REACH"), passed("MHA-CAUSAL-REACH")
+        )
 
     def test_who_explains_the_first_failure_comes_first(self):
         found = suspected(failed("MHA-CAUSAL"), failed("LM-CAUSAL"))
