@@ -53,6 +53,12 @@ def test_what_needs_a_failed_clause_is_blocked_by_the_root_cause(judging: Judgin
     assert result.blocked_by == "A-ONE"
 
 
+def test_alone_a_clause_is_judged_whatever_it_needs(judging: Judging) -> None:
+    judge = judging((make_clause("A-ONE"), fails), (make_clause("A-TWO", needs=("A-ONE",)), fails))
+    assert judge.alone("A-TWO").verdict is Verdict.FAIL
+    assert judge.result("A-TWO").verdict is Verdict.BLOCKED
+
+
 def test_a_need_that_does_not_apply_blocks_nothing(judging: Judging) -> None:
     judge = judging(
         (make_clause("A-ONE", applies={"gradients": "yes"}), fails), (make_clause("A-TWO", needs=("A-ONE",)), holds)
