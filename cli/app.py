@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from conformkit.cli.autograder import autograder
+from conformkit.cli.badge import badge
+from conformkit.cli.compare import compare
 from conformkit.cli.defects import defects
 from conformkit.cli.explain import explain
 from conformkit.cli.grade import grade
@@ -31,6 +33,8 @@ app = typer.Typer(
 app.command()(init)
 app.command()(run)
 app.command()(watch)
+app.command()(compare)
+app.command()(badge)
 app.command()(spec)
 app.command()(explain)
 app.command()(defects)

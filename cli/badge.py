@@ -1,0 +1,25 @@
+"""`conform badge`: a badge from the JSON of a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conformkit.cli.reports import print_utf8, read_report
+
+__all__ = ["badge"]
+
+
+def badge(
+    report: Annotated[str, typer.Argument(metavar="REPORT", help="The JSON of conform run; - is stdin.")],
+    label: Annotated[str, typer.Option(metavar="TEXT", help="What stands on the left.")] = "conformance",
+) -> None:
+    """Print a badge as SVG, from what conform run --json wrote.
+
+    Example: conform badge report.json > badge.svg
+    """
+    found = read_report(report, "REPORT")
+    from conformkit.conformance.report.badge import as_badge
+
+    print_utf8(as_badge(found, label))

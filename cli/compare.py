@@ -1,0 +1,137 @@
+"""`conform compare`: several implementations, or versions of one, clause by clause."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
+from conformkit.cli.options import Isolation, known_profiles, prefixes_of
+from conformkit.cli.reports import read_report, report_targets, write_files
+from conformkit.spec.clauses import Level
+
+if TYPE_CHECKING:
+    from conformkit.conformance.comparison import Column, Comparison
+    from conformkit.conformance.report.terminal import Color
+
+__all__ = ["compare"]
+
+
+def compare(
+    impls: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMPL", help="Two or more implementations, path@revision, or JSON reports of runs (*.json)."
+        ),
+    ],
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="PREFIX", help="Only these clauses; repeat it, or separate by commas.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="List every clause, not only where they differ.")] = False,
+    profile: Annotated[str, typer.Option(metavar="NAME", help="The named set of clauses that must hold.")] = "core",
+    level: Annotated[str, typer.Option(metavar="MUST|SHOULD|MAY", help="As for conform run.")] = "MUST",
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other inputs, the same for all.")] = 0,
+    isolation: Isolation = "process",
+    json_path: Annotated[str, typer.Option("--json", metavar="PATH", help="Write it as JSON; - is stdout.")] = "",
+    markdown_path: Annotated[str, typer.Option("--markdown", metavar="PATH", help="Write it as Markdown.")] = "",
+    html_path: Annotated[str, typer.Option("--html", metavar="PATH", help="Write it as a page, in one file.")] = "",
+    color: Annotated[
+        str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
+    ] = "auto",
+) -> None:
+    """Compare implementations, or versions of one: what became of each clause, where they differ.
+
+    Exit code 0 when all conform, 1 when one does not, 3 when one could not be judged.
+    Example: conform compare mypkg mypkg@main
+    """
+    if len(impls) < 2:
+        wrong("IMPL", "one alone can't be compared; name two or more.")
+    settings: dict[str, Any] = {
+        "only": prefixes_of(only or []), "profile": one_of("--profile", profile, known_profiles()), "seed": seed,
+        "level": Level(one_of("--level", level, list(Level))), "processes": 2, "diagnose": False,
+        "isolation": one_of("--isolation", isolation, ("process", "sandbox", "none")),
+    }  # fmt: skip
+    shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
+    targets = report_targets({"--json": json_path, "--markdown": markdown_path, "--html": html_path})
+    from conformkit.conformance.comparison import Comparison
+
+    piped = "-" in targets.values()
+    with contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext():
+        comparison = Comparison(tuple(_columns(impls, settings)))
+    write_files(targets, lambda option: _text(option, comparison, everything=everything))
+    _show(comparison, shade, everything=everything, piped=piped)
+    if any(column.report is None for column in comparison.columns):
+        raise typer.Exit(Exit.NOT_LOADED)
+    raise typer.Exit(Exit.CONFORMS if all(column.conforms for column in comparison.columns) else Exit.DIFFERS)
+
+
+def _columns(impls: Sequence[str], settings: dict[str, Any]) -> Iterator[Column]:
+    """Judge one after the other; implementations in Python packages of one name don't meet."""
+    from conformkit.conformance.comparison import Column
+
+    for impl in impls:
+        if not impl.strip():
+            wrong("IMPL", "one of them is empty; give a module's name, a .py file or a folder.")
+        if impl.endswith(".json") and Path(impl).is_file():
+            yield Column(impl, read_report(impl, "IMPL"))
+        else:
+            yield _judged(impl, settings)
+
+
+def _judged(impl: str, settings: dict[str, Any]) -> Column:
+    import tempfile
+    from dataclasses import replace
+
+    from conformkit.conformance.binding.toml_nodes import ConfigError
+    from conformkit.conformance.comparison import Column
+    from conformkit.conformance.revisions import NoRevision, lay_out, split
+    from conformkit.conformance.runner import IsolationUnavailable, LoadFailure, RunRequest, run
+
+    path, revision = split(impl)
+    if sys.stderr.isatty():
+        complain(f"judging {impl}")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            named = str(lay_out(_place(path), revision, Path(folder))) if revision else impl
+            report = run(RunRequest(impl=named, **settings))
+        except (LoadFailure, ConfigError, NoRevision) as error:
+            return Column(impl, problem=str(getattr(error, "problem", error)))
+        except IsolationUnavailable as error:
+            fail(Exit.NO_ISOLATION, str(error), *error.advice)
+    if not report.complete:
+        raise typer.Exit(Exit.INTERRUPTED)
+    return Column(impl, replace(report, implementation=impl))
+
+
+def _place(path: str) -> Path:
+    """Return where an implementation lives now; what is gone by now may be in the revision."""
+    from conformkit.conformance.driver.location import locate
+
+    try:
+        return locate(path).path or Path(path)
+    except FileNotFoundError:
+        return Path(path)
+
+
+def _text(option: str, comparison: Comparison, *, everything: bool) -> str:
+    from conformkit.conformance.comparison import as_object
+    from conformkit.conformance.report.comparing import as_html, as_markdown
+
+    if option == "--json":
+        return json.dumps(as_object(comparison), indent=2, ensure_ascii=False) + "\n"
+    form = as_html if option == "--html" else as_markdown
+    return form(comparison, everything=everything)
+
+
+def _show(comparison: Comparison, color: Color, *, everything: bool, piped: bool) -> None:
+    from conformkit.conformance.report import terminal
+    from conformkit.conformance.report.comparing import write
+
+    with contextlib.suppress(BrokenPipeError):
+        write(comparison, terminal.console(sys.stderr if piped else sys.stdout, color), everything=everything)

@@ -1,0 +1,111 @@
+import json
+import subprocess
+
+import pytest
+
+from conformkit.conformance.report.json_report import as_json
+from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.revisions import NoRevision, lay_out, split
+from conformkit.spec.clauses import Level
+
+
+@pytest.fixture
+def stored(tmp_path, small_law):
+    def make(name, verdict):
+        results = [Result(clause, verdict) for clause in small_law.values()]
+        report = Report(name, "", "torch", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
+        path = tmp_path / f"{name}.json"
+        path.write_text(as_json(report))
+        return str(path)
+
+    return make
+
+
+def test_stored_reports_are_compared_and_the_code_is_the_worst(conform, stored, tmp_path):
+    good, bad = stored("good", Verdict.PASS), stored("bad", Verdict.FAIL)
+    assert conform("compare", good, good).exit_code == 0
+    result = conform("compare", good, bad, "--html", str(tmp_path / "c.html"), "--markdown", str(tmp_path / "c.md"))
+    assert result.exit_code == 1
+    assert "the verdicts differ on 3 of 3 clauses" in result.stdout
+    assert "SDPA-SCALE" in (tmp_path / "c.html").read_text()
+    assert "SDPA-SCALE" in (tmp_path / "c.md").read_text()
+
+
+def test_implementations_are_judged_with_the_same_settings(conform, fake_run, stored):
+    result = conform("compare", "mypkg", stored("good", Verdict.PASS), "--seed", "7", "--json", "-")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["implementations"][0]["name"] == "mypkg"
+    assert [(r.impl, r.seed) for r in fake_run.requests] == [("mypkg", 7)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("mypkg",), 2, "name two or more"),
+        (("mypkg", "  "), 2, "is empty"),
+        (("mypkg", "other", "--only", "NOPE"), 2, "no clause is called NOPE"),
+        (("mypkg", "other", "--html", "no/such/c.html"), 2, "mkdir -p"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_said(conform, fake_run, arguments, code, words):
+    result = conform("compare", *arguments)
+    assert result.exit_code == code
+    assert words in result.stderr
+
+
+def test_one_that_cant_be_judged_leaves_the_others_and_ends_with_3(conform, stored, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = conform("compare", stored("good", Verdict.PASS), "nowhere_to_be_found")
+    assert result.exit_code == 3
+    assert "good conforms" in result.stdout
+    assert "no module 'nowhere_to_be_found'" in result.stdout
+
+
+def test_a_badge_is_printed_from_a_report_and_from_nothing_else(conform, stored, tmp_path):
+    result = conform("badge", stored("good", Verdict.PASS))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("<svg ")
+    (tmp_path / "no.json").write_text("[1]")
+    for path, words in ((tmp_path / "no.json", "no report"), (tmp_path / "gone.json", "could not be read")):
+        result = conform("badge", str(path))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert words in result.stderr
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def git(*words):
+        author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(tmp_path), *author, *words], check=True, capture_output=True)
+
+    package = tmp_path / "mypkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("x = 1\n")
+    (tmp_path / "conform.toml").write_text("# then\n")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-q", "-m", "first")
+    (package / "__init__.py").write_text("x = 2\n")
+    return package
+
+
+def test_a_revision_is_laid_out_as_it_was_with_the_file_beside_it(repository, tmp_path_factory):
+    found = lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
+    assert (found / "__init__.py").read_text() == "x = 1\n"
+    assert (found.parent / "conform.toml").read_text() == "# then\n"
+    assert (repository / "__init__.py").read_text() == "x = 2\n"
+
+
+@pytest.mark.parametrize("revision", ["nope", "--upload-pack=x", ""])
+def test_what_is_no_revision_is_said(repository, tmp_path_factory, revision):
+    with pytest.raises(NoRevision):
+        lay_out(repository, revision, tmp_path_factory.mktemp("then"))
+
+
+def test_a_folder_whose_name_has_an_at_is_no_revision(tmp_path):
+    (tmp_path / "mine@home").mkdir()
+    assert split(str(tmp_path / "mine@home")) == (str(tmp_path / "mine@home"), "")
+    assert split("mypkg@HEAD~1") == ("mypkg", "HEAD~1")
