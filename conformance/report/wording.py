@@ -148,18 +148,15 @@ def _sure(known: Sequence[LooksLike]) -> bool:
 
 def _likeness(found: Sequence[LooksLike]) -> str:
     titles = list(dict.fromkeys(like.title for like in found))[:3]
-    if found[0].together_with:
-        return f"{', and '.join(titles)} ({_how(found[0].certainty, 'both together')})"
-    return f"{', or '.join(titles)} ({_how(found[0].certainty, 'that' if len(titles) == 1 else 'either')})"
-
-
-def _how(certainty: Certainty, what: str) -> str:
-    """Say what speaks for it, and where that is little, what to do about it."""
-    return {
-        Certainty.EXACT: f"this input gives exactly your numbers with {what}",
-        Certainty.LIKELY: f"with {what} it fails in the same way",
+    what = "either" if len(titles) > 1 else "that"
+    how = {
+        Certainty.EXACT: "this input gives exactly your numbers with that",
+        Certainty.LIKELY: "with that it fails in the same way",
         Certainty.UNSURE: f"unsure: with {what} it fails in a like way; see whether yours does that",
-    }[certainty]
+    }[found[0].certainty]
+    if found[0].together_with:
+        return f"{', and '.join(titles)} ({how}, both together)"
+    return f"{', or '.join(titles)} ({how})"
 
 
 def in_order(report: Report) -> list[Result]:

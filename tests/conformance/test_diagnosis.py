@@ -83,6 +83,7 @@ class TestLikeness:
         assert telling(failed("SDPA-SCALE"))
         assert telling(failed("SDPA-SCALE", "the divisor is 4, want 2 (float64, relative tolerance 2e-08)"))
         assert not telling(failed("SDPA-SCALE", "output[0] is 0, want 0.802224 (float64, exactly)"))
+        assert not telling(failed("SDPA-SCALE", "it has 1112 trainable numbers, want 1136"))
         assert not telling(failed("SDPA-SCALE", WORDS))
 
 
@@ -107,6 +108,13 @@ class TestSuspects:
         found = suspected(failed("MHA-CAUSAL"), failed("LM-CAUSAL"))
         assert found.index("mha-never-causal") < found.index("lm-noncausal")
         assert "sdpa-no-scale" not in found[: found.index("lm-noncausal")]
+
+    @pytest.mark.parametrize("guilty", ["sdpa-no-scale", "sdpa-scale-dk"])
+    def test_who_broke_just_what_is_red_comes_first(self, guilty, monkeypatch):
+        both = {name: ["SDPA-SCALE", "SDPA-FORMULA"] for name in ("sdpa-no-scale", "sdpa-scale-dk")}
+        measured = both | {guilty: ["SDPA-SCALE"]}
+        monkeypatch.setattr("conformkit.conformance.diagnosis.suspects.kills", lambda: measured)
+        assert suspected(failed("SDPA-SCALE"), passed("SDPA-FORMULA"))[0] == guilty
 
     def test_what_could_not_be_judged_comes_last(self):
         found = suspected(failed("MHA-SHAPE"), passed("SDPA-SCALE"))
@@ -175,6 +183,26 @@ class TestDiagnosis:
     def test_the_same_words_without_numbers_are_no_proof(self, three):
         (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness({(three[0],): WORDS}))
         assert named(result) == [(three[0], Certainty.LIKELY)]
+
+    def test_other_numbers_on_another_clause_make_it_less_sure(self, three):
+        words = "output[0, 0] is {}, want {} (float64, exactly)"
+        others = [words.format("3.1416", "2.7183"), words.format("7.3891", "0.5772")]
+        red = [failed("SDPA-SCALE"), failed("SDPA-FORMULA", others[0])]
+        answers = {(three[0],): {"SDPA-SCALE": NUMBERS, "SDPA-FORMULA": others[1]}}
+        assert named(diagnose(red, CANONICAL, Witness(answers))[0]) == [(three[0], Certainty.LIKELY)]
+
+    @pytest.mark.parametrize(
+        ("file", "certainty"), [("attention.py", Certainty.LIKELY), ("masks.py", Certainty.UNSURE)], ids=["one", "two"]
+    )
+    def test_only_one_mistake_told_twice_is_sure_without_numbers(self, file, certainty, monkeypatch):
+        found = defects()["sdpa-no-scale"]
+        again = replace(found, id="again", patches=tuple(replace(patch, file=file) for patch in found.patches))
+        monkeypatch.setattr("conformkit.conformance.diagnosis.explaining.kills", dict)
+        tried = iter([Suspect(found, 3.0), Suspect(again, 3.0)])
+        monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_: tried)
+        answers = dict.fromkeys([(found.id,), (again.id,)], WORDS)
+        (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness(answers))
+        assert named(result) == [(found.id, certainty), (again.id, certainty)]
 
     def test_nothing_is_named_where_nothing_fits(self, three):
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness({(name,): "" for name in three}))
