@@ -8,7 +8,7 @@ from typing import Any
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 
-__all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from"]
+__all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from", "named_from"]
 
 Signature = Sequence[Mapping[str, Any]]
 """Parameters as the driver describes them: name, kind, required, default."""
@@ -71,6 +71,24 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
     if unknown:
         raise SignatureMismatch([], unknown, taken | known)
     return _arguments(first, known)
+
+
+def named_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:
+    """Map arguments whose names are known to the contract's; what is left of required ones goes in by order.
+
+    Raises SignatureMismatch when there are not as many of theirs left as of the contract's.
+    """
+    usable = _usable(signature)
+    known: dict[str, str] = {}
+    for parameter in usable:
+        ours = meaning(parameter["name"], contract)
+        if ours and ours not in known.values():
+            known[parameter["name"]] = ours
+    missing = [name for name in contract if name in required and name not in known.values()]
+    unknown = [p["name"] for p in usable if p["required"] and p["name"] not in known]
+    if len(missing) != len(unknown):
+        raise SignatureMismatch(missing, unknown, known)
+    return _arguments([], known | dict(zip(unknown, missing, strict=True)))
 
 
 def _usable(signature: Signature) -> list[Mapping[str, Any]]:

@@ -9,7 +9,13 @@ from typing import Any
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
+from conformkit.conformance.binding.signatures import (
+    Signature,
+    SignatureMismatch,
+    call_from,
+    construct_from,
+    named_from,
+)
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from conformkit.spec.components import Argument
 from conformkit.spec.tools import FUNCTION, TOOLS, Tool
@@ -106,8 +112,16 @@ def _bound(
         return BoundCall(method, Arguments(tuple(Expression(name) for name in required), {}), output, {})
     wanted = [meaning(p["name"], names) for p in signature if p["required"]]
     by_name = len(required) > 1 and set(required) <= set(wanted)
-    arguments = (construct_from if by_name else call_from)(signature, names, set(required))
+    how = construct_from if by_name else named_from if _elsewhere(signature, required) else call_from
+    arguments = how(signature, names, set(required))
     return BoundCall(method, arguments, output, {n: v for n, v in optional.items() if _insisted(tool, n, wanted)})
+
+
+def _elsewhere(signature: Signature, required: Sequence[str]) -> bool:
+    """Whether an argument whose name tells what it is stands in another place than the contract's."""
+    places = [meaning(p["name"], required) for p in signature]
+    known = [(place, name) for place, name in enumerate(places) if name and places.count(name) == 1]
+    return len(required) > 1 and any(required.index(name) != place for place, name in known)
 
 
 def _insisted(tool: Tool, name: str, wanted: Sequence[str | None]) -> bool:

@@ -75,16 +75,13 @@ def test_evaluation_runs_without_dropout(evaluate: Tool, model: Subject, draw: D
 
 
 @clause("METRIC-EVAL-RESTORE")
-def test_evaluation_leaves_the_mode(evaluate: Tool, model: Subject, draw: Draw) -> None:
-    model.requires("modes")
-    instance = trainee(model, draw)
-    batches = [batch(instance, draw, 2, 5)]
-    for mode in each_of(["train", "eval"]):
-        instance.call(batches[0][0], mode=mode, seed=1)
-        before = modes(instance, batches[0][0])
-        number("the loss", evaluate(model=instance, batches=batches))
-        after = modes(instance, batches[0][0])
-        check(f"training is {_flags(after)} in its parts after evaluation, {_flags(before)} before it", after == before)
+def test_evaluation_gives_the_training_mode_back(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    _keeps(evaluate, model, draw, "train")
+
+
+@clause("METRIC-EVAL-STAYS")
+def test_evaluation_leaves_the_model_in_eval_mode(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    _keeps(evaluate, model, draw, "eval")
 
 
 @clause("METRIC-EVAL-PURE")
@@ -112,6 +109,18 @@ def test_evaluation_is_repeatable(evaluate: Tool, model: Subject, draw: Draw) ->
 def _surprising(model: Instance, one: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return the batch with the least probable targets, so that its loss stands out."""
     return one[0], np.argmin(model(one[0]), axis=-1)
+
+
+def _keeps(evaluate: Tool, model: Subject, draw: Draw, mode: str) -> None:
+    """Check that evaluation leaves a model in this mode, and so its parts."""
+    model.requires("modes")
+    instance = trainee(model, draw)
+    batches = [batch(instance, draw, 2, 5)]
+    instance.call(batches[0][0], mode=mode, seed=1)
+    before = modes(instance, batches[0][0])
+    number("the loss", evaluate(model=instance, batches=batches))
+    after = modes(instance, batches[0][0])
+    check(f"training is {_flags(after)} in its parts after evaluation, {_flags(before)} before it", after == before)
 
 
 def _flags(found: tuple[bool, ...]) -> str:

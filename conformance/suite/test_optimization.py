@@ -32,6 +32,8 @@ from conformkit.spec.optimization import adamw, clipped, global_norm
 
 Array = npt.NDArray[Any]
 
+UNCLIPPED = 1e9
+"""No gradient here has such a norm."""
 RATE = 0.05
 ADAM = 1e-4
 """How far weights may be off after a few steps, relative to the way that they went: float32 in each operation."""
@@ -221,14 +223,13 @@ def test_clipping_comes_between_backward_and_step(train_step: Tool, model: Subje
 
 
 @clause("OPT-TRAIN-MODE")
-def test_a_step_runs_in_training_mode(train_step: Tool, model: Subject, draw: Draw) -> None:
-    model.requires("dropout")
-    instance = trainee(model, draw, dropout=0.5)
-    x, y = batch(instance, draw, 4, 9)
-    still = own_loss(instance, [(x, y)])  # calls it in eval mode
-    got = number("the loss", train_step.seeded(1, model=instance, optimizer=descent(instance, 0.0), x=x, y=y))
-    label = f"of a model in eval mode, a step returns {got:.7g}, as without dropout"
-    check(label, abs(got - still) > 1e-6 * abs(still))
+def test_a_step_of_a_model_in_training_mode_runs_in_it(train_step: Tool, model: Subject, draw: Draw) -> None:
+    _drops(train_step, model, draw, "train")
+
+
+@clause("OPT-TRAIN-MODE-BACK")
+def test_a_step_goes_back_to_training_mode(train_step: Tool, model: Subject, draw: Draw) -> None:
+    _drops(train_step, model, draw, "eval")
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
@@ -329,8 +330,21 @@ def _steps(adam_w: Tool, weights: Array, gradients: list[Array], **options: Any)
     return held.values()["w"]
 
 
+def _drops(train_step: Tool, model: Subject, draw: Draw, mode: str) -> None:
+    """Check that a step of a model in this mode runs with dropout."""
+    model.requires("dropout")
+    instance = trainee(model, draw, dropout=0.5)
+    x, y = batch(instance, draw, 4, 9)
+    still = own_loss(instance, [(x, y)])
+    instance.call(x, mode=mode, seed=1)
+    got = number("the loss", train_step.seeded(1, model=instance, optimizer=descent(instance, 0.0), x=x, y=y))
+    label = f"of a model in {mode} mode, a step returns {got:.7g}, as without dropout"
+    check(label, abs(got - still) > 1e-6 * abs(still))
+
+
 def _step(train_step: Tool, instance: Instance, x: Array, y: Array, **options: Any) -> None:
-    given = {"optimizer": descent(instance, RATE), **options}
+    unclipped = {"max_norm": UNCLIPPED} if train_step.offers("max-norm") else {}  # some clip unless told otherwise
+    given = {"optimizer": descent(instance, RATE), **unclipped, **options}
     number("the loss", train_step(model=instance, x=x, y=y, **given))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformkit.conformance.binding.config import Arguments
-from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from
+from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from, named_from
 
 CONTRACT = ("d_model", "num_heads", "dropout", "causal")
 REQUIRED = {"d_model", "num_heads"}
@@ -73,3 +73,18 @@ def test_a_required_argument_of_a_call_without_a_value_is_named() -> None:
     with pytest.raises(SignatureMismatch) as caught:
         call_from(signature("x", "freqs"), ("x", "mask"), {"x"})
     assert caught.value.unknown == ("freqs",)
+
+
+LOSS = ("logits", "targets")
+
+
+def test_a_name_that_is_known_goes_where_it_belongs_and_the_others_fill_the_gaps() -> None:
+    assert texts(named_from(signature("labels", "y_hat"), LOSS, set(LOSS))) == (
+        [],
+        {"labels": "targets", "y_hat": "logits"},
+    )
+
+
+def test_as_many_unknown_names_must_be_left_as_gaps() -> None:
+    with pytest.raises(SignatureMismatch, match="wants a, b"):
+        named_from(signature("labels", "a", "b"), LOSS, set(LOSS))

@@ -1,9 +1,9 @@
 """Judge right implementations with many seeds: none may break a binding clause.
 
-python tests/right/false_alarms.py [--seeds N] [--profile NAME] [NAME|PATH …]
+python tests/right/false_alarms.py [--seeds N] [--profile NAME] [--without PREFIX] [NAME|PATH …]
 
-Each is loaded once and judged with seeds 0 … N-1. Without names: all of tests/right, the examples that are right, and the
-reference.
+Each is loaded once and judged with seeds 0 … N-1, by the clauses of the profile but those of the prefix. Without names:
+the reference, and of profile lm all of tests/right_lm, else all of tests/right and the examples that are right.
 """
 
 from __future__ import annotations
@@ -24,24 +24,27 @@ WRONG = {"three_mistakes"}
 """Examples that are wrong on purpose."""
 
 
-def right_ones() -> list[str]:
+def right_ones(profile: str = "core") -> list[str]:
     """Return everything in this repository that is right, as `--impl` takes it."""
     found = ["conformkit.reference"]
-    for folder in (ROOT / "examples", ROOT / "tests" / "right"):
+    for folder in [ROOT / "tests" / "right_lm"] if profile == "lm" else [ROOT / "examples", ROOT / "tests" / "right"]:
         for entry in sorted(folder.iterdir()):
-            single = entry.suffix == ".py" and entry.stem not in {"__init__", Path(__file__).stem, "test_right"}
+            single = entry.suffix == ".py" and entry.stem not in {"__init__", Path(__file__).stem}
+            single = single and not entry.stem.startswith("test_")
             sources = entry.is_dir() and (list(entry.glob("*.py")) or list(entry.glob("src/*/*.py")))
             if single or (sources and entry.name not in WRONG):
                 found.append(str(entry))
     return found
 
 
-def alarms(impl: str, seeds: Sequence[int], profile: str = "core") -> Iterator[tuple[int, Result]]:
+def alarms(impl: str, seeds: Sequence[int], profile: str = "core", without: str = "-") -> Iterator[tuple[int, Result]]:
     """Yield the binding clauses that an implementation breaks, with the seed."""
     with opened(RunRequest(impl=impl, profile=profile)) as (implementation, _):
         for seed in seeds:
             judge = Judge(implementation, tests(profile), seed=seed)
             for name, clause in clauses_of(profile).items():
+                if clause.profile != profile or name.startswith(without):
+                    continue
                 result = judge.result(name)
                 if clause.level is Level.MUST and result.verdict.red:
                     yield seed, result
@@ -52,11 +55,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--profile", choices=list(PROFILES), default="core")
+    parser.add_argument("--without", default="-", help="leave out clauses whose ids begin so")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     total = 0
-    for impl in options.names or right_ones():
-        found = list(alarms(impl, range(options.seeds), options.profile))
+    for impl in options.names or right_ones(options.profile):
+        found = list(alarms(impl, range(options.seeds), options.profile, options.without))
         total += len(found)
         print(f"{Path(impl).name}: {len(found)} alarms in {options.seeds} seeds", flush=True)
         for seed, result in found:
