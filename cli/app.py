@@ -9,6 +9,7 @@ import typer
 from conformkit.cli.autograder import autograder
 from conformkit.cli.badge import badge
 from conformkit.cli.compare import compare
+from conformkit.cli.defaults import defaults
 from conformkit.cli.defects import defects
 from conformkit.cli.explain import explain
 from conformkit.cli.grade import grade
@@ -24,8 +25,8 @@ from conformkit.cli.watch import watch
 __all__ = ["app"]
 
 app = typer.Typer(
-    name="conform", help="Is this transformer right, and if not, which mistake is it?", add_completion=False,
-    no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    name="conform", help="Is this transformer right, and if not, which mistake is it?", no_args_is_help=True,
+    rich_markup_mode=None, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 conforms, 1 does not, 2 wrong usage, 3 the implementation could not be loaded or bound, "
     "4 the isolation asked for is not to be had, 5 the kit itself failed, 130 stopped.",
@@ -56,9 +57,11 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     del version
+    context.default_map = defaults(context.invoked_subcommand)

@@ -26,7 +26,10 @@ def autograder(
         typer.Option(metavar="sandbox|process", help="Instead of the policy's; process is for code that you trust."),
     ] = "",
 ) -> None:
-    """Write an autograder for Gradescope: the policy, the versions to grade with, and the scripts that it asks for."""
+    """Write an autograder for Gradescope: the policy, the versions to grade with, and the scripts that it asks for.
+
+    Example: conform autograder --policy policy.toml --out autograder.zip
+    """
     if isolation:
         isolation = one_of("--isolation", isolation, ("sandbox", "process"))
     from conformkit.conformance.binding.toml_nodes import ConfigError

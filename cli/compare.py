@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
-from conformkit.cli.options import Isolation, known_profiles, prefixes_of
+from conformkit.cli.options import Isolation, Only, Profile, Shade, Strictness, known_profiles, prefixes_of
 from conformkit.cli.reports import read_report, report_targets, write_files
 from conformkit.spec.clauses import Level
 
@@ -30,24 +30,22 @@ def compare(
             metavar="IMPL", help="Two or more implementations, path@revision, or JSON reports of runs (*.json)."
         ),
     ],
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="PREFIX", help="Only these clauses; repeat it, or separate by commas.")
-    ] = None,
+    only: Only = None,
     everything: Annotated[bool, typer.Option("--all", help="List every clause, not only where they differ.")] = False,
-    profile: Annotated[str, typer.Option(metavar="NAME", help="The named set of clauses that must hold.")] = "core",
-    level: Annotated[str, typer.Option(metavar="MUST|SHOULD|MAY", help="As for conform run.")] = "MUST",
+    profile: Profile = "core",
+    level: Strictness = "MUST",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other inputs, the same for all.")] = 0,
     isolation: Isolation = "process",
     json_path: Annotated[str, typer.Option("--json", metavar="PATH", help="Write it as JSON; - is stdout.")] = "",
     markdown_path: Annotated[str, typer.Option("--markdown", metavar="PATH", help="Write it as Markdown.")] = "",
     html_path: Annotated[str, typer.Option("--html", metavar="PATH", help="Write it as a page, in one file.")] = "",
-    color: Annotated[
-        str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
-    ] = "auto",
+    color: Shade = "auto",
 ) -> None:
-    """Compare implementations, or versions of one: what became of each clause, where they differ.
+    """Show where implementations differ, or versions of one.
 
     Exit code 0 when all conform, 1 when one does not, 3 when one could not be judged.
+
+
     Example: conform compare mypkg mypkg@main
     """
     if len(impls) < 2:

@@ -30,7 +30,10 @@ def defects(
         Path | None, typer.Option(metavar="PATH", help="Judge them again, seconds for each; keep the result there.")
     ] = None,
 ) -> None:
-    """List the known mistakes with the clauses that catch each, and the kill rate."""
+    """List the known mistakes with the clauses that catch each, and the kill rate.
+
+    Example: conform defects mask
+    """
     from conformkit.conformance.defects import defects as catalogue
     from conformkit.conformance.defects.kills import kill_rate, kills
 

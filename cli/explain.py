@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from conformkit.cli.completion import clause_ids
 from conformkit.cli.exits import wrong
 from conformkit.cli.spec import listing
 from conformkit.conformance.defects import Defect, defect
@@ -34,13 +35,17 @@ def explain(
     ids: Annotated[
         list[str],
         typer.Argument(
-            metavar="ID", help="Clauses, or prefixes, which list theirs; errata (ERR-07); values (G8); known mistakes."
+            metavar="ID",
+            autocompletion=clause_ids,
+            help="Clauses, or prefixes, which list theirs; errata (ERR-07); values (G8); known mistakes.",
         ),
     ],
 ) -> None:
     """Explain clauses, points on which sources err, or stored values; list the clauses of a prefix.
 
     What each says, why, how to mend what breaks it, and numbers to compare with.
+
+    Example: conform explain SDPA-SCALE
     """
     width = min(shutil.get_terminal_size().columns, 100)
     words = [word for item in ids for word in item.split(",") if word]

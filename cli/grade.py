@@ -66,6 +66,9 @@ def grade(
     """Grade a class: judge every submission in a sandbox, and give points by a policy.
 
     Exit code 0 when all are graded, whatever their points; 5 when the kit failed on one; conform --help lists others.
+
+
+    Example: conform grade submissions --policy policy.toml --out grades
     """
     del example_policy
     if verbose and quiet:

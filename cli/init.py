@@ -21,9 +21,11 @@ def init(
         str, typer.Option(metavar="core|lm", help="lm adds tokenizers, data, loss, optimizer, training.")
     ] = "core",
 ) -> None:
-    """Write a package of stubs: every part of the contract, its shapes and the clauses it will meet.
+    """Write a package of stubs to fill in.
 
-    Nothing is overwritten. Example: conform init mypkg
+    Every part of the contract is there, with its shapes and the clauses it will meet. Nothing is overwritten.
+
+    Example: conform init mypkg
     """
     how = one_of("--framework", framework, ("torch", "numpy"))
     what = one_of("--profile", profile, ("core", "lm"))

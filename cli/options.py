@@ -8,17 +8,48 @@ from typing import Annotated
 
 import typer
 
+from conformkit.cli.completion import clause_ids, colors, implementations, isolations, levels, profiles
 from conformkit.cli.exits import wrong
 from conformkit.spec.clauses import PROFILES, UnknownClauseError, select
 
-__all__ = ["Config", "Impl", "Isolation", "check_named", "known_profiles", "prefixes_of"]
+__all__ = [
+    "Config", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness", "check_named", "known_profiles",
+    "prefixes_of",
+]  # fmt: skip
 
-Impl = Annotated[str, typer.Option(metavar="NAME|PATH", help="A package, a module, a .py file or a folder.")]
+Impl = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|PATH", autocompletion=implementations, help="A package, a module, a .py file or a folder."
+    ),
+]
 Isolation = Annotated[
     str,
     typer.Option(
         metavar="process|sandbox|none",
+        autocompletion=isolations,
         help="sandbox holds code that you do not trust; none runs it inside the harness, for a debugger.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PREFIX", autocompletion=clause_ids, help="Only these clauses; repeat it, or separate by commas."
+    ),
+]
+Profile = Annotated[
+    str, typer.Option(metavar="NAME", autocompletion=profiles, help="The named set of clauses that must hold.")
+]
+Strictness = Annotated[
+    str,
+    typer.Option(
+        "--level", metavar="MUST|SHOULD|MAY", autocompletion=levels, help="SHOULD makes these clauses binding too."
+    ),
+]
+Shade = Annotated[
+    str,
+    typer.Option(
+        "--color", metavar="auto|always|never", autocompletion=colors, help="auto respects NO_COLOR, FORCE_COLOR."
     ),
 ]
 Config = Annotated[

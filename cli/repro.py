@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conformkit.cli.completion import clause_ids
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import Config, Impl, Isolation, check_named
 from conformkit.spec.clauses import UnknownClauseError, clause
@@ -19,7 +20,9 @@ __all__ = ["repro"]
 
 
 def repro(
-    clause_id: Annotated[str, typer.Argument(metavar="CLAUSE", help="The id of a clause that fails.")],
+    clause_id: Annotated[
+        str, typer.Argument(metavar="CLAUSE", autocompletion=clause_ids, help="The id of a clause that fails.")
+    ],
     impl: Impl,
     out: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Where to write it; by default repro_CLAUSE.py, here.")
@@ -35,6 +38,9 @@ def repro(
     """Write a script that shows why a clause fails: your code, one call, what came out, what is wanted.
 
     Exit code 0 when the clause holds or says nothing about this code, and nothing is written; 1 when it fails.
+
+
+    Example: conform repro SDPA-SCALE --impl mypkg
     """
     check_named(impl)
     name = _known(clause_id)

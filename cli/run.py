@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from conformkit.cli.exits import Exit, complain, one_of, wrong
-from conformkit.cli.options import Config, Impl, Isolation, check_named, prefixes_of
+from conformkit.cli.options import Config, Impl, Isolation, Only, Profile, Shade, Strictness, check_named, prefixes_of
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.spec.clauses import Level, clauses
 
@@ -36,13 +36,9 @@ def run(
     github: Annotated[
         bool, typer.Option("--github", help="Annotate a GitHub job and add to its summary; mute what the code prints.")
     ] = False,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="PREFIX", help="Only these clauses; repeat it, or separate by commas.")
-    ] = None,
-    profile: Annotated[str, typer.Option(metavar="NAME", help="The named set of clauses that must hold.")] = "core",
-    level: Annotated[
-        str, typer.Option(metavar="MUST|SHOULD|MAY", help="SHOULD makes these clauses binding too.")
-    ] = "MUST",
+    only: Only = None,
+    profile: Profile = "core",
+    level: Strictness = "MUST",
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Draws other inputs; the same seed draws the same ones.")
     ] = 0,
@@ -60,13 +56,14 @@ def run(
     ] = 3,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every clause with its distance.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the verdict line only.")] = False,
-    color: Annotated[
-        str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
-    ] = "auto",
+    color: Shade = "auto",
 ) -> None:
     """Judge an implementation, and report.
 
     Exit code 0 when it conforms, 1 when it does not; conform --help lists the others.
+
+
+    Example: conform run --impl mypkg --only SDPA
     """
     check_named(impl)
     if verbose and quiet:

@@ -34,7 +34,10 @@ def sample(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed draws the same text.")] = 0,
     device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where to compute.")] = "cpu",
 ) -> None:
-    """Let a trained model continue a prompt."""
+    """Let a trained model continue a prompt.
+
+    Example: conform sample runs/tiny
+    """
     temperatures = temperature or [0.8]
     with explained():
         import torch

@@ -28,7 +28,10 @@ def spec(
         str, typer.Option("--html", metavar="DIR", help="Write the whole law and the known mistakes as pages.")
     ] = "",
 ) -> None:
-    """List the clauses by document, or write them as pages for a browser."""
+    """List the clauses by document, or write them as pages for a browser.
+
+    Example: conform spec SDPA
+    """
     if html:
         if prefixes or as_json:
             wrong("--html", "writes the whole law; leave out PREFIX and --json.")

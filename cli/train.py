@@ -70,6 +70,9 @@ def train(
 
     Exit code 0 when it is trained, 1 when the loss is not finite any more, 3 for a checkpoint that can't be used, 5
     when something can't be written, 130 when stopped: go on with --resume DIR.
+
+
+    Example: conform train --out runs/tiny
     """
     del list_recipes
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))

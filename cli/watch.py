@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from conformkit.cli.exits import Exit, complain, one_of
-from conformkit.cli.options import Config, Impl, check_named, known_profiles, prefixes_of
+from conformkit.cli.options import Config, Impl, Only, Profile, Shade, check_named, known_profiles, prefixes_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,19 +24,17 @@ __all__ = ["watch"]
 
 def watch(
     impl: Impl,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="PREFIX", help="Only these clauses; repeat it, or separate by commas.")
-    ] = None,
-    profile: Annotated[str, typer.Option(metavar="NAME", help="The named set of clauses that must hold.")] = "core",
+    only: Only = None,
+    profile: Profile = "core",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other inputs.")] = 0,
     config: Config = None,
-    color: Annotated[
-        str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
-    ] = "auto",
+    color: Shade = "auto",
 ) -> None:
-    """Judge it, and again whenever a file is saved: what changed first, then the rest; what is mended, what broke.
+    """Judge it, and again whenever a file is saved.
 
-    Ctrl-C ends it. Example: conform watch --impl mypkg
+    What changed comes first, then the rest; it says what is mended and what broke. Ctrl-C ends it.
+
+    Example: conform watch --impl mypkg
     """
     check_named(impl)
     settings: dict[str, Any] = {

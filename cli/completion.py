@@ -1,0 +1,59 @@
+"""What shells are told to complete: clauses, profiles, and the places where an implementation may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["clause_ids", "colors", "implementations", "isolations", "levels", "profiles"]
+
+_MOST = 200
+
+
+def clause_ids(incomplete: str) -> list[str]:
+    """Return prefixes first, then the clauses that begin so; after a comma, for the last one."""
+    from conformkit.spec.clauses import clauses
+
+    head, comma, word = incomplete.upper().rpartition(",")
+    ids = list(clauses())
+    prefixes = dict.fromkeys(name.partition("-")[0] for name in ids)
+    found = [name for name in (*prefixes, *ids) if name.startswith(word)]
+    return [f"{head}{comma}{name}" for name in found[:_MOST]]
+
+
+def implementations(incomplete: str) -> list[str]:
+    """Return folders and Python files that begin so."""
+    return sorted(_places(incomplete))[:_MOST]
+
+
+def _places(incomplete: str) -> Iterator[str]:
+    folder, slash, word = incomplete.rpartition("/")
+    try:
+        for path in Path(f"{folder}{slash}" or ".").iterdir():
+            hidden = path.name.startswith((".", "__")) and not word
+            if path.name.startswith(word) and not hidden and (path.is_dir() or path.suffix == ".py"):
+                yield f"{folder}{slash}{path.name}"
+    except OSError:
+        return
+
+
+def profiles() -> list[str]:
+    """Return the names of all profiles."""
+    from conformkit.spec.clauses import PROFILES
+
+    return list(PROFILES)
+
+
+def levels() -> list[str]:
+    """Return how binding a clause may be."""
+    return ["MUST", "SHOULD", "MAY"]
+
+
+def isolations() -> list[str]:
+    """Return the levels of isolation."""
+    return ["process", "sandbox", "none"]
+
+
+def colors() -> list[str]:
+    """Return when to color."""
+    return ["auto", "always", "never"]

@@ -1,0 +1,72 @@
+"""Defaults of options, from the table [tool.conformkit] of the pyproject.toml in the current folder.
+
+[tool.conform] is another matter: what an implementation declares about itself.
+
+The folder may be that of the code under test. So the table holds nothing that could make a verdict worth less: not
+which clauses, no file, no isolation but a stronger one; what it sets is said; and `conform grade` does not read it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from conformkit.cli.exits import complain
+
+__all__ = ["COMMANDS", "KEYS", "defaults"]
+
+COMMANDS = ("run", "watch", "compare")
+KEYS: Mapping[str, type] = {
+    "impl": str, "profile": str, "level": str, "seed": int, "isolation": str, "processes": int, "hints": int,
+    "color": str,
+}  # fmt: skip
+_FILE, _TABLE = "pyproject.toml", "[tool.conformkit]"
+_MOST = 1 << 20
+
+
+def defaults(command: str | None) -> dict[str, dict[str, Any]]:
+    """Return what stands for options that are not given, by command, as click wants it; say what was found."""
+    if command not in COMMANDS:
+        return {}
+    found = _table()
+    if found:
+        complain(f"defaults from {_FILE}: {', '.join(f'{name} = {value}' for name, value in found.items())}")
+    return {command: found}
+
+
+def _table() -> dict[str, Any]:
+    path = Path(_FILE)
+    try:
+        text = path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_size <= _MOST else ""
+        table = tomllib.loads(text) if "conformkit" in text else {}
+    except (OSError, UnicodeDecodeError):
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(f"is no TOML: {error}") from None
+    for name in ("tool", "conformkit"):
+        table = table.get(name, {})
+        if not isinstance(table, dict):
+            raise _wrong(f"{_TABLE} is no table")
+    return {name: _checked(name, value) for name, value in table.items()}
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name not in KEYS:
+        near = difflib.get_close_matches(name, KEYS, n=1)
+        raise _wrong(f"{_TABLE} has {name!r}, known are {', '.join(KEYS)}{f'; nearest: {near[0]}' if near else ''}")
+    if type(value) is not KEYS[name]:
+        kind = "a text" if KEYS[name] is str else "a whole number"
+        raise _wrong(f"{_TABLE}: {name} is {value!r}, want {kind}")
+    if name == "isolation" and value not in {"process", "sandbox"}:
+        raise _wrong(f"{_TABLE}: isolation is {value!r}, want process or sandbox; none is for the command line alone")
+    return value
+
+
+def _wrong(problem: str) -> typer.BadParameter:
+    return typer.BadParameter(f"{problem}.", param_hint=f"'{os.curdir}/{_FILE}'")

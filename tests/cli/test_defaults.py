@@ -1,0 +1,61 @@
+import pytest
+
+from conformkit.cli.defaults import KEYS, defaults
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(text):
+        (tmp_path / "pyproject.toml").write_text(text)
+
+    return write
+
+
+def test_defaults_stand_for_what_is_not_given_and_are_said(conform, fake_run, project):
+    project('[tool.conformkit]\nimpl = "mypkg"\nseed = 7\nlevel = "SHOULD"\n')
+    result = conform("run", "--seed", "8")
+    assert result.exit_code == 0
+    (request,) = fake_run.requests
+    assert (request.impl, request.seed, request.level) == ("mypkg", 8, "SHOULD")
+    assert "defaults from pyproject.toml: impl = mypkg, seed = 7, level = SHOULD" in result.stderr
+
+
+def test_without_a_table_nothing_is_said_and_nothing_changes(conform, fake_run, project):
+    project('[tool.conform]\nframework = "numpy"\n')
+    result = conform("run", "--impl", "mypkg")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert fake_run.requests[0].profile == "core"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('profil = "lm"', "nearest: profile"), ('only = ["SDPA"]', "has 'only'"), ("seed = true", "a whole number"),
+        ('isolation = "none"', "for the command line alone"), ("seed = ", "is no TOML"), ('level = "SHALL"', "--level"),
+        ("seed = -1", "-1"),
+    ],
+)  # fmt: skip
+def test_what_the_table_may_not_hold_is_wrong_usage(conform, fake_run, project, line, words):
+    project(f"[tool.conformkit]\n{line}\n")
+    result = conform("run", "--impl", "mypkg")
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.split())
+    assert fake_run.requests == []
+
+
+@pytest.mark.parametrize("text", ["conformkit", "tool = 1 # conformkit", "[tool]\nconformkit = 3"])
+def test_what_is_no_table_is_said(conform, fake_run, project, text):
+    project(text)
+    assert conform("run", "--impl", "mypkg").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["grade", "autograder", "repro", "train", None])
+def test_no_other_command_reads_it(project, command):
+    project("[tool.conformkit]\nnonsense = \n")
+    assert defaults(command) == {}
+
+
+def test_nothing_that_chooses_clauses_or_files_can_be_set():
+    assert not {"only", "config", "device", "hidden", "json_path", "everything"} & set(KEYS)
