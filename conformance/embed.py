@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +95,10 @@ def _settle(result: Result, report: Report) -> Result:
 
 
 def parametrize_with_clauses(
-    impl: str | os.PathLike[str], *, expected_failures: Mapping[str, str] | None = None, **options: Any
+    impl: str | os.PathLike[str],
+    *,
+    expected_failures: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    **options: Any,
 ) -> Callable[[F], F]:
     """Give a test of your own suite one case a clause; the test calls its argument `check_clause`.
 
@@ -102,25 +106,50 @@ def parametrize_with_clauses(
         def test_conformance(check_clause):
             check_clause()
 
-    `expected_failures` is strict both ways: a clause that holds after all, or that no one knows, is a failure.
+    `expected_failures` may be a TOML file with such lines: `PE-ODD-D = "odd widths are out of scope"`. It is strict
+    both ways: a clause that holds after all, or says nothing about this code, is a failure, and so is other trouble.
+
+    Raises: UnknownClauseError for ids that no one knows, ValueError for those that are not asked for or lack a reason.
     """
     import pytest
 
-    expected = dict(expected_failures or {})
-    for name in expected:
-        clause(name)
     options.setdefault("folder", Path.cwd())
     bench = Bench(RunRequest(impl=os.fspath(impl), **options))
     atexit.register(bench.close)
+    items = bench.clauses()
+    expected = _expected(expected_failures, {item.id for item in items})
 
     def case(item: Clause) -> Any:
         def check_clause() -> None:
+            if item.id in expected:
+                _insist(bench.result(item.id), expected[item.id])
             bench.settle(item.id)
 
-        marks = [pytest.mark.xfail(reason=expected[item.id], strict=True)] if item.id in expected else []
+        reason = expected.get(item.id, "")
+        marks = [pytest.mark.xfail(reason=reason, strict=True, raises=ClauseBroken)] if reason else []
         return pytest.param(check_clause, id=item.id, marks=marks)
 
-    return pytest.mark.parametrize("check_clause", [case(item) for item in bench.clauses()])
+    return pytest.mark.parametrize("check_clause", [case(item) for item in items])
+
+
+def _expected(given: Mapping[str, str] | str | os.PathLike[str] | None, asked: Collection[str]) -> dict[str, str]:
+    """Return expected failures with their reasons, from a mapping or a TOML file of such lines."""
+    if given is None:
+        return {}
+    table = given if isinstance(given, Mapping) else tomllib.loads(Path(given).read_text(encoding="utf-8"))
+    for name, reason in table.items():
+        if clause(name).id != name or name not in asked:
+            raise ValueError(f"{name} is expected to fail, and is not among the clauses that are asked for")
+        if not isinstance(reason, str) or not reason.strip():
+            raise ValueError(f"{name} is expected to fail for the reason {reason!r}, want a text")
+    return dict(table)
+
+
+def _insist(result: Result, reason: str) -> None:
+    """Fail where an expected failure can be none: nobody would notice when its reason is gone."""
+    if result.verdict in {Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN} and not result.unfinished:
+        told = f"{result.clause.id} is expected to fail ({reason}), and is {result.verdict}: {result.reason}"
+        raise AssertionError(f"{told}; take it off the list")
 
 
 def _story(result: Result, report: Report) -> str:

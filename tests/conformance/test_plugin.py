@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conformkit.conformance import parametrize_with_clauses
 from tests.attacks.sandboxes import sandbox
 
 from .conftest import ATTENTION
@@ -131,6 +132,7 @@ def test_a_missing_option_and_an_unknown_clause_are_wrong_usage(folder: Path) ->
 
 
 def test_ones_own_suite_can_hold_the_clauses(folder: Path) -> None:
+    (folder / "expected.toml").write_text('SDPA-SCALE = "on purpose"\n', encoding="utf-8")
     (folder / "test_own.py").write_text(
         """
 from conformkit.conformance import check, parametrize_with_clauses
@@ -143,6 +145,18 @@ def test_conformance(check_clause):
 
 @parametrize_with_clauses("right.py", only=("SDPA-SCALE",), expected_failures={"SDPA-SCALE": "no longer"})
 def test_strict(check_clause):
+    check_clause()
+
+@parametrize_with_clauses("wrong.py", only=TWO, expected_failures="expected.toml")
+def test_file(check_clause):
+    check_clause()
+
+@parametrize_with_clauses("right.py", only=("SDPA-GRAD",), expected_failures={"SDPA-GRAD": "NumPy has no gradients"})
+def test_silent(check_clause):
+    check_clause()
+
+@parametrize_with_clauses("gone.py", only=("SDPA-SCALE",), expected_failures={"SDPA-SCALE": "on purpose"})
+def test_gone(check_clause):
     check_clause()
 
 def test_report():
@@ -158,3 +172,21 @@ def test_report():
     assert "test_conformance[SDPA-SCALE] XFAIL" in text
     assert "test_strict[SDPA-SCALE] FAILED" in text
     assert "test_report PASSED" in text
+    assert "test_file[SDPA-SCALE] XFAIL" in text
+    assert "test_silent[SDPA-GRAD] FAILED" in text
+    assert "expected to fail (NumPy has no gradients), and is not applicable" in text
+    assert "test_gone[SDPA-SCALE] FAILED" in text
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"PE-ODD-D": "out of scope"}, "not among the clauses that are asked for"),
+        ({"SDPA-SCALE": " "}, "want a text"),
+        ({"SDPA-SCALE": 3}, "want a text"),
+        ({"sdpa-scale": "lower case"}, "not among"),
+    ],
+)
+def test_an_expected_failure_is_a_clause_that_is_asked_for_with_a_reason(table: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parametrize_with_clauses("right.py", only=("SDPA",), expected_failures=table)
