@@ -47,8 +47,9 @@ def inspect(
 ) -> None:
     """Look inside: shapes through every part, parameters, gradients, entropy of attention, what is dead or explodes.
 
-    The component is constructed, called and differentiated once, with its own initial weights. For example:
-    conform inspect --impl mypkg --component TransformerBlock --size d_model=96
+    The component is constructed, called and differentiated once, with its own initial weights.
+
+    Example: conform inspect --impl mypkg --component TransformerBlock --size d_model=96
 
     Exit code 0 when nothing stands out; 1 when something does, or it fails; conform --help lists the others.
     """

@@ -72,7 +72,7 @@ CASES = {
     ),
     "other-parts-than-the-reference": Case(
         "tests/right/fused_kernel.py", ("", "v, attn_mask=mask)", "v, attn_mask=mask).squeeze(0)"),
-        ("SDPA-SINGLE-KEY", "NUM-HALF"), ("sdpa-batch-of-one-squeezed",),
+        ("SDPA-LEADING", "SDPA-2D"), ("sdpa-batch-of-one-squeezed",),
     ),
 }  # fmt: skip
 
