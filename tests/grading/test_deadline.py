@@ -98,7 +98,8 @@ def late_run(monkeypatch):
     @contextmanager
     def opened(request, warm=None, **_):
         fake = SimpleNamespace(
-            framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={}, session=SimpleNamespace(note=""),
+            framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={},
+            session=SimpleNamespace(note=""),
         )  # fmt: skip
         yield fake, Location("file", "a", Path(request.impl))
 
