@@ -166,6 +166,9 @@ def test_merges_shorten_the_text(bpe_tokenizer: Tool) -> None:
     size = len(LINES.encode())
     count = len(_encoded(tokenizer, LINES))
     check(f"the text that it learned from has {size} bytes and {count} ids", count < size)
+    loud = "AB" * 40
+    count = len(_encoded(bpe_tokenizer.make(text=loud), loud))
+    check(f"{shown(loud)}, of which it learned, has {count} ids, {len(loud)} bytes", count < len(loud))
     for sample in each_of(STRANGE):
         count, size = len(_encoded(tokenizer, sample)), len(sample.encode())
         check(f"{shown(sample)} has {count} ids, {size} bytes", count <= size)
