@@ -237,7 +237,7 @@ def explained() -> Iterator[None]:
         place = f" {error.filename}" if error.filename else ""
         fail(
             Exit.KIT_FAILED, f"writing{place} failed: {error.strerror or error}",
-            "what was written before is whole: free some space, and go on with --resume",
+            "what was written before is whole: free some space, then go on with --resume, or anew without a checkpoint",
         )  # fmt: skip
     except KeyboardInterrupt:
         fail(Exit.INTERRUPTED, "stopped")

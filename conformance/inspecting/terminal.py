@@ -108,7 +108,8 @@ def _attention(found: Inspection, page: Console) -> None:
 def _conspicuous(found: Inspection, page: Console) -> None:
     page.print()
     if not found.differentiated:
-        page.print(Text(f"No gradients: {found.framework} has none, or none arrive here."))
+        why = "NumPy has no derivatives" if found.framework == "numpy" else "its output hangs on nothing that learns"
+        page.print(Text(f"No gradients: {why}."))
     if not found.conspicuous:
         page.print(Text("Nothing stands out: nothing dead, exploding, or cut off.", style="green"))
         return

@@ -19,7 +19,7 @@ def test_a_piped_table_of_sixty_columns_and_json_beside_it(process, tmp_path):
     result = process("inspect", "--impl", str(EXAMPLES / "numpy_only"), "--json", str(out), env={"COLUMNS": "60"})
     assert (result.returncode, result.stderr) == (0, "")
     assert max(map(len, result.stdout.splitlines())) <= 60
-    assert "No gradients: numpy has none" in result.stdout
+    assert "No gradients: NumPy has no derivatives." in result.stdout
     assert json.loads(out.read_text())["sizes"]["d_model"] == SIZES["d_model"]
 
 
