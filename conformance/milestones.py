@@ -87,14 +87,16 @@ def milestones(report: Report) -> list[Milestone]:
     for result in report.results:
         of_each[milestone_of(result.clause)].append(result)
     lacking: dict[str, list[str]] = {name: [] for name in MILESTONES}
-    for name in dict.fromkeys((*report.missing, *report.stubs)):
+    for name in _lacking(report):
         lacking[_of_name(name)].append(name)
     about = [(name, found, lacking[name]) for name, found in of_each.items()]
     return [_milestone(report, *parts) for parts in about if parts[1] or parts[2]]
 
 
 def next_step(report: Report) -> Step | None:
-    """Return what to do next: within a milestone, what is wrong comes before what is not there."""
+    """Return what to do next, unless it conforms: within a milestone, what is wrong comes before what is not there."""
+    if report.conforms:
+        return None
     for milestone in milestones(report):
         broken = next((r.clause for r in milestone.results if r.verdict.red and report.breaks(r)), None)
         if broken is not None:
@@ -102,6 +104,17 @@ def next_step(report: Report) -> Step | None:
         if milestone.lacking:
             return _implement(report, milestone)
     return None
+
+
+def _lacking(report: Report) -> list[str]:
+    """Return what is required or exported, and not implemented; of a part of the profile, what that part is about."""
+    names = list(dict.fromkeys((*report.missing, *report.stubs)))
+    about = {r.clause.component for r in report.results} | {"generate"} & {_generates(r) for r in report.results}
+    return [name for name in names if not report.only or name in about]
+
+
+def _generates(result: Result) -> str:
+    return "generate" if result.clause.applies.get("generate") == "yes" else ""
 
 
 def _of_name(name: str) -> str:
@@ -138,5 +151,5 @@ def _required(name: str, report: Report) -> bool:
 
 def _prefix(milestone: Milestone, name: str) -> str:
     """Return the first word of the ids of the clauses that wait for it."""
-    waiting = (r.clause for r in milestone.results if r.unfinished and name in {r.clause.component, "generate"})
-    return next((clause.prefix for clause in waiting), "GEN" if name == "generate" else "")
+    own = [r.clause for r in milestone.results if name in {r.clause.component, _generates(r)}]
+    return next((clause.prefix for clause in (*own, *(r.clause for r in milestone.results))), "")

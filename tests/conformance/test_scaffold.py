@@ -4,10 +4,10 @@ import pytest
 
 from conformkit.conformance.milestones import next_step
 from conformkit.conformance.report.terminal import render
-from conformkit.conformance.results import Verdict
+from conformkit.conformance.results import Report, Result, Verdict
 from conformkit.conformance.runner import RunRequest, run
 from conformkit.conformance.scaffold import obstacle, package, write_package
-from conformkit.spec.clauses import clauses_of
+from conformkit.spec.clauses import Level, clauses_of, select
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.tools import TOOLS
 
@@ -49,6 +49,21 @@ def test_a_run_on_it_calls_nothing_wrong_and_begins_with_attention(tmp_path, fra
     step = next_step(report)
     assert (step.milestone, step.name, step.only) == ("attention", "ScaledDotProductAttention", "SDPA")
     assert "--only SDPA\n" in render(report, 200)  # of profile core, also where lm was asked for
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_next_step_of_every_tool_can_be_judged_alone(tool):
+    results = [
+        Result(clause, Verdict.NOT_IMPLEMENTED, unfinished=clause.component == tool)
+        for clause in clauses_of("lm").values()
+    ]
+    report = Report(
+        "x", "", "torch", "lm", Level.MUST, 0, "process", "cpu", {}, results=results, stubs={tool: "x.py:1"},
+        complete=True,
+    )  # fmt: skip
+    step = next_step(report)
+    assert step.name == tool
+    assert select((step.only,), "lm")
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,20 @@ def test_what_is_wrong_is_mended_before_the_next_thing_is_built(tmp_path):
     assert step.broken.prefix == "SDPA"
 
 
+def test_a_part_of_the_profile_asks_for_nothing_outside_it(tmp_path):
+    found = judged(tmp_path, ATTENTION + STUBS, ("SDPA",))
+    assert "FeedForward" in found.stubs
+    assert [m.lacking for m in way.milestones(found)] == [()]
+    assert way.next_step(judged(tmp_path, ATTENTION + STUBS, ("SDPA", "FFN"))).name == "FeedForward"
+
+
+def test_what_conforms_has_no_next_step(tmp_path):
+    found = judged(tmp_path, ATTENTION + STUBS, ("SDPA-SCALE",))
+    assert found.conforms
+    assert way.next_step(found) is None
+    assert as_object(found)["next"] is None
+
+
 def test_the_json_tells_the_same_and_can_be_read_back(report):
     found = as_object(report)
     assert found["next"]["milestone"] == "multi-head"
