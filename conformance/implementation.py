@@ -17,7 +17,7 @@ from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLo
 from conformkit.conformance.driver.interface import Driver, Reply
 from conformkit.conformance.parameters import check_parameters
 from conformkit.conformance.subject import Subject
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import COMPONENTS, Component
 
 if TYPE_CHECKING:
     from conformkit.conformance.tool import Tool
@@ -103,14 +103,10 @@ class Implementation:
             if components is not None and component.name not in components:
                 continue
             export = exports[component.export]
-            if not self._offered(component.name, export, "__init__", ""):
+            if not self._offered(component.name, export):
                 continue
-            try:
-                bound = bind_export(component, export, self.config, free if free and free["found"] else None)
-            except ExportMismatch as mismatch:
-                if not tools:
-                    raise
-                self.unfit[component.name] = str(mismatch)  # what is asked for may well be something else
+            bound = self._bound(component, export, free if free and free["found"] else None, tools=tools)
+            if bound is None:
                 continue
             subject = Subject(bound, self)
             parts = self.bounds()
@@ -123,6 +119,20 @@ class Implementation:
                 continue
             if not bound.fits and any(part.precision == "float32" for part in parts):
                 bound.precision = "float32"  # as its parts; its own numbers can't tell
+
+    def _bound(
+        self, component: Component, export: Mapping[str, Any], free: Mapping[str, Any] | None, *, tools: bool
+    ) -> Bound | None:
+        try:
+            return bind_export(component, export, self.config, free)
+        except ExportMismatch as mismatch:
+            if where := stub_of(export, "__init__", ""):
+                self.stubs[component.name] = where
+            elif tools:
+                self.unfit[component.name] = str(mismatch)  # what is asked for may well be something else
+            else:
+                raise
+        return None
 
     def _offered(self, name: str, export: Mapping[str, Any], *methods: str) -> bool:
         """Whether an export is there and none of these methods is a stub; remember why not."""

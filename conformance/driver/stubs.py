@@ -7,7 +7,6 @@ a jump, and is an implementation that fails.
 from __future__ import annotations
 
 import dis
-import inspect
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -18,6 +17,10 @@ _OTHER_ENDS = ("RETURN", "YIELD", "POP_JUMP", "JUMP", "FOR_ITER", "SEND")
 """Beginnings of the names of instructions that leave a function, or a straight line through it, in another way."""
 
 
+_CONTEXTS = ("contextlib.py", "grad_mode.py")
+"""Files of decorators that enter a context, Python's and torch's."""
+
+
 def stubs(methods: dict[str, Any], place: Callable[[str], str | None]) -> dict[str, str]:
     """Return the methods that are stubs, with the line that raises, `mypkg/attention.py:31 in forward`."""
     found = {name: _raising(value, place) for name, value in methods.items()}
@@ -25,12 +28,7 @@ def stubs(methods: dict[str, Any], place: Callable[[str], str | None]) -> dict[s
 
 
 def _raising(value: Any, place: Callable[[str], str | None]) -> str:
-    if isinstance(value, staticmethod | classmethod):
-        value = value.__func__
-    try:
-        code = getattr(inspect.unwrap(value), "__code__", None)
-    except Exception:  # noqa: BLE001 - attributes of foreign objects may do anything
-        return ""
+    code = _code(value)
     if not isinstance(code, CodeType) or "NotImplementedError" not in code.co_names or code.co_exceptiontable:
         return ""
     steps = list(dis.get_instructions(code))
@@ -38,6 +36,23 @@ def _raising(value: Any, place: Callable[[str], str | None]) -> str:
         return ""
     file = place(code.co_filename)
     return f"{file or code.co_filename}:{_line(code)} in {code.co_name}"
+
+
+def _code(value: Any) -> Any:
+    """Return the code of a function, below decorators that only enter a context, as `torch.no_grad()` does.
+
+    Others may do without what they decorate: a dispatcher's first function often is a stub, and nobody calls it.
+    """
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    try:
+        code = value.__code__
+        while code.co_filename.endswith(_CONTEXTS):
+            value = value.__wrapped__
+            code = value.__code__
+    except Exception:  # noqa: BLE001 - attributes of foreign objects may do anything
+        return None
+    return code
 
 
 def _line(code: CodeType) -> int:

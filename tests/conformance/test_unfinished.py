@@ -72,6 +72,32 @@ def test_a_stub_of_what_is_not_required_breaks_too(tmp_path):
     assert not found.conforms
 
 
+def test_a_class_that_makes_another_one_is_judged_by_what_it_makes(tmp_path):
+    source = """
+import numpy as np
+
+
+class PositionalEncoding:
+    def __new__(cls, d_model, max_len):
+        return Sinusoids(d_model, max_len) if cls is PositionalEncoding else super().__new__(cls)
+
+    def __call__(self, x):
+        raise NotImplementedError
+
+
+class Sinusoids(PositionalEncoding):
+    def __init__(self, d_model, max_len):
+        angles = np.arange(max_len)[:, None] / 10000.0 ** (np.arange(0, d_model, 2) / d_model)
+        self.table = np.zeros((max_len, d_model))
+        self.table[:, 0::2], self.table[:, 1::2] = np.sin(angles), np.cos(angles)[:, : d_model // 2]
+
+    def __call__(self, x):
+        return x + self.table[: x.shape[1]]
+"""
+    found = judged(tmp_path, ATTENTION + source, ("PE-EXPONENT",))
+    assert [r.verdict for r in found.results] == [Verdict.PASS]
+
+
 def test_an_error_for_some_inputs_only_is_a_failure(tmp_path):
     source = ATTENTION.replace("if mask is not None:", "if mask is not None:\n        raise NotImplementedError", 1)
     found = judged(tmp_path, source, ("SDPA-OUT-SHAPE", "MASK"))
