@@ -60,6 +60,16 @@ def test_a_failing_item_tells_what_came_out_why_and_what_next(folder: Path) -> N
         assert words in text
 
 
+def test_a_stub_fails_and_what_is_not_exported_is_skipped(folder: Path) -> None:
+    stub = "def scaled_dot_product_attention(q, k, v, mask=None):\n    raise NotImplementedError\n"
+    (folder / "stub.py").write_text(stub, encoding="utf-8")
+    code, text = pytest_run(folder, *SUITE[:2], "--impl", "stub.py", "-k", "SDPA-SCALE or PE-EXPONENT", "-rs")
+    assert code == 1
+    assert "scaled_dot_product_attention" in text
+    assert "is not implemented yet: stub.py:2 in" in text
+    assert "PositionalEncoding is not exported" in text
+
+
 def test_what_a_clause_needs_is_judged_even_when_deselected(folder: Path) -> None:
     _, text = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-k", "SDPA-FORMULA", "-rs")
     assert "blocked: needs SDPA-SCALE" in text

@@ -59,6 +59,13 @@ def test_a_stub_and_what_is_made_of_it_are_not_implemented(report, component):
     assert all(report.breaks(r) for r in report.results if r.clause.component == component and r.clause.level == "MUST")
 
 
+def test_two_workers_say_the_same(tmp_path, report):
+    found = judged(tmp_path, ATTENTION + STUBS, ("SDPA", "MHA", "FFN", "BLOCK", "PE"), processes=2)
+    assert [(r.clause.id, r.verdict, r.unfinished) for r in found.results] == [
+        (r.clause.id, r.verdict, r.unfinished) for r in report.results
+    ]
+
+
 def test_the_rest_is_judged_and_the_whole_does_not_conform(report):
     assert Verdict.PASS in verdicts(report, "ScaledDotProductAttention")
     assert not report.conforms
