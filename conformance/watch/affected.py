@@ -107,7 +107,10 @@ def _dependents(changed: Iterable[Node], files: Files) -> frozenset[Node]:
 
 
 def _mentions(path: Path, content: bytes, files: Files) -> Iterator[tuple[Node, set[Node]]]:
-    """Yield each node of a file with the nodes that it mentions; all mention what stands at the top."""
+    """Yield each node of a file with the nodes that it mentions; all mention what stands at the top.
+
+    What is imported and not mentioned affects nothing.
+    """
     tree = _parsed(content)
     own = [name for name, _ in _named(tree)]
     imported = _imported(path, files)
@@ -116,8 +119,6 @@ def _mentions(path: Path, content: bytes, files: Files) -> Iterator[tuple[Node, 
         found: set[Node] = {(path, word) for word in words if word in own and word != name}
         for word in words:
             found |= imported.get(word, set())
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            continue  # what is imported and not mentioned affects nothing
         yield (path, name), found | ({(path, "")} if name else set())
 
 
