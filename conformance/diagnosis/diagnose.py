@@ -26,7 +26,7 @@ __all__ = ["diagnose"]
 Witness = Callable[[Sequence[Defect], Collection[str]], AbstractContextManager[Judge]]
 """Judges the reference with some defects in it, as far as some components go."""
 
-_MOST = 10
+_MOST = 12
 """So many defects are tried alone,"""
 _PAIRED = 3
 """and so many of those that explain something with each other."""

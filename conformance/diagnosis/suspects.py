@@ -23,6 +23,8 @@ _GREEN_ELSEWHERE = 1.0
 _MOST_COUNTED = 3
 _ALIKE = 3.0
 """How much it says that it broke the very clauses that are red when it was measured, and no others."""
+_OF_A_CHOICE = 2.0
+"""Where a choice was made and something is wrong, it is often what the choice brought along."""
 _UNSEEN = -4.0
 """Nothing that it is known to break could be judged where it would show."""
 _FUNCTION = "ScaledDotProductAttention"
@@ -73,7 +75,7 @@ def _overlap(broken: AbstractSet[str], red: AbstractSet[str], verdicts: Mapping[
 def _ranked(weights: Mapping[Defect, float], variant: Variant) -> list[Suspect]:
     """Put first who is more plausible when it is counted in how common each is."""
     ranked = [
-        Suspect(found, weight + len(COMMON) - 1 - COMMON.index(found.common))
+        Suspect(found, weight + len(COMMON) - 1 - COMMON.index(found.common) + _OF_A_CHOICE * _chosen(found))
         for found, weight in weights.items()
         if _fits(found, variant)
     ]
@@ -104,6 +106,11 @@ def _acquits(name: str, verdicts: Mapping[str, Verdict]) -> bool:
 
 def _named(found: Defect) -> set[str]:
     return set(found.clauses)
+
+
+def _chosen(found: Defect) -> bool:
+    """Whether a defect is about choices that are not canonical."""
+    return bool(found.variant.differences())
 
 
 def _fits(found: Defect, variant: Variant) -> bool:
