@@ -59,11 +59,24 @@ def suspects(red: Sequence[Result], results: Iterable[Result], variant: Variant)
     all_red = {name for name, verdict in verdicts.items() if verdict.red and clause(name).level is red[0].clause.level}
     broken = {name: names for name, names in kills().items() if not all_red.isdisjoint(names)}
     seen = [found for name in broken if (found := defect(name)) is not None and not all_red.isdisjoint(found.clauses)]
-    weights = {found: _plausible(found, reds[0], all_red, verdicts) for found in seen}
-    alike = {found: _ALIKE * _overlap(set(broken[found.id]), all_red, verdicts) for found in seen}
-    yield from _ranked({found: w + alike[found] for found, w in weights.items() if w is not None}, variant)
-    others = [found for found in defects().values() if _named(found).isdisjoint(all_red)]
-    yield from _ranked({found: _UNSEEN for found in others if _hidden(found, reds, verdicts)}, variant)
+    yield from _ranked(_weighed(seen, reds[0], all_red, verdicts), variant)
+    others = [found for found in defects().values() if found not in seen]
+    named = [found for found in others if not all_red.isdisjoint(found.clauses)]  # measured, another one blocked that
+    hidden = {found: _UNSEEN for found in others if found not in named and _hidden(found, reds, verdicts)}
+    yield from _ranked(_weighed(named, reds[0], all_red, verdicts) | hidden, variant)
+
+
+def _weighed(
+    found: Iterable[Defect], first: str, red: AbstractSet[str], verdicts: Mapping[str, Verdict]
+) -> dict[Defect, float]:
+    """Return how plausible each is that is not acquitted."""
+    broken = kills()
+    weights = {one: _plausible(one, first, red, verdicts) for one in found}
+    return {
+        one: weight + _ALIKE * _overlap({*broken.get(one.id, ())}, red, verdicts)
+        for one, weight in weights.items()
+        if weight is not None
+    }
 
 
 def _overlap(broken: AbstractSet[str], red: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> float:
@@ -102,10 +115,6 @@ def _hidden(found: Defect, red: Sequence[str], verdicts: Mapping[str, Verdict]) 
 def _acquits(name: str, verdicts: Mapping[str, Verdict]) -> bool:
     """Whether a clause was found to hold, in a place where whoever has the defect would break it."""
     return verdicts.get(name) is Verdict.PASS and clause(name).component != _FUNCTION
-
-
-def _named(found: Defect) -> set[str]:
-    return set(found.clauses)
 
 
 def _chosen(found: Defect) -> bool:

@@ -116,6 +116,11 @@ class TestSuspects:
         monkeypatch.setattr("conformkit.conformance.diagnosis.suspects.kills", lambda: measured)
         assert suspected(failed("SDPA-SCALE"), passed("SDPA-FORMULA"))[0] == guilty
 
+    def test_a_clause_that_was_blocked_when_its_defect_was_measured_tells_of_it_too(self, monkeypatch):
+        measured = {"sdpa-naive-softmax": ["NUM-SOFTMAX-LARGE"]}
+        monkeypatch.setattr("conformkit.conformance.diagnosis.suspects.kills", lambda: measured)
+        assert suspected(failed("SDPA-SHARP"))[0] == "sdpa-naive-softmax"
+
     def test_what_could_not_be_judged_comes_last(self):
         found = suspected(failed("MHA-SHAPE"), passed("SDPA-SCALE"))
         assert found.index("mha-view-noncontig") < found.index("mha-softmax-heads")
