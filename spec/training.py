@@ -95,10 +95,11 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Names and values by turns: each text gives every name a value of its own, at random, and keeps to it.
+    """A name, its value, the name again: each text gives every name a value of its own, at random, and keeps to it.
 
-    A value that was given before is certain, and these alone count. To find one, a model has to know what came just
-    before each value, and then look for the place where that was the name it has just read: one layer can't do both.
+    What counts is the name again, and values that were given before. To find such a value, a model has to know what
+    came just before each value, which the name again teaches it, and then look for the place where that was the name
+    it has just read: one layer can't do both.
     """
 
     names: int = 4
@@ -110,13 +111,14 @@ class Recall:
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
         """Draw so many texts with that many targets each."""
-        turns = length // 2 + 1
+        turns = length // 3 + 1
         named = random.integers(0, self.names, (rows, turns))
         values = np.take_along_axis(random.integers(0, self.names, (rows, self.names)), named, axis=1)
-        ids = np.stack([named, self.names + values], axis=-1).reshape(rows, -1)[:, : length + 1]
+        ids = np.stack([named, self.names + values, named], axis=-1).reshape(rows, -1)[:, : length + 1]
         certain = np.zeros(ids.shape, np.bool_)
-        for t in range(1, length + 1, 2):
-            certain[:, t] = (named[:, : t // 2] == named[:, t // 2, None]).any(axis=1)
+        certain[:, 2::3] = True
+        for t in range(1, length + 1, 3):
+            certain[:, t] = (named[:, : t // 3] == named[:, t // 3, None]).any(axis=1)
         texts = _texts(ids, np.zeros(ids.shape))
         texts.y[~certain[:, 1:]] = IGNORED
         return texts

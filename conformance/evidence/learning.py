@@ -54,6 +54,8 @@ class Lesson:
     batch: int = 32
     exactly: tuple[str, ...] = ()
     """Sizes without which the lesson is another one."""
+    started: bool = False
+    """Whether the weights that it begins with are drawn here, since how a model begins decides how soon it learns."""
     prompt: int = 0
     """So many ids of held-out texts are given to continue at the end, where the model generates; 0: none."""
 
@@ -164,6 +166,8 @@ def _taught(model: Subject, lesson: Lesson, seed: int) -> Outcome:
     instance = learner.instance
     if instance.sizes["vocab_size"] < lesson.source.size:
         raise NotApplicable(f"its limits allow {instance.sizes['vocab_size']} ids, the lesson has {lesson.source.size}")
+    if lesson.started:
+        _start(instance, np.random.default_rng([seed, 6]))
     length = min(model.tokens(lesson.length), instance.sizes["block_size"])
     random = np.random.default_rng([seed, 1])
     held_out = lesson.source.draw(np.random.default_rng([seed, 2]), _HELD_OUT, length)
@@ -174,6 +178,33 @@ def _taught(model: Subject, lesson: Lesson, seed: int) -> Outcome:
         outcome = outcome_of(learner, held_out, before)
         if learner.steps >= lesson.steps or outcome.excess < lesson.enough or not np.isfinite(outcome.loss):
             return replace(outcome, written=_written(learner.instance, held_out, lesson.prompt))
+
+
+def _start(instance: Instance, random: Any) -> None:
+    """Write weights from which every variant learns: ids of size 1 where nothing else hangs on them.
+
+    Parameters that are not the definition's begin as they do: it is wrong already.
+    """
+    subject = instance.subject
+    if subject.bound.rules is None and subject.bound.same_count:
+        raise NotApplicable("its weights could not be bound, and how it begins decides how soon it learns")
+    if subject.bound.rules is None:
+        return
+    small = subject.variant.tied or subject.variant.embedding_scale
+    spread = 0.4 / math.sqrt(instance.sizes["d_model"]) if small else 1.0
+    wide = spread * (math.sqrt(instance.sizes["d_model"]) if subject.variant.embedding_scale else 1.0)
+    instance.write({name: _first(name, p.shape, random, spread, wide) for name, p in instance.canonical.items()})
+
+
+def _first(name: str, shape: tuple[int, ...], random: Any, spread: float, wide: float) -> Array:
+    *_, role, kind = name.split(".")
+    if "norm" in role:
+        return np.full(shape, float(kind == "weight"))
+    if kind == "bias":
+        return np.zeros(shape)
+    if role in {"embedding", "positions"}:
+        return np.asarray(random.normal(0.0, spread if role == "embedding" else wide, shape))
+    return np.asarray(random.uniform(-1.0, 1.0, shape) / math.sqrt(shape[-1]))
 
 
 def _drawn(lesson: Lesson, random: Any, batch: int, length: int) -> Texts:
@@ -201,8 +232,13 @@ def _written(instance: Instance, texts: Texts, prompt: int) -> Array | Implement
     """Let the model continue the beginnings of texts greedily."""
     if not prompt or not instance.subject.offers("generate"):
         return None
-    prompts = texts.x[: rows(instance.subject, _CONTINUED), :prompt]
+    prompts, count = texts.x[: rows(instance.subject, _CONTINUED), :prompt], texts.y.shape[1] - prompt + 1
     try:
-        return newest(instance, prompts, texts.y.shape[1] - prompt + 1, **GREEDY)
+        return newest(instance, prompts, count, **GREEDY)
+    except ImplementationFailure as failure:
+        if not instance.subject.offers("top-k"):
+            return failure
+    try:  # where temperature 0 divides by it, which is another clause's affair
+        return newest(instance, prompts, count, top_k=1)
     except ImplementationFailure as failure:
         return failure

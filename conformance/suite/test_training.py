@@ -29,15 +29,15 @@ _SIZES = {"vocab_size": 8, "d_model": 48, "d_ff": 96, "block_size": 24}
 
 HEADS = Lesson(
     "threads, three heads", THREADS, {**_SIZES, "num_heads": 3, "num_layers": 1}, length=24, rate=4e-3, steps=1000,
-    enough=0.1,
+    enough=0.1, started=True,
 )  # fmt: skip
 BLOCKS = Lesson(
     "threads, three blocks", THREADS, {**_SIZES, "num_heads": 1, "num_layers": 3}, length=24, rate=4e-3, steps=700,
-    enough=0.1, exactly=("num_layers",),
+    enough=0.1, exactly=("num_layers",), started=True,
 )  # fmt: skip
 LOOKUP = Lesson(
-    "recall", RECALL, {**_SIZES, "d_model": 32, "num_heads": 2, "num_layers": 2, "block_size": 32}, length=32,
-    rate=5e-3, steps=1000, enough=0.08, exactly=("num_layers",),
+    "recall", RECALL, {**_SIZES, "num_heads": 2, "num_layers": 2, "block_size": 33}, length=33, rate=4e-3, steps=800,
+    enough=0.05, exactly=("num_layers",), started=True,
 )  # fmt: skip
 DIE = Lesson(
     "a fair die", UNIFORM, {**_SIZES, "d_model": 24, "num_heads": 2, "num_layers": 1, "block_size": 16}, length=16,
@@ -129,7 +129,7 @@ def test_blocks_learn_weights_of_their_own(model: Subject, draw: Draw) -> None:
 
 @clause("TRAIN-TWO-LAYERS")
 def test_a_second_block_builds_on_the_first(model: Subject, draw: Draw) -> None:
-    _reaches(learned(model, LOOKUP, draw.seed), 0.12, "no block uses what the one before has found")
+    _reaches(learned(model, LOOKUP, draw.seed), 0.15, "no block uses what the one before has found")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
