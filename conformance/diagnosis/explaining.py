@@ -121,7 +121,8 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     if not exact:
         sure = all(_one_mistake(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
-    return Explanation(hypotheses, Certainty.LIKELY if _contradicted(chosen, left) else Certainty.EXACT)
+    doubtful = len(chosen.defects) > 1 or _contradicted(chosen, left)  # two may give by chance what another one does
+    return Explanation(hypotheses, Certainty.LIKELY if doubtful else Certainty.EXACT)
 
 
 def _one_mistake(one: Hypothesis, other: Hypothesis) -> bool:

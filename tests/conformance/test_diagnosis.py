@@ -229,6 +229,7 @@ class TestDiagnosis:
         third = diagnose(red, CANONICAL, Witness(answers))[2]
         assert {like.defect for like in third.looks_like} == {three[0], three[1]}
         assert all(like.together_with for like in third.looks_like)
+        assert {like.certainty for like in third.looks_like} == {Certainty.LIKELY}
 
     def test_what_an_undeclared_choice_breaks_says_nothing_of_mistakes_beside_it(self, three):
         choice = {"SDPA-SCALE": NUMBERS}
