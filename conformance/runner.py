@@ -224,10 +224,10 @@ def _config_folders(location: Location) -> list[Path]:
 
 def _session(request: RunRequest, location: Location, config: Config, warm: Nursery | None) -> Session | InProcess:
     if request.isolation == "none":
-        return InProcess(location, config.framework)
+        return InProcess(location, config.framework, device=request.device)
     torch = warm.torch if warm is not None else _needs_torch(location, config)
     make = partial(_nursery, request, location, torch=torch)
-    return Session(location, config.framework, request.limits, warm=warm, make=make)
+    return Session(location, config.framework, request.limits, warm=warm, make=make, device=request.device)
 
 
 def _nursery(request: RunRequest, location: Location, *, torch: bool) -> Nursery:
@@ -262,6 +262,8 @@ def _load(
         problem = f"importing it raised {failure.type}: {failure.message}"
         if failure.kind == "exit":
             problem = f"importing it ended the process: {failure.message}"
+        if failure.kind == "unsupported":
+            problem = failure.message
         alone = request.isolation == "sandbox" and failure.type == "ModuleNotFoundError"
         raise LoadFailure(problem, where=failure.where, advice=_ALONE if alone else (), output=output) from None
     except WorkerLost as lost:

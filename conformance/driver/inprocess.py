@@ -28,8 +28,9 @@ class InProcess(Driver):
         framework: str | None = None,
         limits: Limits = Limits(),  # noqa: B008
         preload_torch: bool = False,  # noqa: ARG002
+        device: str = "cpu",
     ) -> None:
-        super().__init__(location, framework, limits)
+        super().__init__(location, framework, limits, device)
         self._operations: Operations | None = None
         self._modules, self._path = set(sys.modules), list(sys.path)
 

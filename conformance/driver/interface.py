@@ -44,10 +44,11 @@ class Driver(ABC):
     Raises: ImplementationFailure for an error that the implementation answers with, WorkerLost when it is gone.
     """
 
-    def __init__(self, location: Location, framework: str | None, limits: Limits) -> None:
+    def __init__(self, location: Location, framework: str | None, limits: Limits, device: str = "cpu") -> None:
         self.location = location
         self.framework = framework
         self.limits = limits
+        self.device = device
         self.generation = 0
 
     @property
@@ -90,7 +91,9 @@ class Driver(ABC):
 
     def load_header(self) -> dict[str, Any]:
         """Return the request that loads the implementation."""
-        return {"op": "load", "location": self.location.header(), "framework": self.framework}
+        return {
+            "op": "load", "location": self.location.header(), "framework": self.framework, "device": self.device,
+        }  # fmt: skip
 
     def __enter__(self) -> Self:
         return self

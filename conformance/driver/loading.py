@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.driver.apart import keep_apart
-from conformkit.conformance.driver.frameworks.base import Framework, RequestError
+from conformkit.conformance.driver.frameworks.base import Framework, RequestError, UnsupportedError
 from conformkit.conformance.driver.location import mentions_torch, parse, read_source, sources
 
 __all__ = ["Implementation", "LoadError", "defined", "framework_named", "load", "location_place"]
@@ -138,17 +138,20 @@ def location_place(location: dict[str, Any] | None) -> Callable[[str], str | Non
     return lambda file: _place(file, root, loose=loose)
 
 
-def framework_named(name: str | None, implementation: Implementation) -> Framework:
+def framework_named(name: str | None, implementation: Implementation, device: str = "cpu") -> Framework:
     """Return the framework asked for, else the one that the implementation shows it uses."""
     if name is None:
         name = "torch" if _uses_torch(implementation) else "numpy"
     if name == "torch":
         from conformkit.conformance.driver.frameworks.torch import Torch  # noqa: PLC0415
 
-        return Torch()
+        return Torch(device)
     if name == "numpy":
         from conformkit.conformance.driver.frameworks.numpy import Numpy  # noqa: PLC0415
 
+        if device != "cpu":
+            message = f"not run: needs {device}, and NumPy computes on the cpu"
+            raise UnsupportedError(message)
         return Numpy()
     message = f"there is no framework {name!r}, only torch and numpy"
     raise RequestError(message)

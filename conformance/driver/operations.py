@@ -87,7 +87,7 @@ class Operations:
 
     def _load(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         loaded = load(header["location"])
-        self._framework = framework_named(header.get("framework"), loaded)
+        self._framework = framework_named(header.get("framework"), loaded, header.get("device", "cpu"))
         self._implementation = loaded
         facts = {"framework": self._framework.name, "version": self._framework.version}
         return {**facts, "module": loaded.name, "file": loaded.file}, {}

@@ -47,8 +47,9 @@ class Session(Driver):
         preload_torch: bool = False,
         warm: Nursery | None = None,
         make: Callable[[], Nursery] | None = None,
+        device: str = "cpu",
     ) -> None:
-        super().__init__(location, framework, limits)
+        super().__init__(location, framework, limits, device)
         self._make = make or (lambda: nursery(limits.threads, torch=preload_torch))
         self._own_nursery = warm is None
         self._nursery = warm or self._make()
@@ -124,7 +125,9 @@ class Session(Driver):
         self._meter = None
         channel = Channel(self.limits.output_bytes, self._excess)
         try:
-            channel.order = self._nursery.spawn(channel.wire_fd, channel.output_fd, self.limits.memory_bytes)
+            # a GPU's driver reserves more addresses than there is memory: what is resident is watched all the same
+            memory = self.limits.memory_bytes if self.device == "cpu" else None
+            channel.order = self._nursery.spawn(channel.wire_fd, channel.output_fd, memory)
         except BaseException:
             channel.close()
             raise

@@ -56,8 +56,11 @@ class Torch:
     name = "torch"
     version = str(torch.__version__)
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
+        _check_device(device)
         self._numpy = Numpy()
+        self._device = torch.device(device)
+        self._generators = _generators(self._device)
 
     def recognises(self, value: object) -> bool:
         """Whether `value` is torch itself, comes from it, or is a module class."""
@@ -71,8 +74,9 @@ class Torch:
         value = torch.from_numpy(array)
         if cast is not None:
             value = value.to(self.dtype(cast))
+        value = value.to(self._device)
         if strided and value.ndim:
-            wide = torch.zeros((*reversed(value.shape), 2), dtype=value.dtype)
+            wide = torch.zeros((*reversed(value.shape), 2), dtype=value.dtype, device=self._device)
             wide[..., 0] = value.permute(*reversed(range(value.ndim)))
             value = wide[..., 0].permute(*reversed(range(value.ndim)))
         return value
@@ -150,18 +154,32 @@ class Torch:
         if isinstance(component, nn.Module):
             _cast_module(component, wanted)
             return
+        for module in _outermost(component):
+            _cast_module(module, wanted)
+        self._replace(component, lambda value: value.to(wanted) if value.is_floating_point() else value)
+
+    def settle(self, component: Any) -> None:
+        """Bring a new component to the device, and into evaluation mode."""
+        if self._device.type != "cpu":
+            self._move(component)
+        self.set_mode(component, "eval")
+
+    def _move(self, component: Any) -> None:
+        """As users do: `to` of a module; of any other object, every tensor that it holds."""
+        for module in [component] if isinstance(component, nn.Module) else _outermost(component):
+            module.to(self._device)
+        if not isinstance(component, nn.Module):
+            self._replace(component, lambda value: value.to(self._device))
+
+    def _replace(self, component: Any, converted: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        """Put converted tensors in place of those that an object holds; what was one stays one."""
         done: dict[object, torch.Tensor] = {}
         for slot, value in list(_leaves(component)):
             if isinstance(value, nn.Module):
-                _cast_module(value, wanted)
-            elif value.is_floating_point() and value.dtype != wanted:
-                key = _address(value)
-                done.setdefault(key, value.detach().to(wanted).requires_grad_(value.requires_grad))
-                slot.set(done[key])
-
-    def settle(self, component: Any) -> None:
-        """Put a new component into evaluation mode."""
-        self.set_mode(component, "eval")
+                continue
+            other = converted(value.detach())
+            if other.dtype != value.dtype or other.device != value.device:
+                slot.set(done.setdefault(_address(value), other.requires_grad_(value.requires_grad)))
 
     def set_mode(self, component: Any, mode: str) -> None:
         """Call `train()` or `eval()` where there is such a thing, and where some part is not in that mode yet."""
@@ -188,12 +206,13 @@ class Torch:
     def seed(self, seed: int) -> None:
         """Seed the global generators of Python, NumPy and torch."""
         self._numpy.seed(seed)
-        torch.default_generator.manual_seed(seed)
+        for generator in self._generators:
+            generator.manual_seed(seed)
 
     def digest(self) -> str:
         """Return a digest of the global random state of Python, NumPy and torch."""
-        state: bytes = torch.default_generator.get_state().numpy().tobytes()
-        return hashlib.sha1(random_state() + state, usedforsecurity=False).hexdigest()
+        states = [generator.get_state().numpy().tobytes() for generator in self._generators]
+        return hashlib.sha1(b"".join([random_state(), *states]), usedforsecurity=False).hexdigest()
 
     def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
         """Make leaves of the inputs whose derivatives are wanted."""
@@ -211,7 +230,7 @@ class Torch:
         leaves = [*inputs.values(), *wanted.values()]
         if leaves and self.requires_grad(out):
             # a scalar: with `grad_outputs`, torch imports its symbolic shapes, which takes longer than all the rest
-            scalar = (out * torch.from_numpy(cotangent).to(out.dtype)).sum()
+            scalar = (out * torch.from_numpy(cotangent).to(out.device, out.dtype)).sum()
             found: Sequence[torch.Tensor | None] = torch.autograd.grad(scalar, leaves, allow_unused=True)
         else:
             found = [None] * len(leaves)
@@ -224,13 +243,13 @@ class Torch:
 
     def holder(self, arrays: Mapping[str, Array]) -> nn.Module:
         """Return a module that holds these as its parameters."""
-        return Holder(arrays)
+        return Holder(arrays).to(self._device)
 
     def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:
         """Set `.grad` of the parameters of these names."""
         own = dict(_trainable(self.held(component)))
         for name, array in arrays.items():
-            own[name].grad = torch.from_numpy(array).to(own[name].dtype)
+            own[name].grad = torch.from_numpy(array).to(own[name].device, own[name].dtype)
 
     def kept_gradients(self, component: Any) -> dict[str, Array | None]:
         """Return `.grad` of all parameters, by name."""
@@ -240,6 +259,29 @@ class Torch:
     def learner(self, component: Any) -> AdamSteps:
         """Return what trains a component."""
         return AdamSteps(self.trainable(component))
+
+
+def _check_device(device: str) -> None:
+    """Raise UnsupportedError where torch has no such device here."""
+    known: dict[str, Callable[[], bool]] = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+    if device in known and not known[device]():
+        message = f"not run: needs {device}, and torch {torch.__version__} sees none here"
+        raise UnsupportedError(message)
+
+
+def _generators(device: torch.device) -> list[torch.Generator]:
+    """Return the global generators that a call may draw from."""
+    if device.type == "cuda":
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        return [torch.default_generator, *torch.cuda.default_generators]
+    if device.type == "mps":
+        return [torch.default_generator, torch.mps._get_default_mps_generator()]  # noqa: SLF001 - no public name
+    return [torch.default_generator]
+
+
+def _outermost(component: Any) -> list[nn.Module]:
+    """Return the modules that an object holds that is none itself."""
+    return [value for _, value in _leaves(component) if isinstance(value, nn.Module)]
 
 
 def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:

@@ -70,7 +70,7 @@ class AdamSteps:
 
     def step(self, logits: Any, targets: Array, rate: float, max_norm: float) -> float:
         """Descend from the mean cross-entropy of logits (…, V) on targets (…); return it."""
-        wanted = torch.from_numpy(targets).reshape(-1)  # (N,)
+        wanted = torch.from_numpy(targets).reshape(-1).to(logits.device)  # (N,)
         loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]).float(), wanted, ignore_index=IGNORED)
         for parameter in self._parameters:
             parameter.grad = None
