@@ -17,7 +17,8 @@ from pathlib import Path
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.evidence.learning import Lesson, learned
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.opening import opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.subject import Subject
 from conformkit.conformance.suite import test_learning, test_training
 from conformkit.spec.variants import CANONICAL

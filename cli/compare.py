@@ -88,8 +88,11 @@ def _judged(impl: str, settings: dict[str, Any]) -> Column:
 
     from conformkit.conformance.binding.toml_nodes import ConfigError
     from conformkit.conformance.comparison import Column
+    from conformkit.conformance.driver.errors import IsolationUnavailable
+    from conformkit.conformance.opening import LoadFailure
     from conformkit.conformance.revisions import NoRevision, lay_out, split
-    from conformkit.conformance.runner import IsolationUnavailable, LoadFailure, RunRequest, run
+    from conformkit.conformance.run_request import RunRequest
+    from conformkit.conformance.runner import run
 
     path, revision = split(impl)
     if sys.stderr.isatty():

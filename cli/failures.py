@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from conformkit.cli.exits import Exit, fail, wrong
 from conformkit.conformance.binding.toml_nodes import ConfigError
+from conformkit.conformance.driver.errors import IsolationUnavailable
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.report.text import plain
-from conformkit.conformance.runner import IsolationUnavailable, LoadFailure
 from conformkit.spec.clauses import UnknownClauseError
 
 __all__ = ["explained"]

@@ -51,7 +51,7 @@ def repro(
     words += [*(["--config", str(config)] if config else []), *([] if shrink else ["--no-shrink"])]
     from conformkit.cli.failures import explained
     from conformkit.conformance.repro.reproduce import reproduce
-    from conformkit.conformance.runner import RunRequest
+    from conformkit.conformance.run_request import RunRequest
 
     request = RunRequest(impl=impl, seed=seed, isolation=how, config=config)
     with explained(impl):

@@ -122,8 +122,9 @@ def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, pipe
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
     from conformkit.conformance.report import progress, terminal
+    from conformkit.conformance.run_request import RunRequest
 
-    request = runner.RunRequest(impl=impl, **settings)
+    request = RunRequest(impl=impl, **settings)
     page = terminal.console(sys.stderr, color)
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
     with explained(impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:

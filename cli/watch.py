@@ -52,8 +52,9 @@ def _watch(impl: str, settings: dict[str, Any], shade: Color) -> None:
     from contextlib import closing
 
     from conformkit.cli.failures import explained
+    from conformkit.conformance.opening import LoadFailure
     from conformkit.conformance.report import terminal
-    from conformkit.conformance.runner import LoadFailure, RunRequest
+    from conformkit.conformance.run_request import RunRequest
     from conformkit.conformance.watch.session import Session
 
     page = terminal.console(sys.stdout, shade)

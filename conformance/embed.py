@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.live import module_of
+from conformkit.conformance.opening import opened
 from conformkit.conformance.registry import tests
 from conformkit.conformance.report.wording import command
 from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.runner import RunRequest, empty_report, opened, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import empty_report, run
 from conformkit.spec.clauses import Clause, clause, select
 
 __all__ = ["Bench", "ClauseBroken", "check", "parametrize_with_clauses"]

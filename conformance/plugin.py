@@ -96,7 +96,8 @@ class ClauseItem(pytest.Item):
     def runtest(self) -> None:
         """Judge, and turn the verdict into an outcome of pytest's."""
         from conformkit.conformance.binding.toml_nodes import ConfigError
-        from conformkit.conformance.runner import IsolationUnavailable, LoadFailure
+        from conformkit.conformance.driver.errors import IsolationUnavailable
+        from conformkit.conformance.opening import LoadFailure
 
         bench = _bench(self.config)
         try:
@@ -137,7 +138,7 @@ class ClauseItem(pytest.Item):
 def _bench(config: pytest.Config) -> Bench:
     if _BENCH not in config.stash:
         from conformkit.conformance.embed import Bench
-        from conformkit.conformance.runner import RunRequest
+        from conformkit.conformance.run_request import RunRequest
         from conformkit.spec.clauses import Level
 
         option = config.getoption

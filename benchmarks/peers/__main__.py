@@ -41,8 +41,9 @@ from conformkit.conformance.defects import Defect, defects
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import LoadFailure, opened
 from conformkit.conformance.registry import tests
-from conformkit.conformance.runner import LoadFailure, RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import Clause, Level, clauses
 from conformkit.spec.variants import CANONICAL, Variant
 

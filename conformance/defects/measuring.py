@@ -11,9 +11,9 @@ from conformkit.conformance.defects.witness import witness
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.providers import components_asked
 from conformkit.conformance.registry import arguments, tests
-from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.clauses import clauses, clauses_of
 
 __all__ = ["measure", "measure_named", "named_red_with", "red_with"]

@@ -13,8 +13,9 @@ from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.driver.warm import Nursery
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.registry import tests
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import Clause
 from conformkit.spec.variants import Variant
 

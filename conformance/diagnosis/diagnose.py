@@ -15,8 +15,8 @@ from conformkit.conformance.diagnosis.likeness import Likeness, at_most, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.clauses import Level
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import Variant

@@ -28,9 +28,11 @@ from conformkit.conformance.grading.scratch import new_folder, time_limit, witho
 from conformkit.conformance.grading.submissions import Package
 from conformkit.conformance.grading.unpack import Refused, SubmissionError, unpack
 from conformkit.conformance.implementation import OutOfTime
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.results import Report
-from conformkit.conformance.runner import LoadFailure, RunRequest, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Clause
 
 __all__ = ["Finished", "Task", "assess", "ungraded"]

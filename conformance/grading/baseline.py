@@ -14,9 +14,10 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.driver.warm import Nursery
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.registry import tests
 from conformkit.conformance.results import Verdict
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import Clause
 
 __all__ = ["Baseline"]

@@ -19,7 +19,8 @@ from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.inspecting.conspicuous import conspicuous
 from conformkit.conformance.inspecting.inspection import Heads, Inspection, Part, Weight
-from conformkit.conformance.runner import LoadFailure, RunRequest, opened
+from conformkit.conformance.opening import LoadFailure, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.subject import Instance, Subject, example_inputs
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.loss import loss_gradient, token_losses

@@ -16,6 +16,7 @@ from conformkit.conformance.evidence.checks import ClauseFailure, Compared
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.registry import Test, tests
 from conformkit.conformance.repro.matching import Origin
 from conformkit.conformance.repro.naming import Imports
@@ -24,7 +25,7 @@ from conformkit.conformance.repro.scene import Finding, Irreproducible, Scene, c
 from conformkit.conformance.repro.script import Script, write_script
 from conformkit.conformance.repro.smaller import Definite, against_definition, smaller
 from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.subject import Instance, example, example_inputs
 from conformkit.spec.clauses import Clause
 

@@ -12,7 +12,8 @@ from conformkit.conformance.driver.location import locate, mentions_torch
 from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.runner import Progress, RunRequest, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import Progress, run
 from conformkit.conformance.watch.affected import Change, change
 from conformkit.conformance.watch.snapshot import Files, Lookout
 from conformkit.spec.clauses import Clause, select

@@ -18,11 +18,11 @@ from rich.console import Console
 
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.session import Limits
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.report import terminal
 from conformkit.conformance.report.json_report import as_json
 from conformkit.conformance.report.junit import as_junit
 from conformkit.conformance.results import Report
-from conformkit.conformance.runner import LoadFailure
 
 from .attack import Attack
 from .world import World

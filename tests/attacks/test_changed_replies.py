@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.driver.session import Limits
-from conformkit.conformance.runner import LoadFailure
+from conformkit.conformance.opening import LoadFailure
 
 from .attack import FOLDER
 from .world import World

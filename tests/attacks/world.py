@@ -16,7 +16,8 @@ from typing import Any
 from conformkit.conformance.driver.session import Limits
 from conformkit.conformance.driver.warm import Nursery, WarmProcess
 from conformkit.conformance.results import Report
-from conformkit.conformance.runner import RunRequest, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 
 from .attack import FOLDER
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from conformkit.cli.app import app
 from conformkit.conformance import runner
 from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec import clauses as law
 from conformkit.spec.clauses import Level, parse
 
@@ -56,7 +57,7 @@ class FakeRun:
     error: BaseException | None = None
     complete: bool = True
     prints: str = ""
-    requests: list[runner.RunRequest] = field(default_factory=list)
+    requests: list[RunRequest] = field(default_factory=list)
 
     def __call__(self, request, on_progress=None, *, early=None):
         assert early is None

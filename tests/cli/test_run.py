@@ -4,15 +4,16 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from conformkit.conformance import runner
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver import bubblewrap
+from conformkit.conformance.driver.errors import IsolationUnavailable
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.report.json_report import schema
 from conformkit.conformance.results import Result, Verdict
 from conformkit.spec.clauses import Level
 
 
-class NotLoaded(runner.LoadFailure):
+class NotLoaded(LoadFailure):
     problem, where, output = "No module named 'mypkg'", "mypkg/__init__.py:3", "\x1b[31mhello"
     advice = ("is it in this folder?",)
 
@@ -26,7 +27,7 @@ class NotConfigured(ConfigError):
         self.path, self.line, self.problem, self.advice = "conform.toml", 4, "norm is 'layer'", "nearest: layernorm"
 
 
-class NotIsolated(runner.IsolationUnavailable):
+class NotIsolated(IsolationUnavailable):
     def __init__(self):
         super().__init__("this system lets no process be limited", "use one that does")
 

@@ -11,7 +11,8 @@ import pytest
 from conformkit.conformance import judge as judge_module
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.opening import opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import Clause, Level
 
 ATTENTION = """

@@ -30,6 +30,7 @@ from conformkit.conformance.evidence.checks import (
 )
 from conformkit.conformance.hidden import veil, veiled
 from conformkit.conformance.judge import Judge, _shown, _troubled
+from conformkit.conformance.opening import opened
 from conformkit.conformance.report.html import as_html
 from conformkit.conformance.report.json_report import as_json
 from conformkit.conformance.report.junit import as_junit
@@ -37,7 +38,8 @@ from conformkit.conformance.report.markdown import as_markdown
 from conformkit.conformance.report.sarif import as_sarif
 from conformkit.conformance.report.terminal import render
 from conformkit.conformance.results import Part, Report, Result, Verdict
-from conformkit.conformance.runner import RunRequest, opened, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Level, clauses
 
 CLAUSE = next(iter(clauses().values()))

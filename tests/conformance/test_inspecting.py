@@ -20,8 +20,8 @@ from conformkit.conformance.inspecting.inspect import InspectionFailed, InspectR
 from conformkit.conformance.inspecting.inspection import Part
 from conformkit.conformance.inspecting.json_form import as_json, schema
 from conformkit.conformance.inspecting.terminal import write
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.report.terminal import console
-from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.variants import CANONICAL
 
 RESIDUAL = "            x = x + self.attention(self.norm1(x), mask)"

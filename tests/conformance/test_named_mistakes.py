@@ -16,8 +16,9 @@ from conformkit.conformance.diagnosis.diagnose import diagnose
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import nursery
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Certainty, LooksLike
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,8 +15,9 @@ from conformkit.conformance.diagnosis.parts import first_difference, locate
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import nursery
 from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import clause
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 

@@ -13,7 +13,7 @@ import pytest
 
 from conformkit.conformance.repro.reproduce import Reproduction, reproduce
 from conformkit.conformance.results import Verdict
-from conformkit.conformance.runner import RunRequest
+from conformkit.conformance.run_request import RunRequest
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_KIT = "import runpy, sys; sys.modules['conformkit'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"

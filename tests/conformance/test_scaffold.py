@@ -5,7 +5,8 @@ import pytest
 from conformkit.conformance.milestones import next_step
 from conformkit.conformance.report.terminal import render
 from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.runner import RunRequest, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 from conformkit.conformance.scaffold import obstacle, package, write_package
 from conformkit.spec.clauses import Level, clauses_of, select
 from conformkit.spec.components import COMPONENTS

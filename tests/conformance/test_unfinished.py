@@ -5,11 +5,13 @@ import pytest
 from conformkit.conformance import milestones as way
 from conformkit.conformance import registry
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.terminal import render
 from conformkit.conformance.results import Verdict
-from conformkit.conformance.runner import RunRequest, opened, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 
 from .conftest import ATTENTION
 

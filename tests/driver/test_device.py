@@ -10,7 +10,9 @@ from torch import nn
 
 from conformkit.conformance.driver.frameworks.base import UnsupportedError
 from conformkit.conformance.driver.frameworks.torch import Torch
-from conformkit.conformance.runner import LoadFailure, RunRequest, run
+from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 
 
 class Plain:

@@ -8,7 +8,8 @@ import pytest
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.results import Report, Verdict
-from conformkit.conformance.runner import RunRequest, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 
 pytestmark = pytest.mark.gpu
 

@@ -20,8 +20,10 @@ from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.driver import bubblewrap
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.head_start import head_start
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.report.json_report import as_object
-from conformkit.conformance.runner import LoadFailure, RunRequest, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 
 ROOT = Path(bubblewrap.__file__).resolve().parents[2]
 KIT = ("cli", "conformance", "fixtures", "reference", "spec")

@@ -18,6 +18,7 @@ from conformkit.conformance.grading.submissions import find, pack
 from conformkit.conformance.implementation import Implementation, OutOfTime
 from conformkit.conformance.report.versions import kit_version
 from conformkit.conformance.results import Result, Verdict
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import clause
 
 from .conftest import ATTENTION
@@ -107,13 +108,13 @@ def late_run(monkeypatch):
     monkeypatch.setattr(runner, "Judge", LateJudge(THREE[0]))
 
     def run(request, **_):
-        return runner.run(runner.RunRequest(request.impl, only=THREE, isolation="none", seconds=9.0))
+        return runner.run(RunRequest(request.impl, only=THREE, isolation="none", seconds=9.0))
 
     return run
 
 
 def test_clauses_that_are_left_are_not_run_and_say_why(late_run):
-    report = late_run(runner.RunRequest("a.py"))
+    report = late_run(RunRequest("a.py"))
     assert [(r.clause.id, r.verdict) for r in report.results] == [
         (THREE[0], "pass"), (THREE[1], "not run"), (THREE[2], "not run"),
     ]  # fmt: skip

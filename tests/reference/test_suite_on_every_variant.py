@@ -12,8 +12,9 @@ from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import nursery
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.variants import CANONICAL, Variant
 

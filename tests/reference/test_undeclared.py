@@ -18,8 +18,10 @@ from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import nursery
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Undeclared
-from conformkit.conformance.runner import RunRequest, opened, run
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
 from conformkit.conformance.trial import Trial
 from conformkit.conformance.undeclared import undeclared
 from conformkit.spec.variants import CANONICAL, Variant

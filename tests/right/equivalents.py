@@ -1,6 +1,7 @@
 """Equivalent rewrites: a constant on all allowed places, an inverted mask, log space, positions in two steps, heads interleaved."""
 
 import math
+
 import torch
 from torch import nn
 

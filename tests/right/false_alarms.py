@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from conformkit.conformance.judge import Judge
+from conformkit.conformance.opening import opened
 from conformkit.conformance.registry import tests
 from conformkit.conformance.results import Result
-from conformkit.conformance.runner import RunRequest, opened
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import PROFILES, Level, clauses_of
 
 ROOT = Path(__file__).resolve().parents[2]

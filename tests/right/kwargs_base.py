@@ -1,6 +1,7 @@
 """A base class takes *args and **kwargs; sizes become attributes; everything declared by keywords."""
 
 import math
+
 import torch
 from torch import nn
 

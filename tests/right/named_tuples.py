@@ -1,10 +1,12 @@
 """NamedTuples and dataclass outputs; mask caches; dropout with self.training; a shared Dropout."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
-import math, torch
+
+import torch
 import torch.nn.functional as F
-from torch import nn, Tensor
+from torch import Tensor, nn
 
 
 class AttentionOutput(NamedTuple):

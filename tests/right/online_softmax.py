@@ -1,6 +1,7 @@
 """Chunked attention with an online softmax, a custom autograd.Function for GELU, checkpointed blocks."""
 
 import math
+
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint

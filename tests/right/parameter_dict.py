@@ -1,9 +1,10 @@
 """Functional: nn.ParameterDict and torch.nn.functional only, keyword-only options, own layer norm."""
 
 from __future__ import annotations
+
 import torch
-from torch import Tensor, nn
 import torch.nn.functional as F
+from torch import Tensor, nn
 
 
 def _softmax(x: Tensor) -> Tensor:

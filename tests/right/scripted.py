@@ -2,6 +2,7 @@
 
 import math
 from typing import Optional
+
 import torch
 import torch.nn as nn
 from torch import Tensor

@@ -1,9 +1,10 @@
 """nn.MultiheadAttention inside; everything that torch has is taken from torch."""
 
 import math
+
 import torch
-from torch import nn
 import torch.nn.functional as F
+from torch import nn
 
 
 def scaled_dot_product_attention(q, k, v, mask=None):

@@ -4,7 +4,8 @@ from contextlib import closing
 
 import pytest
 
-from conformkit.conformance.runner import LoadFailure, RunRequest
+from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.watch.session import Session, Superseded, broke, mended
 from conformkit.conformance.watch.snapshot import Lookout
 

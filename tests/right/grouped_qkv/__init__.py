@@ -1,9 +1,10 @@
 """RMSNorm, SwiGLU, rotary halves, and one projection with a group for each key/value head: its queries, key, value."""
 
 from dataclasses import dataclass
+
 import torch
-from torch import nn
 import torch.nn.functional as F
+from torch import nn
 
 
 @dataclass

@@ -1,5 +1,6 @@
 import torch
 from torch import nn
+
 from .layers.attention import MultiHeadAttention
 from .layers.ffn import FeedForward
 

@@ -1,5 +1,6 @@
 import torch
 from torch import nn
+
 from .block import TransformerBlock
 from .layers.positions import PositionalEncoding
 from .sampling import choose

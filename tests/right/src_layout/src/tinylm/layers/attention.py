@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+
 from .core import one_head
 
 

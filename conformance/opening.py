@@ -1,0 +1,189 @@
+"""From a request to an implementation that is found, loaded and bound, in a worker of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from conformkit.conformance.binding.config import Config, load_config
+from conformkit.conformance.binding.exports import ExportMismatch
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.location import Location, locate, mentions_torch
+from conformkit.conformance.driver.session import InProcess, Session
+from conformkit.conformance.driver.shared import SharedNursery
+from conformkit.conformance.driver.warm import Nursery, nursery
+from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.registry import tests
+from conformkit.conformance.run_request import RunRequest
+from conformkit.spec.components import COMPONENTS
+
+__all__ = ["LoadFailure", "opened", "shared_nursery"]
+
+_ALONE = (
+    "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
+    "if files of one folder import each other, name the folder",
+)
+
+
+class LoadFailure(Exception):
+    """The implementation could not be loaded or bound.
+
+    `problem` is a sentence, `where` its own line at fault, `advice` what to do, `output` what it printed; `late`: it
+    was not done in time.
+    """
+
+    def __init__(
+        self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "", late: bool = False
+    ) -> None:
+        super().__init__(problem)
+        self.problem, self.where, self.advice, self.output, self.late = problem, where, advice, output, late
+
+
+@contextmanager
+def opened(
+    request: RunRequest, warm: Nursery | None = None,
+    *, components: Collection[str] | None = None, like: Implementation | None = None,
+) -> Iterator[tuple[Implementation, Location]]:  # fmt: skip
+    """Find, load and bind the implementation, or only some of its components; end its worker in any case.
+
+    `warm` is the process that makes its worker, where several share one. `like` is the same implementation in another
+    worker, which has been bound already.
+    Raises LoadFailure, ConfigError, IsolationUnavailable.
+    """
+    location, config = _found(request)
+    implementation = Implementation(_session(request, location, config, warm), config, tries=request.tries)
+    if request.seconds is not None:
+        implementation.deadline = time.monotonic() + request.seconds
+    try:
+        tests(request.profile)  # imported while the worker imports its framework
+        _load(implementation, request, components, like)
+        yield implementation, location
+    finally:
+        implementation.close()
+
+
+@contextmanager
+def shared_nursery(request: RunRequest, early: Nursery | None) -> Iterator[Nursery | None]:
+    """One warm process for all workers of a run."""
+    with ExitStack() as closing:
+        if early is not None:
+            closing.callback(early.close)
+        if request.isolation == "none":
+            yield None
+            return
+        location, config = _found(request)
+        torch = _needs_torch(location, config)
+        if early is None or early.torch != torch:
+            early = _nursery(request, location, torch=torch)
+            closing.callback(early.close)
+        yield SharedNursery(early)
+
+
+def _found(request: RunRequest) -> tuple[Location, Config]:
+    """Return where it is, and what is declared of it. Raises LoadFailure, ConfigError."""
+    try:
+        location = replace(locate(request.impl, request.folder), apart=request.apart)
+    except FileNotFoundError as error:
+        advice = ("give a module's name, a .py file or a folder; names are looked up in the current folder first",)
+        raise LoadFailure(str(error), advice=advice) from None
+    if isinstance(request.config, Config):
+        return location, request.config
+    if request.config is not None:
+        return location, load_config(request.config)
+    return location, load_config(_config_folders(location))
+
+
+def _config_folders(location: Location) -> list[Path]:
+    """Beside the implementation: in its folder, else next to it."""
+    if location.path is None:
+        return []
+    own = location.path if location.path.is_dir() else location.path.parent
+    return [own, own.parent] if location.path.is_dir() else [own]
+
+
+def _session(request: RunRequest, location: Location, config: Config, warm: Nursery | None) -> Session | InProcess:
+    if request.isolation == "none":
+        return InProcess(location, config.framework, device=request.device)
+    torch = warm.torch if warm is not None else _needs_torch(location, config)
+    make = partial(_nursery, request, location, torch=torch)
+    return Session(location, config.framework, request.limits, warm=warm, make=make, device=request.device)
+
+
+def _nursery(request: RunRequest, location: Location, *, torch: bool) -> Nursery:
+    """Start what makes workers in the isolation that was asked for, never in a lesser one."""
+    if request.isolation == "sandbox":
+        from conformkit.conformance.driver.sandbox import SandboxedProcess
+
+        return SandboxedProcess(location, request.limits, torch=torch, workers=request.processes)
+    return nursery(request.limits.threads, torch=torch)
+
+
+def _needs_torch(location: Location, config: Config) -> bool:
+    """Guess without importing anything; a wrong guess costs time, no more."""
+    if config.framework is not None:
+        return config.framework == "torch"
+    named = any("torch" in (component.path or "") for component in config.components.values())
+    return named or location.path is None or mentions_torch(location.path)
+
+
+def _load(
+    implementation: Implementation, request: RunRequest, components: Collection[str] | None, like: Implementation | None
+) -> None:
+    try:
+        if like is None:
+            implementation.load(components, tools=request.profile != "core")
+        else:
+            implementation.load_like(like)
+    except ExportMismatch as mismatch:
+        raise LoadFailure(str(mismatch), where=mismatch.source, advice=mismatch.advice) from None
+    except ImplementationFailure as failure:
+        output = implementation.session.take_output()
+        problem = f"importing it raised {failure.type}: {failure.message}"
+        if failure.kind == "exit":
+            problem = f"importing it ended the process: {failure.message}"
+        if failure.kind == "unsupported":
+            problem = failure.message
+        alone = request.isolation == "sandbox" and failure.type == "ModuleNotFoundError"
+        raise LoadFailure(problem, where=failure.where, advice=_ALONE if alone else (), output=output) from None
+    except WorkerLost as lost:
+        output = implementation.session.take_output()
+        raise LoadFailure(f"importing it failed: {lost.detail}", output=output, late=lost.kind == "timeout") from None
+    _refuse_unbindable(implementation, request)
+
+
+def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> None:
+    """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
+    if request.profile != "core":
+        _refuse_without_tools(implementation, request)
+        return
+    if not implementation.subjects() and not implementation.stubs:
+        names = ", ".join(component.export for component in COMPONENTS.values())
+        advice = [f"looked for {names}"]
+        advice += [f"{name}: {error}" for name, error in implementation.errors.items()]
+        advice.append("if yours are called otherwise, say where they are in conform.toml:")
+        advice += ["    [components.MultiHeadAttention]", '    path = "yourpackage.module:YourClass"']
+        raise LoadFailure(f"{request.impl} exports none of the contract's components", advice=tuple(advice))
+    for bound in implementation.bounds():
+        if bound.rules is None and bound.same_count and not request.unbound:
+            name = bound.component.name
+            lines = ("say where they are in conform.toml:", f"    [components.{name}.weights]")
+            example = '    "name.of.yours" = "q.weight -> (h d) m"'
+            problem = f"the weights of {name} could not be bound"
+            raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
+
+
+def _refuse_without_tools(implementation: Implementation, request: RunRequest) -> None:
+    """Nothing that the clauses of another profile than core are about."""
+    if implementation.tools() or implementation.stubs or implementation.has("TinyTransformerLM"):
+        return
+    from conformkit.spec.tools import TOOLS
+
+    advice = [f"looked for {', '.join(['TinyTransformerLM', *TOOLS])}"]
+    advice += [f"{name}: {why}" for name, why in (implementation.errors | implementation.unfit).items()]
+    advice.append("if yours are called otherwise, say where they are in conform.toml:")
+    advice += ["    [components.get_batch]", '    path = "yourpackage.module:your_function"']
+    raise LoadFailure(f"{request.impl} exports nothing of profile {request.profile}", advice=tuple(advice))
