@@ -85,7 +85,7 @@ def test_every_option_reaches_the_run(conform, fake_run, tmp_path):
         (["--isolation", "proces"], "nearest: process"),
         (["--level", "MUSST"], "nearest: MUST"),
         (["--profile", "coer"], "nearest: core"),
-        (["--device", "cuda"], "available: cpu"),
+        (["--device", "gpu"], "none of cpu, cuda, mps"),
         (["--color", "nevr"], "nearest: never"),
         (["--sede", "3"], "--seed"),
         (["--seed", "-1"], "--seed"),
