@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from conformkit.cli.adapt import adapt
 from conformkit.cli.autograder import autograder
 from conformkit.cli.badge import badge
 from conformkit.cli.compare import compare
@@ -32,6 +33,7 @@ app = typer.Typer(
     "4 the isolation asked for is not to be had, 5 the kit itself failed, 130 stopped.",
 )  # fmt: skip
 app.command()(init)
+app.command()(adapt)
 app.command()(run)
 app.command()(watch)
 app.command()(compare)

@@ -76,6 +76,12 @@ class Implementation:
         self.deadline: float | None = None
         """When, on the monotonic clock, the time for the whole run is up."""
 
+    def start(self) -> None:
+        """Import it. Raises DriverError."""
+        loaded = self.session.start()
+        self.framework = loaded.framework
+        self.is_torch = loaded.framework == "torch"
+
     def load(self, components: Collection[str] | None = None, *, tools: bool = False) -> None:
         """Import it, look for the contract's components (or only for some), and bind those that are there.
 
@@ -85,9 +91,7 @@ class Implementation:
         """
         from conformkit.conformance.binding.probe import probe
 
-        loaded = self.session.start()
-        self.framework = loaded.framework
-        self.is_torch = loaded.framework == "torch"
+        self.start()
         if tools:
             self._load_tools()
             components = _with_partners(components)

@@ -21,7 +21,7 @@ from conformkit.conformance.registry import tests
 from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.components import COMPONENTS
 
-__all__ = ["LoadFailure", "opened", "shared_nursery"]
+__all__ = ["LoadFailure", "imported", "opened", "shared_nursery"]
 
 _ALONE = (
     "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
@@ -61,6 +61,22 @@ def opened(
     try:
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
+        yield implementation, location
+    finally:
+        implementation.close()
+
+
+@contextmanager
+def imported(request: RunRequest, warm: Nursery | None = None) -> Iterator[tuple[Implementation, Location]]:
+    """Find the implementation and import it, binding nothing; end its worker in any case.
+
+    Raises LoadFailure, ConfigError, IsolationUnavailable.
+    """
+    location, config = _found(request)
+    implementation = Implementation(_session(request, location, config, warm), config, tries=request.tries)
+    try:
+        with _explained(implementation, request):
+            implementation.start()
         yield implementation, location
     finally:
         implementation.close()
@@ -133,11 +149,19 @@ def _needs_torch(location: Location, config: Config) -> bool:
 def _load(
     implementation: Implementation, request: RunRequest, components: Collection[str] | None, like: Implementation | None
 ) -> None:
-    try:
+    with _explained(implementation, request):
         if like is None:
             implementation.load(components, tools=request.profile != "core")
         else:
             implementation.load_like(like)
+    _refuse_unbindable(implementation, request)
+
+
+@contextmanager
+def _explained(implementation: Implementation, request: RunRequest) -> Iterator[None]:
+    """Say of what an import raised what the reader can do."""
+    try:
+        yield
     except ExportMismatch as mismatch:
         raise LoadFailure(str(mismatch), where=mismatch.source, advice=mismatch.advice) from None
     except ImplementationFailure as failure:
@@ -152,7 +176,6 @@ def _load(
     except WorkerLost as lost:
         output = implementation.session.take_output()
         raise LoadFailure(f"importing it failed: {lost.detail}", output=output, late=lost.kind == "timeout") from None
-    _refuse_unbindable(implementation, request)
 
 
 def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> None:

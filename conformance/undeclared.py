@@ -22,7 +22,7 @@ from conformkit.conformance.subject import Subject
 from conformkit.conformance.trial import Trial
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, written
 
-__all__ = ["undeclared"]
+__all__ = ["Search", "undeclared"]
 
 _ATTENTION = (
     "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions", "rotary_layout",
@@ -65,14 +65,14 @@ def undeclared(implementation: Implementation, results: Iterable[Result] | None 
 
     With results, only those components are looked at whose own clauses fail, and the wholes of what is found.
     """
-    search = _Search(results)
+    search = Search(results)
     for subject in implementation.subjects():
         if subject.name in _CHOICES:
             search.look_at(subject)
     return search.entries()
 
 
-class _Search:
+class Search:
     """Goes through the components in the order in which one builds them; what a part is, the whole is too."""
 
     def __init__(self, results: Iterable[Result] | None) -> None:
@@ -85,6 +85,20 @@ class _Search:
         self._known: dict[str, str] = {}
         self._lost = False
         """Whether its process ended or did not answer: nothing more is asked."""
+
+    def found(self, component: str) -> Variant | None:
+        """Return the variant whose numbers a component gives; None where there is none, or it was not looked at."""
+        return self._found.get(component)
+
+    def known(self) -> dict[str, str]:
+        """Return where parts were found to have their weights."""
+        return dict(self._known)
+
+    def fork(self) -> Search:
+        """Return a search that knows what this one knows, and goes on alone."""
+        other = Search(None)
+        other._found, other._declared, other._known = dict(self._found), dict(self._declared), dict(self._known)
+        return other
 
     def look_at(self, subject: Subject) -> None:
         """Find out which variant a component has, unless a part of it has none."""

@@ -17,6 +17,10 @@ from conformkit.spec.components import Parameter
 __all__ = ["Theirs", "Unassignable", "assignments", "families"]
 
 
+_LEAST_POPS = 8000
+"""Names that say nothing leave so many beginnings to look at before the first assignment is complete."""
+
+
 @dataclass(frozen=True, slots=True)
 class Theirs:
     """Parameters of an implementation that differ only in a layer's or a head's number.
@@ -139,7 +143,7 @@ def assignments(
         (-best_after[0], next(ticket), 0.0, frozenset(), ())
     ]
     yielded, pops = 0, 0
-    while heap and yielded < limit and pops < 40 * limit:
+    while heap and yielded < limit and pops < max(40 * limit, _LEAST_POPS):
         pops += 1
         _, _, score, used, chosen = heapq.heappop(heap)
         depth = len(chosen)

@@ -91,7 +91,7 @@ class Implementation:
     def _definers(self, name: str) -> list[str]:
         """Return the submodules that bind a name, read off their sources: only what mentions it is parsed, and once."""
         if self._files is None:
-            self._files = list(self._submodules())
+            self._files = list(self.submodules())
         return [module_name for module_name, path in self._files if self._binds(path, name)]
 
     def _binds(self, path: Path, name: str) -> bool:
@@ -101,7 +101,8 @@ class Implementation:
             self._bound[path] = frozenset(defined(parse(path)))
         return name in self._bound[path]
 
-    def _submodules(self) -> Iterator[tuple[str, Path]]:
+    def submodules(self) -> Iterator[tuple[str, Path]]:
+        """Yield the names and files of the modules in its folder."""
         if self.root is None or not self.root.is_dir():
             return
         prefix = [] if self.module is None else [self.module.__name__]

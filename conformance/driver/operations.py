@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from conformkit.conformance.driver import exports, outputs, training, wire
 from conformkit.conformance.driver.failures import failure
 from conformkit.conformance.driver.frameworks.base import Array, Framework, Held, OutputError, RequestError
+from conformkit.conformance.driver.listing import listed
 from conformkit.conformance.driver.loading import Implementation, framework_named, load, location_place
 from conformkit.conformance.driver.observing import Notes
 from conformkit.conformance.driver.plain import as_json
@@ -95,6 +96,11 @@ class Operations:
     def _describe(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         module = header.get("module")
         return {"exports": {name: self._export(name, path, module) for name, path in header["targets"].items()}}, {}
+
+    def _list(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Say what is at these paths and, unless only they are asked for, what it defines under whatever names."""
+        items, left_out = listed(self.implementation, header["paths"], others=bool(header.get("others")))
+        return {"items": items, "left_out": left_out}, {}
 
     def _export(self, name: str, path: str | None, module: str | None) -> dict[str, Any]:
         try:
@@ -311,6 +317,7 @@ class Operations:
     ] = {
         "load": (_load, ("location",)),
         "describe": (_describe, ("targets",)),
+        "list": (_list, ("paths",)),
         "build": (_build, ("path",)),
         "parameters": (_parameters, ("handle",)),
         "read": (_read, ("handle",)),

@@ -100,6 +100,10 @@ def _is_export(item: dict[str, Any]) -> bool:
     return _has(item, _FOUND if item.get("found") else {"found": _is_flag})
 
 
+def _is_listing(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) and _has(item, _LISTED) for item in value)
+
+
 def _is_signature(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) and _has(item, _ARGUMENT) for item in value)
 
@@ -179,6 +183,11 @@ _FOUND: Mapping[str, Check] = {
     "stubs": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "source": _is_text,
 }
+_LISTED: Mapping[str, Check] = {
+    **dict.fromkeys(("path", "kind"), _is_text),
+    **dict.fromkeys(("construct", "call"), _maybe(_is_signature)),
+    "config": _maybe(_is_text),
+}
 _CALLED: Mapping[str, Check] = {
     "dtypes": lambda value: _is_names(value) and "out" in value,
     "requires_grad": _is_flag,
@@ -191,6 +200,7 @@ _CALLED: Mapping[str, Check] = {
 _FORMS: Mapping[str, Mapping[str, Check]] = {
     "load": dict.fromkeys(("framework", "version", "module", "file"), _is_text),
     "describe": {"exports": _is_exports},
+    "list": {"items": _is_listing, "left_out": _is_texts},
     "build": {"handle": _is_handle, "parameters": _is_parameters, "lazy": _is_flag, "dtype_refused": _is_refusal},
     "parameters": {"parameters": _is_parameters},
     "read": {"dtypes": _is_names, "left_out": _is_texts},

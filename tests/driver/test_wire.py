@@ -176,6 +176,7 @@ CALLED = {
         ({"op": "build"}, {**OK, "handle": "1", "parameters": [], "lazy": False, "dtype_refused": None}),
         ({"op": "build"}, {**OK, "handle": 1, "parameters": [{"name": 3}], "lazy": False, "dtype_refused": None}),
         ({"op": "describe"}, {**OK, "exports": {"A": {"found": True}}}),
+        ({"op": "list"}, {**OK, "items": [{"path": "a:B"}], "left_out": []}),
         ({"op": "describe"}, {**OK, "exports": {"A": {"found": False, "error": "x"}}}),
         ({"op": "batch", "requests": [{"op": "copy"}]}, {**OK, "replies": []}),
         ({"op": "batch", "requests": [{"op": "copy"}]}, {**OK, "replies": [{"ok": True}]}),
@@ -188,7 +189,7 @@ def test_a_reply_that_is_not_in_form_is_refused(request_, header):
         check_reply(request_, 3, Reply(header))
 
 
-@given(st.sampled_from(["load", "describe", "build", "parameters", "call", "vjp", "batch"]), JSON)
+@given(st.sampled_from(["load", "describe", "list", "build", "parameters", "call", "vjp", "batch"]), JSON)
 def test_any_json_as_a_reply_is_accepted_or_refused_but_never_crashes(operation, body):
     request = {"op": operation, "requests": []}
     header = {**OK, **(body if isinstance(body, dict) else {}), "exports": body, "replies": body, "parameters": body}

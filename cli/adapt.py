@@ -1,0 +1,141 @@
+"""`conform adapt`: a first draft of conform.toml for code that does not follow the contract, proven by a run."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformkit.cli.exits import Exit, fail, one_of, wrong
+from conformkit.cli.options import Isolation
+
+if TYPE_CHECKING:
+    from conformkit.conformance.adapting.adapt import Adapted
+
+__all__ = ["adapt"]
+
+_STDOUT = "-"
+_SHOWN = 8
+
+
+def adapt(
+    impl: Annotated[str, typer.Argument(metavar="IMPL", help="A package, a module, a .py file or a folder.")],
+    out: Annotated[str, typer.Option(metavar="PATH", help="Write the draft there; - is stdout.")] = _STDOUT,
+    component: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="Where a component is, package.module:Name; repeat it."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file that is there.")] = False,
+    isolation: Isolation = "process",
+) -> None:
+    """Draft a conform.toml: which class is which component, how it is built and called, which choices it has made.
+
+    The draft is proven by a run; what is unsure is said in it and on stderr. A conform.toml that is there is not read.
+    Example: conform adapt mypkg --out conform.toml
+
+    Exit code 0 when the code conforms as drafted, 1 when it does not; conform --help lists the others.
+    """
+    if not impl.strip():
+        wrong("IMPL", "is empty; give a module's name, a .py file or a folder.")
+    how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
+    named = _named(component or [])
+    _check_free(out, force=force)
+    found = _adapted(impl, how, named)
+    text = found.draft.text()
+    if out == _STDOUT:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+    else:
+        _write(out, text)
+    _tell(found, impl, out)
+    raise typer.Exit(Exit.CONFORMS if found.conforms else Exit.DIFFERS)
+
+
+def _named(words: Sequence[str]) -> dict[str, str]:
+    """Read what --component fixes; end with the code for wrong usage where it can't be."""
+    from conformkit.spec.components import COMPONENTS
+
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, path = (part.strip() for part in word.partition("="))
+        if name not in COMPONENTS:
+            near = difflib.get_close_matches(name, COMPONENTS, n=1)
+            hint = f"; nearest: {near[0]}" if near else ""
+            wrong("--component", f"{name!r} is no component{hint}. Components: {', '.join(COMPONENTS)}.")
+        module, _, attribute = path.partition(":")
+        if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
+            wrong("--component", f"{word!r} names no place, such as {name}=mypkg.attn:Attention.")
+        found[name] = path
+    return found
+
+
+def _check_free(out: str, *, force: bool) -> None:
+    from conformkit.conformance.report.files import obstacle
+
+    if out == _STDOUT:
+        return
+    path = Path(out)
+    problem = obstacle(path) if out else "is empty; name a file, or - for stdout"
+    if not problem and path.exists() and not force:
+        problem = f"{path} exists and is not overwritten; add --force, or name another place"
+    if problem:
+        wrong("--out", f"{problem}.")
+
+
+def _adapted(impl: str, isolation: str, named: dict[str, str]) -> Adapted:
+    from conformkit.conformance.driver.head_start import head_start
+
+    early = head_start(impl, isolation)
+    try:
+        from conformkit.cli.failures import explained
+        from conformkit.conformance.adapting.adapt import adapt as adapt_to
+        from conformkit.conformance.runner import RunRequest
+
+        with explained(impl):
+            return adapt_to(RunRequest(impl, isolation=isolation), named, early)
+    finally:
+        if early is not None:
+            early.close()
+
+
+def _write(out: str, text: str) -> None:
+    from conformkit.conformance.report.files import write
+
+    try:
+        write(Path(out), text)
+    except OSError as error:
+        fail(Exit.KIT_FAILED, f"the draft could not be written to {out}: {error.strerror or error}")
+
+
+def _tell(found: Adapted, impl: str, out: str) -> None:
+    """Say on stderr what was found, what is unsure, and what the run with the draft came to."""
+    from conformkit.conformance.report.text import one_line
+
+    lines = [f"{p.component} is {p.table['path']}" for p in found.draft.proposals]
+    lines += [f"unsure: {doubt}" for doubt in found.draft.doubts()]
+    lines += [f"not written, for you to decide: [components.{p.component}] {line}   # {why}"
+              for p in found.draft.proposals for line, why in p.offered]  # fmt: skip
+    lines += _verdict(found)
+    if out != _STDOUT:
+        again = shlex.join(["conform", "run", "--impl", impl, "--config", out])
+        lines.append(f"written to {out}; judge with it: {again}")
+    print(*(one_line(line) for line in lines), sep="\n", file=sys.stderr, flush=True)
+
+
+def _verdict(found: Adapted) -> list[str]:
+    if found.report is None:
+        return [f"does not hold: {found.problem}", *(f"  {line}" for line in found.advice)]
+    red = [result for result in found.report.results if result.verdict.red]
+    judged = f"{len(found.report.results)} clauses judged with this draft"
+    if found.conforms:
+        return [f"proven: {judged}, and it conforms"]
+    lines = [f"  {r.clause.id}: {r.clause.title}" for r in red[:_SHOWN]]
+    more = [f"  and {len(red) - _SHOWN} more"] if len(red) > _SHOWN else []
+    said = [f"  lacking: {', '.join(found.report.missing)}"] if found.report.missing else []
+    first = f"not proven: {judged}, {len(red)} broken: mistakes in the code, or in the draft"
+    return [first, *lines, *more, *said]

@@ -1,0 +1,1 @@
+"""What conform.toml would say of an implementation that does not follow the contract: read off it, tried, proven."""

@@ -1,0 +1,134 @@
+"""From an implementation to a proven draft: what it defines, which of that is which component, a run with the draft."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from conformkit.conformance import runner
+from conformkit.conformance.adapting.bench import Bench
+from conformkit.conformance.adapting.choosing import Proposal, choose
+from conformkit.conformance.adapting.construction import Item
+from conformkit.conformance.adapting.draft import Draft
+from conformkit.conformance.adapting.generation import add_generation
+from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.driver.errors import DriverError, WorkerLost
+from conformkit.conformance.driver.location import Location
+from conformkit.conformance.driver.warm import Nursery
+from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.results import Report
+from conformkit.conformance.runner import LoadFailure, RunRequest
+from conformkit.conformance.undeclared import Search
+from conformkit.spec.clauses import select
+from conformkit.spec.components import COMPONENTS
+
+__all__ = ["Adapted", "adapt", "draft"]
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """A draft, and what the run with it said: a report, or why there was none."""
+
+    draft: Draft
+    report: Report | None
+    problem: str = ""
+    advice: tuple[str, ...] = field(default=())
+
+    @property
+    def conforms(self) -> bool:
+        """Whether everything that the draft declares was judged, and nothing is wrong with it."""
+        return self.report is not None and self.report.conforms
+
+
+def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Adapted:
+    """Draft conform.toml for an implementation, and judge it with the draft. A file beside it is not read.
+
+    `named` fixes where components are, by their names. Raises as `runner.opened`; LoadFailure where nothing is found.
+    """
+    blank = replace(request, config=Config())
+    found = draft(blank, named, early)
+    if not found.proposals:
+        advice = ("say where one is: conform adapt … --component MultiHeadAttention=yourpackage.module:YourClass",)
+        raise LoadFailure("nothing in it looks like a component of the contract", advice=(*advice, *found.left_out))
+    proof = replace(request, config=parse_config(found.text()), diagnose=False, only=_prefixes(found, named))
+    try:
+        return Adapted(found, runner.run(proof))
+    except LoadFailure as failure:
+        return Adapted(found, None, failure.problem, failure.advice)
+
+
+@np.errstate(all="ignore")  # what an implementation returns may be anything
+def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Draft:
+    """Find out what conform.toml would say, and judge nothing."""
+    with runner.imported(request, early) as (implementation, location):
+        others = not named or _is_own(location)
+        items, left_out = _listed(implementation, named, others=others)
+        bench, search = Bench(implementation), Search(None)
+        try:
+            proposals = _proposals(items, bench, search, named, others=others)
+        except WorkerLost as lost:
+            raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
+        _refuse_unfit(proposals, named, bench)
+        lacking = _lacking(proposals, search) if others else []
+        return Draft(request.impl, implementation.framework, proposals, search.entries(), lacking, left_out)
+
+
+def _is_own(location: Location) -> bool:
+    """Whether it is somebody's own code: a whole library is not searched for what is named in it anyway."""
+    return location.path is not None and "site-packages" not in location.path.parts
+
+
+def _listed(implementation: Implementation, named: Mapping[str, str], *, others: bool) -> tuple[list[Item], list[str]]:
+    request = {"op": "list", "paths": list(named.values()), "others": others}
+    try:
+        header = implementation.request(request).header
+        settings = [item["config"] for item in header["items"] if item["config"]]
+        more = implementation.request({"op": "list", "paths": settings, "others": False}).header["items"]
+    except DriverError as failure:
+        raise LoadFailure(f"what it defines cannot be read: {failure}") from None
+    found = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in more}
+    own = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in header["items"]}
+    return list((own | found).values()), header["left_out"]
+
+
+def _proposals(
+    items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], *, others: bool
+) -> list[Proposal]:
+    found: list[Proposal] = []
+    for component in COMPONENTS.values():
+        if component.name not in named and not others:
+            continue
+        taken = [proposal.table["path"] for proposal in found] + list(named.values())
+        proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
+        if proposal is None:
+            continue
+        if component.name == "TinyTransformerLM":
+            add_generation(proposal, items, bench)
+        found.append(proposal)
+    return found
+
+
+def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], bench: Bench) -> None:
+    """Raise LoadFailure where somebody said where a component is, and it can't be used as that."""
+    for name in named.keys() - {proposal.component for proposal in proposals}:
+        why = [text for text in bench.refusals if text.startswith(f"{named[name]}:")]
+        problem = f"{named[name]} could not be constructed and called as {name}"
+        raise LoadFailure(problem, advice=(*why[:3], f"conform spec {COMPONENTS[name].prefix} says how it is called"))
+
+
+def _lacking(proposals: Collection[Proposal], search: Search) -> list[str]:
+    """Return the required components that nothing looks like; a table of sinusoids only where the model adds one."""
+    variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
+    has = {proposal.component for proposal in proposals}
+    if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
+        has.add("PositionalEncoding")
+    return [c.name for c in COMPONENTS.values() if c.required and c.name not in has]
+
+
+def _prefixes(found: Draft, named: Mapping[str, str]) -> tuple[str, ...]:
+    """Return which clauses prove it: all of them, or those of the components that were named in a library."""
+    if not named or len(found.proposals) > len(named):
+        return ()
+    return tuple(c.id for c in select((), "core") if c.component in named)

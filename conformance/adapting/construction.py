@@ -1,0 +1,183 @@
+"""Ways to construct a candidate: its arguments, or those of its settings object, in the contract's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, permutations
+from typing import Any
+
+from conformkit.conformance.adapting.meanings import LONGEST, constant, is_settings, meant, required_sizes, sizes_of
+from conformkit.spec.components import Component
+
+__all__ = ["Item", "Way", "passed", "settings_of", "ways"]
+
+Signature = Sequence[Mapping[str, Any]]
+_MOST = 8
+_SOURCES = 3
+_FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
+"""Settings of whole libraries that small vocabularies need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that the implementation defines, as the worker describes it."""
+
+    path: str
+    kind: str
+    construct: Signature | None
+    call: Signature | None
+    config: str | None
+
+    @property
+    def name(self) -> str:
+        """Its name within its module."""
+        return self.path.rpartition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Arguments of the constructor as conform.toml writes them, and what of them was guessed.
+
+    `settings` names an argument whose object nothing was found for: it is found out by trying.
+    """
+
+    construct: dict[str, Any]
+    doubts: tuple[str, ...] = ()
+    settings: str = ""
+    names: frozenset[str] = field(default_factory=frozenset)
+    """The contract's names that are passed."""
+
+    @property
+    def length(self) -> bool:
+        """Whether a longest input was made up."""
+        return LONGEST in _leaves(self.construct)
+
+
+def ways(component: Component, item: Item, items: Sequence[Item]) -> list[Way]:
+    """Return ways to construct it, the most plausible first; none where it can't be this component."""
+    if not component.arguments:
+        return [Way({})]
+    signature = item.call if item.kind == "function" else item.construct
+    usable = [p for p in signature or () if p["kind"] in {"positional", "keyword"}]
+    settings = next((p for p in usable if _holds_settings(p, item)), None)
+    if settings is None:
+        return list(islice(_plain(component, usable, item), _MOST))
+    rest = [p for p in usable if p is not settings]
+    found = [way for source in settings_of(item, items)[:_SOURCES] for way in _by(component, settings, source, rest)]
+    own, doubts = _others(component, rest)
+    return found[:_MOST] or ([Way(own, doubts, settings["name"])] if own is not None else [])
+
+
+def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
+    return is_settings(parameter["name"]) and (parameter["required"] or item.config is not None)
+
+
+def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
+    """Return what may make its settings object: what it names itself, then what is called so, the nearest first."""
+    named = [other for other in items if other.path == item.config]
+    like = [o for o in items if _is_called_settings(o) and (o.call is None or o.kind != "class")]
+    own = item.path.partition(":")[0]
+    return list({o.path: o for o in [*named, *sorted(like, key=lambda o: o.path.partition(":")[0] != own)]}.values())
+
+
+def _is_called_settings(item: Item) -> bool:
+    name = item.name.lower()
+    return any(word in name for word in ("config", "cfg", "args", "param", "setting", "option"))
+
+
+def passed(parameters: Signature, component: Component) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the arguments whose names say what they are, the contract's that have no place, theirs without a value."""
+    known: dict[str, Any] = {}
+    wanted = sizes_of(component)
+    for parameter in sorted(parameters, key=lambda p: p["name"] not in wanted):
+        ours = meant(parameter["name"], wanted)
+        if ours and (ours == "dropout" or ours not in known.values()):
+            known[parameter["name"]] = ours
+    missing = [name for name in required_sizes(component) if name not in known.values()]
+    unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in known]
+    if any(p["name"] == "batch_first" for p in parameters):
+        known["batch_first"] = True
+    return {p["name"]: known[p["name"]] for p in parameters if p["name"] in known}, missing, unknown
+
+
+def _plain(component: Component, parameters: Signature, item: Item) -> Iterator[Way]:
+    """Yield ways in which every size is an argument of its own; what names leave open is tried in every order."""
+    known, missing, unknown = passed(parameters, component)
+    open_ = [name for name in unknown if constant(name, component) is None]
+    made_up = {name: constant(name, component) for name in unknown if name not in open_}
+    fill = len(open_)
+    if fill > min(len(missing), 4):
+        return
+    for order in permutations(missing, fill):
+        if {"d_model", "vocab_size"} & (set(missing) - set(order)):
+            continue
+        chosen = known | made_up | dict(zip(open_, order, strict=True))
+        named = {p["name"]: chosen[p["name"]] for p in parameters if p["name"] in chosen}
+        tried = [f"{theirs} is taken for {ours}, by trying" for theirs, ours in zip(open_, order, strict=True)]
+        yield Way(named, (*tried, *_guesses(made_up)), names=_names(named))
+    del item
+
+
+def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Way]:
+    """Yield the way that makes a settings object of this class, function or dictionary."""
+    fields = [p for p in source.construct or source.call or () if p["kind"] in {"positional", "keyword"}]
+    inner, missing, unknown = passed(fields, component)
+    if "d_model" in missing or "vocab_size" in missing:
+        return
+    guessed = {name: constant(name, component) for name in unknown}
+    made_up = guessed | _further(component, fields, inner)
+    others, doubts = _others(component, rest)
+    if others is None or None in made_up.values():
+        return
+    given = {p["name"]: (inner | made_up)[p["name"]] for p in fields if p["name"] in inner | made_up}
+    if source.path.startswith("transformers"):
+        given["attn_implementation"] = "'eager'"
+    if source.kind == "mapping":
+        given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
+    value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
+    yield Way({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)), names=_names(given) | _names(others))
+
+
+def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what must not stay at its default: how long inputs may be, heads that a width is checked against."""
+    found: dict[str, Any] = {}
+    for name in (p["name"] for p in fields if p["name"] not in inner):
+        other = meant(name, ("num_heads", "kv_heads", "block_size"))
+        if other == "block_size" and "num_heads" in sizes_of(component) and "block_size" not in sizes_of(component):
+            found[name] = LONGEST
+        elif other in {"num_heads", "kv_heads"} and "num_heads" not in sizes_of(component):
+            found[name] = 1
+        elif name in _FAMOUS and "vocab_size" in sizes_of(component):
+            found[name] = _FAMOUS[name]
+    return found
+
+
+def _others(component: Component, rest: Signature) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return the arguments beside a settings object; None where one has no value."""
+    known, _, unknown = passed(rest, component)
+    made_up = {name: constant(name, component) for name in unknown}
+    return (None if None in made_up.values() else known | made_up), tuple(_guesses(made_up))
+
+
+def _guesses(made_up: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {value!r} is made up: the contract has no such argument" for name, value in made_up.items()]
+
+
+def _literal(default: str | None) -> Any:
+    """Return a plain default as the file writes it."""
+    known = {"True": True, "False": False, "None": "None", None: "None"}
+    if default in known:
+        return known[default]
+    number = float(default or 0)
+    return int(number) if number.is_integer() and "." not in str(default) and "e" not in str(default) else number
+
+
+def _names(named: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(str(v).removeprefix("not ") for v in named.values() if isinstance(v, str))
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return [leaf for inner in value.values() for leaf in _leaves(inner)]
+    return [value]

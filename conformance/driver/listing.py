@@ -1,0 +1,116 @@
+"""What an implementation defines, whatever it is called: classes, functions, and dictionaries of settings."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from conformkit.conformance.driver.exports import describe, kind_of
+from conformkit.conformance.driver.failures import failure
+from conformkit.conformance.driver.loading import Implementation
+from conformkit.conformance.driver.location import parse
+
+__all__ = ["config_of", "listed"]
+
+_MOST = 200
+_MOST_KEYS = 60
+_MOST_MODULES = 60
+
+
+def listed(
+    implementation: Implementation, paths: Sequence[str], *, others: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what is at these paths and, with `others`, defined in its modules, and what could not be read.
+
+    Signatures, no values.
+    """
+    left_out: list[str] = []
+    items = _items(implementation, left_out) if others else iter(())
+    named = (_item(path, implementation.resolve(path), implementation) for path in paths)
+    found = {item["path"]: item for item in islice(chain(named, items), _MOST)}
+    return list(found.values()), left_out
+
+
+def config_of(value: Any) -> str | None:
+    """Return where the class of the object is that a class is constructed from, if it says: `package.module:Name`."""
+    if not isinstance(value, type):
+        return None
+    named = getattr(value, "config_class", None)
+    if isinstance(named, type):
+        return _path(named)
+    return next((_path(kind) for kind in _annotations(value) if _is_settings(kind)), None)
+
+
+def _items(implementation: Implementation, left_out: list[str]) -> Iterator[dict[str, Any]]:
+    for module in _modules(implementation, left_out):
+        for name, value in list(vars(module).items()):
+            if name.startswith("_") or not _is_defined_in(module, value):
+                continue
+            path = f"{module.__name__}:{name}"
+            yield _item(path, value, implementation)
+            for inner, method in vars(value).items() if isinstance(value, type) else ():
+                if isinstance(method, staticmethod) and not inner.startswith("_"):
+                    yield _item(f"{path}.{inner}", method.__func__, implementation)
+
+
+def _item(path: str, value: Any, implementation: Implementation) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {"path": path, "kind": "mapping", "construct": _keys(value), "call": None, "config": None}
+    described = describe(value, path, implementation.place)
+    return {**{key: described[key] for key in ("path", "kind", "construct", "call")}, "config": config_of(value)}
+
+
+def _modules(implementation: Implementation, left_out: list[str]) -> Iterator[types.ModuleType]:
+    """Yield its module, then submodules that define something and run nothing long when they are imported."""
+    if implementation.module is not None:
+        yield implementation.module
+    for name, path in islice(implementation.submodules(), _MOST_MODULES):
+        tree = parse(path)
+        if tree is None or not any(isinstance(node, ast.ClassDef | ast.FunctionDef) for node in tree.body):
+            continue
+        if name not in sys.modules and any(isinstance(node, ast.For | ast.While | ast.With) for node in tree.body):
+            left_out.append(f"{name} is a script and was not imported")
+            continue
+        try:
+            yield importlib.import_module(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            left_out.append(f"{name}: {failure(error, implementation.place, loading=True)['message']}")
+
+
+def _is_defined_in(module: types.ModuleType, value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return 0 < len(value) <= _MOST_KEYS and all(isinstance(key, str) and key.isidentifier() for key in value)
+    return kind_of(value) != "object" and getattr(value, "__module__", None) == module.__name__
+
+
+def _keys(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Describe a dictionary as if its keys were arguments."""
+    form = {"kind": "keyword", "positional_only": False, "required": False}
+    return [{"name": key, **form, "default": repr(item)[:40] if _is_plain(item) else "…"}
+            for key, item in value.items()]  # fmt: skip
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _annotations(value: type) -> Iterator[type]:
+    try:
+        parameters = inspect.signature(value, eval_str=True).parameters.values()
+    except Exception:  # noqa: BLE001 - annotations are code, and may fail in any way
+        return
+    yield from (parameter.annotation for parameter in parameters if isinstance(parameter.annotation, type))
+
+
+def _is_settings(kind: type) -> bool:
+    return kind.__module__ != "builtins" and not hasattr(kind, "forward") and not kind.__module__.startswith("torch")
+
+
+def _path(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"

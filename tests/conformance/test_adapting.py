@@ -1,0 +1,141 @@
+"""conform adapt: foreign names are found and proven, and no mistake is declared away."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.adapting.adapt import adapt
+from conformkit.conformance.adapting.bench import Shown, missing_setting
+from conformkit.conformance.adapting.calling import call_of
+from conformkit.conformance.adapting.construction import Item, ways
+from conformkit.conformance.adapting.meanings import meant
+from conformkit.conformance.adapting.toml_text import table_text
+from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.runner import LoadFailure, RunRequest
+from conformkit.spec.components import COMPONENTS
+
+ROOT = Path(__file__).resolve().parents[2]
+FOREIGN = ROOT / "examples/foreign_names"
+
+
+def foreign(folder: Path, **changes: str) -> Path:
+    """Copy the package with foreign names, without its conform.toml, some texts of it replaced."""
+    package = folder / "their_gpt"
+    shutil.copytree(FOREIGN, package, ignore=shutil.ignore_patterns("conform.toml", "__pycache__"))
+    source = (package / "gpt.py").read_text()
+    for old, new in (change.split(" => ") for change in changes.values()):
+        assert source.count(old) == 1, old
+        source = source.replace(old, new)
+    (package / "gpt.py").write_text(source)
+    return package
+
+
+def parameter(name, *, required=True, default=None, kind="positional"):
+    return {"name": name, "kind": kind, "required": required, "default": default, "positional_only": False}
+
+
+def item(name, construct, call=("x",), kind="class", config=None):
+    return Item(f"theirs:{name}", kind, [parameter(n) for n in construct], [parameter(n) for n in call], config)
+
+
+def test_foreign_names_without_a_file_are_adapted_and_conform(tmp_path):
+    """Would break if a component, an argument, a settings object, an output or a choice were not found."""
+    found = adapt(RunRequest(str(foreign(tmp_path))), {})
+    assert {p.component: p.table["path"].rpartition(":")[2] for p in found.draft.proposals} == {
+        "ScaledDotProductAttention": "attend", "MultiHeadAttention": "Mixer", "FeedForward": "Mlp",
+        "PositionalEncoding": "Waves", "TransformerBlock": "Layer", "TinyTransformerLM": "Gpt",
+    }  # fmt: skip
+    declared = tomllib.loads(found.draft.text())
+    assert declared["variant"] == {
+        "activation": "gelu_tanh", "qkv_bias": True, "output_bias": True, "sinusoid_layout": "halves", "tied": True,
+        "head_bias": False,
+    }  # fmt: skip
+    assert declared["components"]["ScaledDotProductAttention"]["mask"]["true"] == "hide"
+    assert found.conforms
+
+
+def test_scores_divided_by_the_whole_width_are_not_declared_away(tmp_path):
+    """Would break if a draft could make code conform whose scores are scaled by d_k."""
+    package = foreign(tmp_path, scale="math.sqrt(query.shape[-1]) => query.shape[-1]")
+    found = adapt(RunRequest(str(package)), {})
+    assert {p.component for p in found.draft.proposals} >= {"ScaledDotProductAttention", "MultiHeadAttention"}
+    assert "no variant of the definition gives its numbers" in found.draft.text()
+    assert found.report is not None
+    assert "SDPA-SCALE" in {r.clause.id for r in found.report.results if r.verdict.red}
+    assert not found.conforms
+
+
+def test_a_missing_causal_mask_is_left_as_a_mistake(tmp_path):
+    """Would break if the draft said that a model without a mask is never meant to be causal."""
+    no_mask, no_flag = "None if self.config.bidirectional else later => None", "    bidirectional: bool = False\n => "
+    package = foreign(tmp_path, mask=no_mask, flag=no_flag)
+    found = adapt(RunRequest(str(package)), {})
+    declared = tomllib.loads(found.draft.text())["components"]
+    assert {declared[name]["causal"] for name in ("MultiHeadAttention", "TransformerBlock")} == {"always"}
+    assert '# causal = "never"' in found.draft.text()
+    assert not found.conforms
+
+
+def test_nothing_of_the_contract_is_a_sentence(tmp_path):
+    """Would break if an empty draft were taken for a proven one."""
+    (tmp_path / "nothing.py").write_text("def hello(name):\n    return name\n")
+    with pytest.raises(LoadFailure, match="nothing in it looks like a component"):
+        adapt(RunRequest(str(tmp_path / "nothing.py")), {})
+
+
+def test_the_same_argument_means_one_thing():
+    """Would break if two arguments were given the same size, or a negated flag its opposite."""
+    construct = ways(COMPONENTS["MultiHeadAttention"], item("A", ["dim", "n_heads", "bidirectional"]), [])[0].construct
+    assert construct == {"dim": "d_model", "n_heads": "num_heads", "bidirectional": "not causal"}
+    assert meant("attn_pdrop", ["dropout"]) == "dropout"
+
+
+def test_arguments_that_names_leave_open_are_tried_in_every_order():
+    """Would break if the first order were the only one."""
+    found = ways(COMPONENTS["FeedForward"], item("F", ["alpha", "omega"]), [])
+    assert [way.construct for way in found] == [
+        {"alpha": "d_model", "omega": "d_ff"}, {"alpha": "d_ff", "omega": "d_model"},
+    ]  # fmt: skip
+    assert all("by trying" in doubt for way in found for doubt in way.doubts)
+
+
+def test_a_settings_object_is_built_from_what_its_class_takes():
+    """Would break if an object's arguments were passed to the component itself."""
+    settings = Item("theirs:Config", "class", [parameter("n_embd"), parameter("n_head")], None, None)
+    (way,) = ways(COMPONENTS["MultiHeadAttention"], item("A", ["config"]), [settings])
+    inner = {"object": "theirs:Config", "arguments": {"n_embd": "d_model", "n_head": "num_heads"}}
+    assert way.construct == {"config": inner}
+
+
+def test_what_settings_code_asks_for_is_read_off_its_errors():
+    """Would break if a dictionary of settings without a class could not be found out."""
+    assert missing_setting(ImplementationFailure("raised", "KeyError", "'emb_dim'", "")) == "emb_dim"
+    gone = "'types.SimpleNamespace' object has no attribute 'n_head'"
+    assert missing_setting(ImplementationFailure("raised", "AttributeError", gone, "")) == "n_head"
+    assert missing_setting(ImplementationFailure("raised", "ValueError", "'emb_dim'", "")) == ""
+
+
+def test_queries_keys_and_values_are_the_same_input():
+    """Would break if self-attention that is called with three arguments got one."""
+    signature = [parameter(n) for n in ("query", "key", "value")] + [parameter("attn_mask", required=False)]
+    call = call_of(COMPONENTS["MultiHeadAttention"], signature)
+    assert call.written(mask=True) == ["x", "x", "x", {"attn_mask": "mask"}]
+
+
+def test_the_parts_of_what_comes_back_are_read_off_its_description():
+    """Would break if the output were sought under a nested name, or a tuple's rest were lost."""
+    assert Shown((), (), "dict(hidden: tensor, scores: tuple(tensor, None))").keys() == ["hidden", "scores"]
+    assert Shown((), (), "tuple(tensor, dict(a: tensor))").keys() == [0, 1]
+    assert Shown((), (), "tensor").keys() == []
+
+
+def test_what_is_tried_is_what_is_written():
+    """Would break if a value were quoted otherwise than the file's reader takes it."""
+    table = {"path": "a.b:C", "construct": {"cfg": {"object": "a.b:D", "arguments": {"n": "d_model", "act": "'gelu'"}}},
+             "call": ["x", {"use_cache": False}], "mask": {"kinds": ["bool"]}}  # fmt: skip
+    config = parse_config(table_text("MultiHeadAttention", table)).component("MultiHeadAttention")
+    assert config.construct.template({"d_model": 8})[1]["cfg"]["kwargs"] == {"n": 8, "act": "gelu"}
+    assert config.mask.kinds == ("bool",)
