@@ -131,4 +131,5 @@ def _prefixes(found: Draft, named: Mapping[str, str]) -> tuple[str, ...]:
     """Return which clauses prove it: all of them, or those of the components that were named in a library."""
     if not named or len(found.proposals) > len(named):
         return ()
-    return tuple(c.id for c in select((), "core") if c.component in named)
+    prefixes = {component.prefix for component in COMPONENTS.values() if component.name not in named}
+    return tuple(c.id for c in select((), "core") if c.component in named and c.prefix not in prefixes)

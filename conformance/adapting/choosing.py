@@ -6,6 +6,7 @@ what it returns has the contract's shape.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -20,8 +21,10 @@ from conformkit.conformance.adapting.masks import of_attention
 from conformkit.conformance.adapting.meanings import LONGEST, constant, meant, sizes_of
 from conformkit.conformance.binding.probe import probe
 from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.subject import Subject
 from conformkit.conformance.undeclared import Search
 from conformkit.spec.components import Component
+from conformkit.spec.variants import CANONICAL, FAMOUS
 
 __all__ = ["Proposal", "choose"]
 
@@ -88,10 +91,43 @@ def _matches(proposal: Proposal, bench: Bench, search: Search) -> bool:
         raise
     except TROUBLE:
         return False
-    return alone.found(proposal.component) is not None
+    return alone.found(proposal.component) is not None or _is_famous(proposal, bench, search)
 
 
-def _probed(proposal: Proposal, bench: Bench, search: Search) -> Any:
+def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
+    """Whether a whole whose parts nobody knows is a well-known model: then its variant is declared."""
+    if proposal.component not in {"TinyTransformerLM", "TransformerBlock"} or search.known():
+        return False
+    table = proposal.table
+    for variant in FAMOUS.values():
+        own = variant.but(kv_heads="num_heads") if "kv_heads" in _names(table["construct"]) else variant
+        own = own.but(norm_eps=CANONICAL.norm_eps) if str(CANONICAL.norm_eps) in _names(table["construct"]) else own
+        proposal.table = {**table, "variant": own.differences()}
+        try:
+            subject = bench.subject(proposal.component, proposal.table)
+            subject.tries = None
+            if _has_as_many(subject) and _fits(subject, bench):
+                return True
+        except WorkerLost:
+            raise
+        except TROUBLE:
+            continue
+    proposal.table = table
+    return False
+
+
+def _has_as_many(subject: Subject) -> bool:
+    """Whether it has as many trainable numbers as the definition in its variant."""
+    instance = subject.build()
+    return instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
+
+
+def _fits(subject: Subject, bench: Bench) -> bool:
+    probe(subject, ("float64", "float32"), gradients=bench.link.is_torch, known={})
+    return subject.bound.fits
+
+
+def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
     subject = bench.subject(proposal.component, proposal.table)
     probe(subject, ("float64", "float32"), gradients=bench.link.is_torch, known=search.known())
     return subject

@@ -148,6 +148,8 @@ def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) 
             found[name] = LONGEST
         elif other in {"num_heads", "kv_heads"} and "num_heads" not in sizes_of(component):
             found[name] = 1
+        elif name.lower().endswith("eps"):
+            found[name] = 1e-5
         elif name in _FAMOUS and "vocab_size" in sizes_of(component):
             found[name] = _FAMOUS[name]
     return found

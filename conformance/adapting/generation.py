@@ -25,6 +25,11 @@ _SWITCHES = {"do_sample": (True, False), "sample": (True, False), "sampling": (T
              "deterministic": (False, True)}  # fmt: skip
 _OFF = {"top_k": "vocab_size", "top_p": 1.0, "temperature": 1.0}
 """What turns an option off where its default is not None."""
+_TRANSFORMERS = {
+    "max_new_tokens": "max_new_tokens", "do_sample": True, "temperature": "temperature",
+    "top_k": "0 if top_k is None else top_k", "top_p": "1.0 if top_p is None else top_p", "use_cache": False,
+}  # fmt: skip
+"""Named arguments of a `generate` with a generation_config, as the library transformers has it."""
 _COUNTS = {"count", "steps", "n", "length", "maxgenlen", "maxlength", "numtokens", "maxnewtokens", "ntokens",
            "numsteps", "newtokens", "amount", "howmany", "k"}  # fmt: skip
 _COUNT = 3
@@ -75,6 +80,8 @@ def _tables(proposal: Proposal, items: Sequence[Item], bench: Bench) -> Iterator
 
 def _table(path: str, signature: Sequence[Mapping[str, Any]], *, free: bool) -> dict[str, Any] | None:
     """Return the call of a method, or of a function that takes the model, by the names of its arguments."""
+    if any(p["name"] == "generation_config" for p in signature):
+        return {"path": path, "call": ["ids", dict(_TRANSFORMERS)], "options": ["temperature", "top_k", "top_p"]}
     usable = [p for p in signature if p["kind"] in {"positional", "keyword"}]
     positional = [p for p in usable if p["kind"] == "positional"]
     first = ["model", "ids"] if free else ["ids"]
@@ -108,13 +115,13 @@ def _value(ours: str, parameter: Mapping[str, Any]) -> str:
 
 def _greedy_ways(table: dict[str, Any], signature: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     named = table["call"][-1]
-    switch = next((p["name"] for p in signature if p["name"] in _SWITCHES), None)
+    switch = next((name for name in _SWITCHES if name in named or name in {p["name"] for p in signature}), None)
     by = {str(ours).split(" ")[0]: theirs for theirs, ours in named.items()}
     warm = {by["temperature"]: 1.0} if "temperature" in by else {}
     if switch:
         samples, greedy = _SWITCHES[switch]
         call = [*table["call"][:-1], {**named, switch: samples}]
-        yield {**table, "call": call, "greedy": {switch: greedy, **warm}}
+        yield {**table, "call": call, "greedy": {switch: greedy} | (warm if switch not in named else {})}
         return
     if "temperature" in by:
         yield dict(table)

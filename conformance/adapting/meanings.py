@@ -25,7 +25,7 @@ _MORE: dict[str, frozenset[str]] = {
                              "maxpositions", "npositions", "nctx", "contextwindow", "maxsequencelength", "nseq",
                              "positions"}),
     "max_len": frozenset({"nctx", "maxpositions", "contextlen", "contextlength", "maxtokens", "maxseq", "seqlength"}),
-    "causal": frozenset({"iscausal", "isdecoder", "usecausalmask", "causalmask", "maskfuture", "decoder"}),
+    "causal": frozenset({"iscausal", "usecausalmask", "causalmask", "maskfuture"}),
 }  # fmt: skip
 _HEAD_WIDTHS = {"headsize", "headdim", "dimhead", "dhead", "headwidth", "dk", "dv", "headchannels", "kdim", "vdim"}
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from conformkit.conformance.driver.exports import describe, kind_of
+from conformkit.conformance.driver.exports import describe, kind_of, signature
 from conformkit.conformance.driver.failures import failure
 from conformkit.conformance.driver.loading import Implementation
 from conformkit.conformance.driver.location import parse
@@ -44,7 +44,8 @@ def config_of(value: Any) -> str | None:
     named = getattr(value, "config_class", None)
     if isinstance(named, type):
         return _path(named)
-    return next((_path(kind) for kind in _annotations(value) if _is_settings(kind)), None)
+    annotated = next((_path(kind) for kind in _annotations(value) if _is_settings(kind)), None)
+    return annotated or _beside(value)
 
 
 def _items(implementation: Implementation, left_out: list[str]) -> Iterator[dict[str, Any]]:
@@ -105,7 +106,23 @@ def _annotations(value: type) -> Iterator[type]:
         parameters = inspect.signature(value, eval_str=True).parameters.values()
     except Exception:  # noqa: BLE001 - annotations are code, and may fail in any way
         return
-    yield from (parameter.annotation for parameter in parameters if isinstance(parameter.annotation, type))
+    said = (parameter.annotation for parameter in parameters)
+    yield from (kind for kind in said if isinstance(kind, type) and kind is not inspect.Parameter.empty)
+
+
+def _beside(value: type) -> str | None:
+    """Return the class of settings in its module that is called most like it, where its constructor wants one."""
+    if "config" not in (p["name"] for p in signature(value) or ()):
+        return None
+    names = vars(sys.modules[value.__module__]).items() if value.__module__ in sys.modules else ()
+    found = [other for name, other in names if name.endswith("Config") and isinstance(other, type)]
+    nearest = max(found, key=lambda other: _alike(other.__name__, value.__name__), default=None)
+    return _path(nearest) if nearest and _alike(nearest.__name__, value.__name__) else None
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many letters two names begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _is_settings(kind: type) -> bool:

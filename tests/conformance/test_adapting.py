@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.adapting.adapt import adapt
+from conformkit.conformance.adapting.adapt import adapt, draft
 from conformkit.conformance.adapting.bench import Shown, missing_setting
 from conformkit.conformance.adapting.calling import call_of
 from conformkit.conformance.adapting.construction import Item, ways
 from conformkit.conformance.adapting.meanings import meant
 from conformkit.conformance.adapting.toml_text import table_text
-from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.runner import LoadFailure, RunRequest
 from conformkit.spec.components import COMPONENTS
@@ -139,3 +139,42 @@ def test_what_is_tried_is_what_is_written():
     config = parse_config(table_text("MultiHeadAttention", table)).component("MultiHeadAttention")
     assert config.construct.template({"d_model": 8})[1]["cfg"]["kwargs"] == {"n": 8, "act": "gelu"}
     assert config.mask.kinds == ("bool",)
+
+
+def test_what_is_named_in_a_library_is_all_that_is_looked_at():
+    """Would break if a hint beside a mask were taken for the mask, or True in it for the contrary."""
+    found = adapt(RunRequest("torch"), {"MultiHeadAttention": "torch.nn:MultiheadAttention"})
+    declared = tomllib.loads(found.draft.text())
+    table = declared["components"]["MultiHeadAttention"]
+    assert set(declared["components"]) == {"MultiHeadAttention"}
+    assert declared["variant"] == {"qkv_bias": True, "output_bias": True}
+    assert table["mask"] == {"kinds": ["bool", "float"], "true": "hide"}
+    assert table["causal"] == "mask"
+    assert found.conforms
+
+
+def test_a_dictionary_of_settings_is_found_out_by_what_the_code_asks_for(tmp_path):
+    """Would break if settings without a class had to be declared by hand."""
+    (tmp_path / "book.py").write_text(
+        "from torch import nn\n\n\n"
+        "class FeedFwd(nn.Module):\n"
+        "    def __init__(self, cfg):\n"
+        "        super().__init__()\n"
+        "        wide = 4 * cfg['emb_dim']\n"
+        "        up, down = nn.Linear(cfg['emb_dim'], wide), nn.Linear(wide, cfg['emb_dim'])\n"
+        "        self.layers = nn.Sequential(up, nn.ReLU(), down)\n"
+        "        self.drop = nn.Dropout(cfg['drop_rate'])\n\n"
+        "    def forward(self, x):\n"
+        "        return self.drop(self.layers(x))\n"
+    )
+    found = draft(RunRequest(str(tmp_path / "book.py"), config=Config()), {})
+    (proposal,) = found.proposals
+    assert proposal.table["construct"] == {"cfg": {"emb_dim": "d_model", "drop_rate": "dropout"}}
+    assert proposal.table["limits"] == {"d_ff": "4 * d_model"}
+    assert [(c.choice, c.actual) for c in found.choices] == [("activation", "relu")]
+
+
+def test_what_is_named_and_is_not_that_is_a_sentence():
+    """Would break if a component that somebody named were left out without a word."""
+    with pytest.raises(LoadFailure, match="could not be constructed and called as MultiHeadAttention"):
+        adapt(RunRequest("torch"), {"MultiHeadAttention": "torch.nn:Conv3d"})
