@@ -124,13 +124,14 @@ def _tell(found: Adapted, impl: str, out: str) -> None:
     if out != _STDOUT:
         again = shlex.join(["conform", "run", "--impl", impl, "--config", out])
         lines.append(f"written to {out}; judge with it: {again}")
-    print(*(one_line(line) for line in lines), sep="\n", file=sys.stderr, flush=True)
+    shown = ("  " * line.startswith(" ") + one_line(line) for line in lines)
+    print(*shown, sep="\n", file=sys.stderr, flush=True)
 
 
 def _verdict(found: Adapted) -> list[str]:
     if found.report is None:
         return [f"does not hold: {found.problem}", *(f"  {line}" for line in found.advice)]
-    red = [result for result in found.report.results if result.verdict.red]
+    red = [result for result in found.report.results if found.report.breaks(result)]
     judged = f"{len(found.report.results)} clauses judged with this draft"
     if found.conforms:
         return [f"proven: {judged}, and it conforms"]

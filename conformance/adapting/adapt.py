@@ -13,6 +13,7 @@ from conformkit.conformance.adapting.choosing import Proposal, choose
 from conformkit.conformance.adapting.construction import Item
 from conformkit.conformance.adapting.draft import Draft
 from conformkit.conformance.adapting.generation import add_generation
+from conformkit.conformance.adapting.structure import structure
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.driver.location import Location
@@ -72,7 +73,9 @@ def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
             raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
         _refuse_unfit(proposals, named, bench)
         lacking = _lacking(proposals, search) if others else []
-        return Draft(request.impl, implementation.framework, proposals, search.entries(), lacking, left_out)
+        choices = search.entries()
+        further = structure(proposals, choices, bench)
+        return Draft(request.impl, implementation.framework, proposals, choices, lacking, left_out, further)
 
 
 def _is_own(location: Location) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.adapting.choosing import Proposal
@@ -31,6 +31,8 @@ class Draft:
     choices: Sequence[Undeclared]
     missing: Sequence[str]
     left_out: Sequence[str]
+    structure: Mapping[str, Any] = field(default_factory=dict)
+    """Choices that nothing but a number of parameters shows."""
 
     def doubts(self) -> list[str]:
         """Return what is unsure, a sentence each, with the component that it is about."""
@@ -43,7 +45,7 @@ class Draft:
         head = [f"# Draft by conform adapt for {one_line(self.implementation, 80)}: read it before you rely on it."]
         head += [_comment(f"unsure: {name}: nothing looks like it{_ELSEWHERE.get(name, '')}") for name in self.missing]
         tables = [[*head, "[implementation]", f"framework = {value_text(self.framework)}"]]
-        general = self._choices("variant")
+        general = {**self.structure, **self._choices("variant")}
         if general:
             note = "# found in the numbers of its components; what was not meant is a mistake"
             tables.append([note, *lines("variant", general)])

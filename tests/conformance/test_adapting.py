@@ -64,7 +64,10 @@ def test_scores_divided_by_the_whole_width_are_not_declared_away(tmp_path):
     assert {p.component for p in found.draft.proposals} >= {"ScaledDotProductAttention", "MultiHeadAttention"}
     assert "no variant of the definition gives its numbers" in found.draft.text()
     assert found.report is not None
-    assert "SDPA-SCALE" in {r.clause.id for r in found.report.results if r.verdict.red}
+    broken = {r.clause.id for r in found.report.results if r.verdict.red}
+    assert "SDPA-SCALE" in broken
+    assert "MHA-PARAM-COUNT" not in broken
+    assert tomllib.loads(found.draft.text())["variant"]["qkv_bias"] is True
     assert not found.conforms
 
 
