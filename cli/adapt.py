@@ -94,7 +94,7 @@ def _adapted(impl: str, isolation: str, named: dict[str, str]) -> Adapted:
     try:
         from conformkit.cli.failures import explained
         from conformkit.conformance.adapting.adapt import adapt as adapt_to
-        from conformkit.conformance.runner import RunRequest
+        from conformkit.conformance.run_request import RunRequest
 
         with explained(impl):
             return adapt_to(RunRequest(impl, isolation=isolation), named, early)

@@ -19,8 +19,9 @@ from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.warm import Nursery
 from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.opening import LoadFailure, imported
 from conformkit.conformance.results import Report
-from conformkit.conformance.runner import LoadFailure, RunRequest
+from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.undeclared import Search
 from conformkit.spec.clauses import select
 from conformkit.spec.components import COMPONENTS
@@ -46,7 +47,7 @@ class Adapted:
 def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Adapted:
     """Draft conform.toml for an implementation, and judge it with the draft. A file beside it is not read.
 
-    `named` fixes where components are, by their names. Raises as `runner.opened`; LoadFailure where nothing is found.
+    `named` fixes where components are, by their names. Raises as `opened`; LoadFailure where nothing is found.
     """
     blank = replace(request, config=Config())
     found = draft(blank, named, early)
@@ -63,7 +64,7 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
 @np.errstate(all="ignore")  # what an implementation returns may be anything
 def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Draft:
     """Find out what conform.toml would say, and judge nothing."""
-    with runner.imported(request, early) as (implementation, location):
+    with imported(request, early) as (implementation, location):
         others = not named or _is_own(location)
         items, left_out = _listed(implementation, named, others=others)
         bench, search = Bench(implementation), Search(None)

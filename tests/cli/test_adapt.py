@@ -8,8 +8,8 @@ from conformkit.conformance.adapting import adapt as adapting
 from conformkit.conformance.adapting.adapt import Adapted
 from conformkit.conformance.adapting.choosing import Proposal
 from conformkit.conformance.adapting.draft import Draft
+from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.runner import LoadFailure
 from conformkit.spec.clauses import Level
 
 TABLE = {"path": "mypkg:Attn", "construct": {"dim": "d_model"}, "causal": "always"}

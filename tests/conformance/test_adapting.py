@@ -14,7 +14,8 @@ from conformkit.conformance.adapting.meanings import meant
 from conformkit.conformance.adapting.toml_text import table_text
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.runner import LoadFailure, RunRequest
+from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.components import COMPONENTS
 
 ROOT = Path(__file__).resolve().parents[2]
