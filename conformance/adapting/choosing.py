@@ -138,7 +138,7 @@ def _proposals(component: Component, item: Item, items: Sequence[Item], bench: B
     if component.name == "ScaledDotProductAttention":
         found = of_attention(item, call_of(component, item.call), bench)
         if found is not None:
-            yield Proposal(component.name, found.table, list(found.doubts), matched=found.matched)
+            yield Proposal(component.name, found.table, found.doubts, found.offered, matched=found.matched)
         return
     call = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)

@@ -29,6 +29,7 @@ class Found:
     table: dict[str, Any]
     matched: bool
     doubts: list[str] = field(default_factory=list)
+    offered: list[tuple[str, str]] = field(default_factory=list)
 
 
 def of_attention(item: Item, call: Call, bench: Bench) -> Found | None:
@@ -75,6 +76,11 @@ def _find_mask(found: Found, call: Call, bench: Bench, *, ours: bool) -> None:
         return
     if not kinds:
         found.doubts.append(f"no mask passed as {call.mask} gives what the definition gives: left as it is")
+        return
+    if true == "hide" and "bool" in kinds and call.mask == _CONTRACT:
+        why = "True in mask hides, where the contract's says who may look"
+        found.offered.append(('mask = { true = "hide" }', why))
+        found.doubts.append(f"{why}: left as a mistake; where it is meant, say")
         return
     found.table["mask"] = {"kinds": kinds} | ({"true": "hide"} if true == "hide" and "bool" in kinds else {})
     lacking = {"bool", "float"} - set(kinds)

@@ -64,7 +64,10 @@ def _item(path: str, value: Any, implementation: Implementation) -> dict[str, An
     if isinstance(value, Mapping):
         return {"path": path, "kind": "mapping", "construct": _keys(value), "call": None, "config": None}
     described = describe(value, path, implementation.place)
-    return {**{key: described[key] for key in ("path", "kind", "construct", "call")}, "config": config_of(value)}
+    facts = {key: described[key] for key in ("path", "kind", "construct", "call")}
+    inherited = getattr(value, "forward", None) if isinstance(value, type) and facts["call"] is None else None
+    facts["call"] = signature(inherited, bound=False) if inherited is not None else facts["call"]
+    return {**facts, "config": config_of(value)}
 
 
 def _modules(implementation: Implementation, left_out: list[str]) -> Iterator[types.ModuleType]:

@@ -182,3 +182,30 @@ def test_what_is_named_and_is_not_that_is_a_sentence():
     """Would break if a component that somebody named were left out without a word."""
     with pytest.raises(LoadFailure, match="could not be constructed and called as MultiHeadAttention"):
         adapt(RunRequest("torch"), {"MultiHeadAttention": "torch.nn:Conv3d"})
+
+
+def test_a_script_beside_the_code_is_not_run(tmp_path):
+    """Would break if looking for names started somebody's training loop."""
+    package = foreign(tmp_path)
+    marker = tmp_path / "trained"
+    loop = f"for step in range(3):\n    open({str(marker)!r}, 'a').write('step')\n"
+    (package / "train.py").write_text(f"from .gpt import Gpt\n\n\ndef main():\n    return Gpt\n\n\n{loop}")
+    found = draft(RunRequest(str(package), config=Config()), {})
+    assert not marker.exists()
+    assert found.left_out == ["their_gpt.train is a script and was not imported"]
+
+
+def test_a_mask_called_as_in_the_contract_keeps_its_meaning(tmp_path):
+    """Would break if a mask that is taken the wrong way round were declared to be meant."""
+    (tmp_path / "tiny.py").write_text(
+        "import math\n\nimport torch\n\n\n"
+        "def attend(q, k, v, mask=None):\n"
+        "    scores = q @ k.mT / math.sqrt(q.shape[-1])\n"
+        "    if mask is not None:\n"
+        "        scores = scores.masked_fill(mask, -torch.inf)\n"
+        "    return scores.softmax(-1) @ v\n"
+    )
+    found = adapt(RunRequest(str(tmp_path / "tiny.py")), {})
+    assert '# mask = { true = "hide" }' in found.draft.text()
+    assert "mask" not in tomllib.loads(found.draft.text())["components"]["ScaledDotProductAttention"]
+    assert not found.conforms
