@@ -67,6 +67,10 @@ CASES = {
         "examples/handout", ("model.py", "self(idx[:, -self.block_size :])[:, -1, :]", "self(idx)[:, -1, :]"),
         ("GEN-CROP", "GEN-LENGTH"), ("gen-no-crop",),
     ),
+    "one-of-three-lengths": Case(
+        "examples/handout", ("model.py", "range(max_new_tokens)", "range(max_new_tokens - 1)"),
+        ("GEN-LENGTH",), ("gen-off-by-one",),
+    ),
     "its-own-draws": Case(
         "tests/right/head_loop.py", ("", "logits = logits / temperature", "logits = logits * temperature"),
         ("GEN-TEMP",), ("gen-temp-multiplied",),
