@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -50,6 +51,9 @@ def run(
     processes: Annotated[
         int | None, typer.Option("-n", metavar="N", min=1, help="Judge with N workers; 2 where there are 2 cores.")
     ] = None,
+    pages: Annotated[
+        str, typer.Option(metavar="URL", help="Where the pages of conform spec --html are; failures link to them.")
+    ] = "",
     config: Config = None,
     hints: Annotated[
         int, typer.Option(metavar="1|2|3", min=1, max=3, help="Tell the symptom; where to look, too; the mistake.")
@@ -76,7 +80,7 @@ def run(
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "seed": seed, "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps")),
-        "hints": hints, "hidden": hidden, "processes": processes or min(2, os.cpu_count() or 1),
+        "hints": hints, "hidden": hidden, "pages": _pages(pages), "processes": processes or min(2, os.cpu_count() or 1),
     }  # fmt: skip
     targets = report_targets(
         {"--json": json_path, "--junit": junit_path, "--html": html_path, "--sarif": sarif_path,
@@ -91,6 +95,12 @@ def run(
     if github:
         _tell_github(report, piped=piped)
     raise typer.Exit(_code(report))
+
+
+def _pages(url: str) -> str:
+    if url and not re.fullmatch(r"(https?|file)://[^\s<>\"']{1,400}", url):
+        wrong("--pages", f"{url!r} is no address; give one that begins with https://, http:// or file://.")
+    return url
 
 
 @contextlib.contextmanager

@@ -145,6 +145,8 @@ class Report:
     """How much is told of known mistakes: 1 the symptom, 2 where to look as well, 3 the mistake."""
     parts: dict[str, Part] = field(default_factory=dict)
     """By component, the first part that differs, where clauses about its values fail."""
+    pages: str = ""
+    """The address below which the pages of the law lie; nothing where nobody said."""
     hidden: bool = False
     """Whether the draws are hidden: no text of the report holds a number that was drawn or wanted, nor the seed."""
     complete: bool = False

@@ -44,5 +44,7 @@ class RunRequest:
     """Whether the implementation may not import the kit's own modules: what is handed in is nobody's own work then."""
     first: Collection[str] = ()
     """Clauses that are judged before the others."""
+    pages: str = ""
+    """Where the pages of the law are, for the report to link to: an address that they lie below."""
     folder: Path | None = None
     """Where relative paths and module names are looked up; the current folder by default."""

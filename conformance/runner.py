@@ -90,7 +90,8 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
         device=request.device, variant=_variants(implementation), only=request.only, hints=request.hints,
-        hidden=request.hidden, stubs=dict(implementation.stubs), sources=dict(implementation.sources),
+        pages=request.pages, hidden=request.hidden,
+        stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[*_isolation_notes(implementation), *(note for b in implementation.bounds() for note in b.notes)],
     )  # fmt: skip
 

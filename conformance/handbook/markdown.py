@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from conformkit.spec.clauses import Clause
+
 __all__ = [
+    "address",
     "code",
     "document",
     "entry",
@@ -49,6 +52,11 @@ def fields(values: Mapping[str, str]) -> str:
 def document(name: str) -> str:
     """Return the anchor of a document's page."""
     return f"document-{name.replace('_', '-')}"
+
+
+def address(clause: Clause) -> str:
+    """Return where a clause is, from the folder of the pages."""
+    return f"law/{clause.document}.html#{clause.id.lower()}"
 
 
 def mistake(name: str) -> str:

@@ -46,6 +46,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "device": report.device,
         "seed": None if report.hidden else report.seed,
         "hidden": report.hidden,
+        "pages": plain(report.pages),
         "complete": report.complete,
         "conforms": report.conforms,
         "ledger": report.ledger(),

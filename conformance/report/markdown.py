@@ -17,6 +17,7 @@ from conformkit.conformance.report.wording import (
     facts,
     failures,
     ledger_line,
+    page_of,
     undeclared_line,
     unjudged,
     verdict_line,
@@ -88,6 +89,8 @@ def _failure(report: Report, result: Result, level: int) -> str:
     head = f"{'#' * level} {word}: {code(result.clause.id)} {escape(result.clause.title)}"
     said = "\n".join(line for line in (result.message, *result.details) if line)
     named = [f"- **{label.rstrip(':')}**: {_fact(label, fact)}" for label, fact in facts(report, result)]
+    address = page_of(report, result.clause.id)
+    named += [f"- **page**: <{address}>"] if address else []
     named.append(f"- **again**: {code(command(report, result.clause.id))}")
     printed = f"Printed meanwhile:\n\n{block(result.output)}" if result.output else ""
     parts = [head, block(said) if said else "", "\n".join(named), printed]

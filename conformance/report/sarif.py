@@ -16,7 +16,7 @@ from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.places import place
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.report.wording import command, facts, failures, in_order, verdict_line
+from conformkit.conformance.report.wording import command, facts, failures, in_order, page_of, verdict_line
 from conformkit.conformance.results import Report, Result
 from conformkit.spec.clauses import Clause
 
@@ -34,7 +34,7 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
     driver = {
         "name": "conformkit",
         "version": kit_version(),
-        "rules": [_rule(clause, told=found.hints >= 3) for clause in clauses],
+        "rules": [_rule(clause, page_of(found, clause.id), told=found.hints >= 3) for clause in clauses],
     }
     run = {
         "tool": {"driver": driver},
@@ -46,7 +46,7 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
 
 
-def _rule(clause: Clause, *, told: bool) -> dict[str, Any]:
+def _rule(clause: Clause, page: str, *, told: bool) -> dict[str, Any]:
     """Describe a clause; with few hints, what to do about it is not told here either."""
     lines = [clause.normative, f"Why: {clause.why}", f"Fix: {clause.fix}" if told else "", f"Source: {clause.source}"]
     text = "\n".join(line for line in lines if line) if clause.normative else clause.title
@@ -55,6 +55,7 @@ def _rule(clause: Clause, *, told: bool) -> dict[str, Any]:
         "shortDescription": {"text": clause.title},
         "fullDescription": {"text": clause.normative or clause.title},
         "help": {"text": text},
+        **({"helpUri": page} if page else {}),
         "defaultConfiguration": {"level": "error" if clause.level == "MUST" else "warning"},
         "properties": {"tags": [clause.component, clause.level.value]},
     }

@@ -43,7 +43,8 @@ def _report(found: Mapping[str, Any]) -> Report:
         stubs={item["name"]: item["where"] for item in found.get("stubs", ())},
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: Part(item["path"], item["message"]) for item in found["parts"]},
-        hidden=found.get("hidden", False), complete=found["complete"], seconds=found["seconds"],
+        pages=found.get("pages", ""), hidden=found.get("hidden", False),
+        complete=found["complete"], seconds=found["seconds"],
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from conformkit.conformance.report.wording import (
     in_order,
     ledger_line,
     next_line,
+    page_of,
     seed_line,
     undeclared_line,
     unjudged,
@@ -166,6 +167,8 @@ def _explanation(report: Report, result: Result, page: Console, repeat: Sequence
         say(page, fact, indent=indent, lead=f"{label:<8} ")
     if result.output:
         say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
+    if address := page_of(report, result.clause.id):
+        page.print(Text(f"{'':{indent}}{'page:':<9}{address}"), soft_wrap=True)
     again = Text(f"{'':{indent}}{'again:':<9}{command(report, result.clause.id, repeat)}")
     page.print(again, soft_wrap=True)
     page.print()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 
+from conformkit.conformance.handbook.markdown import address
 from conformkit.conformance.milestones import Step
 from conformkit.conformance.report.text import count, one_line
 from conformkit.conformance.report.versions import SPEC_VERSION
 from conformkit.conformance.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
-from conformkit.spec.clauses import STEMS, Level
+from conformkit.spec.clauses import STEMS, Level, clauses
 from conformkit.spec.variants import CANONICAL, described
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ledger_line",
     "next_line",
     "obstacles",
+    "page_of",
     "scope",
     "seed_line",
     "undeclared_line",
@@ -106,6 +108,12 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--isolation", report.isolation] if report.isolation != "process" and not report.hidden else []
     words += ["--device", report.device] if report.device != "cpu" else []
     return shlex.join([*words, *extra])
+
+
+def page_of(report: Report, clause_id: str) -> str:
+    """Return the address of a clause's own page, where the report knows of pages."""
+    known = clauses().get(clause_id) if report.pages else None
+    return f"{one_line(report.pages, 400).rstrip('/')}/{address(known)}" if known else ""
 
 
 def next_line(step: Step) -> str:

@@ -86,6 +86,7 @@ def test_every_option_reaches_the_run(conform, fake_run, tmp_path):
         (["--level", "MUSST"], "nearest: MUST"),
         (["--profile", "coer"], "nearest: core"),
         (["--device", "gpu"], "none of cpu, cuda, mps"),
+        (["--pages", "javascript:alert(1)"], "begins with https://"),
         (["--color", "nevr"], "nearest: never"),
         (["--sede", "3"], "--seed"),
         (["--seed", "-1"], "--seed"),

@@ -11,7 +11,7 @@ import pytest
 
 from conformkit.conformance.defects import defects
 from conformkit.conformance.handbook import site
-from conformkit.conformance.handbook.markdown import document, mistake
+from conformkit.conformance.handbook.markdown import address, document, mistake
 from conformkit.spec.clauses import STEMS, clauses
 from conformkit.spec.errata import errata
 
@@ -56,6 +56,13 @@ def test_each_document_has_its_clauses_and_its_mistakes(pages, stem):
     assert wanted | {document(stem)} <= anchors(pages, f"law/{stem}")
     known = {mistake(name) for name, found in defects().items() if found.stem == stem}
     assert not known or known <= anchors(pages, f"mistakes/{stem}")
+
+
+def test_a_report_links_to_what_is_there(pages):
+    wanted = {address(clause) for clause in clauses().values()}
+    folder = next(file.parent for file in pages if file.name == "errata.html")
+    there = {f"{file.relative_to(folder).as_posix()}#{name}" for file, page in pages.items() for name in page.anchors}
+    assert wanted <= there
 
 
 def test_each_erratum_has_an_anchor(pages):

@@ -83,7 +83,7 @@ def telling() -> Report:
         make_result(Verdict.ERROR, "SDPA-LINE", line=91, message="it raised ValueError: no",
                     where="mypkg/attention.py:2 in forward"),
         make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite"),
-        notes=["weights bound by name"], missing=["FeedForward"], only=("SDPA",),
+        notes=["weights bound by name"], missing=["FeedForward"], only=("SDPA",), pages="https://course.example/law/",
         undeclared=[Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')],
         parts={"TransformerBlock": Part("attention", "attention is the first part that differs: off by 0.52")},
     )  # fmt: skip

@@ -107,6 +107,16 @@ def test_hints_are_told_a_step_at_a_time(told, hints, shown):
     assert ("off by 0.52" in text) == (hints > 1)
 
 
+PAGE = "https://course.example/law/law/attention.html#sdpa-scale"
+
+
+def test_a_failure_links_to_the_clauses_page_where_there_are_pages(told):
+    links = [attributes["href"] for attributes in Page(as_html(told)).all("a")]
+    assert PAGE in links
+    told.pages = ""
+    assert "course.example" not in as_html(told)
+
+
 def test_what_came_out_is_drawn_beside_what_was_wanted(told):
     page = Page(as_html(told))
     drawn = [attributes["aria-label"] for attributes in page.all("svg") if attributes.get("role") == "img"]

@@ -70,3 +70,9 @@ def test_our_own_text_is_never_markup(text):
 def test_code_of_the_law_stays_code(text):
     spans = [t.content for t in tokens(escape(text)) if t.type == "code_inline"]
     assert spans == (["cumsum - probs >= p"] if text.startswith("`") else [])
+
+
+def test_a_failure_links_to_the_clauses_page_where_there_are_pages(told):
+    assert "- **page**: <https://course.example/law/law/attention.html#sdpa-scale>" in as_markdown(told)
+    told.pages = ""
+    assert "**page**" not in as_markdown(told)

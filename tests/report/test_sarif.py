@@ -104,3 +104,9 @@ def test_a_finding_keeps_its_identity_when_its_line_moves(report, result):
     ]
     first, second = (run["results"][0]["partialFingerprints"] for run in prints)
     assert first == second
+
+
+def test_a_rule_has_the_clauses_page_where_there_are_pages(told):
+    rules = {rule["id"]: rule for rule in run_of(as_sarif(told))["tool"]["driver"]["rules"]}
+    assert rules["SDPA-SCALE"]["helpUri"] == "https://course.example/law/law/attention.html#sdpa-scale"
+    assert "helpUri" not in rules["SDPA-V1"]

@@ -36,6 +36,12 @@ def test_a_failure_says_what_why_next_and_how_to_repeat_it(failed):
     ]
 
 
+def test_a_failure_names_the_clauses_page_where_there_are_pages(failed):
+    assert "page:" not in render(failed)
+    failed.pages = "https://course.example/law"
+    assert "     page:    https://course.example/law/law/attention.html#sdpa-scale" in render(failed).splitlines()
+
+
 def test_blocked_clauses_stand_under_their_cause_and_not_as_failures(failed):
     text = render(failed)
     assert "1 clause blocked by SDPA-SCALE: MHA-HEADS" in text
