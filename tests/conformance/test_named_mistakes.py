@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance import registry
+from conformkit.conformance.defects import defects
+from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.defects.witness import witness
 from conformkit.conformance.diagnosis.diagnose import diagnose
 from conformkit.conformance.driver.shared import SharedNursery
@@ -19,6 +21,8 @@ from conformkit.conformance.judge import Judge
 from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Certainty, LooksLike
 from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
+from conformkit.spec.clauses import clauses
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,3 +124,14 @@ def test_the_mistake_is_named_first(case: Case, warm: SharedNursery, tmp_path: P
     found = named(case, changed(case, tmp_path), warm)
     assert [like.defect for like in found][:1] == [like.defect for like in found if like.defect in case.right][:1] != []
     assert case.sure == (found[0].certainty is not Certainty.UNSURE)
+
+
+CORE = sorted(name for name, defect in defects().items() if clauses()[defect.clauses[0]].profile == "core")
+
+
+@pytest.mark.parametrize("name", CORE[7::120])
+def test_a_run_on_the_reference_names_the_mistake_in_it(name: str, tmp_path: Path) -> None:
+    defect = defects()[name]
+    impl = write_reference(tmp_path / "witness", defect.patches, defect.variant)
+    report = run(RunRequest(impl=str(impl)))
+    assert name in {like.defect for result in report.failures() for like in result.looks_like}
