@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -110,11 +111,19 @@ def _variants(implementation: Implementation) -> dict[str, object]:
 
 
 def _missing(request: RunRequest, implementation: Implementation) -> list[str]:
-    """Return the required components that are lacking; with `only`, of those whose own clauses are asked for."""
+    """Return the required components that are lacking; with `only`, of those that its clauses are about."""
     if request.profile != "core":
         return []
-    asked = {prefix.partition("-")[0] for prefix in request.only}
-    return [name for name in implementation.missing() if not asked or COMPONENTS[name].prefix in asked]
+    asked = _concerned(_chosen(request)) if request.only else COMPONENTS.keys()
+    return [name for name in implementation.missing() if name in asked]
+
+
+def _concerned(chosen: list[Clause]) -> set[str]:
+    """Return what clauses are about, most of each prefix: a block has one clause about the model that holds it."""
+    components: dict[str, Counter[str]] = {}
+    for clause in chosen:
+        components.setdefault(clause.prefix, Counter())[clause.component] += 1
+    return {counted.most_common(1)[0][0] for counted in components.values()}
 
 
 class _Teller:

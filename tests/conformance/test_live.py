@@ -69,3 +69,20 @@ def test_a_live_object_has_no_other_isolation():
 def test_a_notebook_shows_the_report():
     report = check({"scaled_dot_product_attention": unscaled}, only=SCALE)
     assert "SDPA-SCALE" in report._repr_markdown_()
+
+
+@pytest.mark.parametrize(
+    ("only", "missing"),
+    [
+        (("SDPA",), []),
+        (("SDPA", "GEN"), ["TinyTransformerLM"]),
+        (("SDPA", "BLOCK"), ["TransformerBlock"]),
+        (("SDPA", "BLOCK-STACK-DISTINCT"), ["TinyTransformerLM"]),
+        (("SDPA", "NUM"), []),
+    ],
+    ids=["its-own", "model", "block", "one-clause", "everything-that-is-there"],
+)
+def test_what_clauses_are_about_must_be_there(only, missing):
+    report = check(scaled_dot_product_attention, only=only, diagnose=False)
+    assert report.missing == missing
+    assert not (missing and report.conforms)
