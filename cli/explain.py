@@ -16,7 +16,7 @@ from conformkit.cli.completion import clause_ids
 from conformkit.cli.exits import wrong
 from conformkit.cli.spec import listing
 from conformkit.conformance.defects import Defect, defect
-from conformkit.conformance.defects.kills import kills
+from conformkit.conformance.defects.kills import catches, kills
 from conformkit.fixtures import Stored, stored
 from conformkit.spec.clauses import Clause, UnknownClauseError, select
 from conformkit.spec.errata import Erratum, errata, errata_of
@@ -97,7 +97,7 @@ def _clause(clause: Clause, width: int) -> Iterator[str]:
     }  # fmt: skip
     for name, value in facts.items():
         yield from _field(name, value, width)
-    yield from _field("catches", _some([name for name, red in kills().items() if clause.id in red]), width)
+    yield from _field("catches", _some(catches(clause.id)), width)
     for point in errata_of(clause.id):
         yield from _field("erratum", f"{point.id}: {point.title} Here: {point.ruling}", width)
     yield from _values(sorted((item for item in stored() if clause.id in item.clauses), key=_rank), width)

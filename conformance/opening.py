@@ -54,16 +54,12 @@ def opened(
     worker, which has been bound already.
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
-    location, config = _found(request)
-    implementation = Implementation(_session(request, location, config, warm), config, tries=request.tries)
-    if request.seconds is not None:
-        implementation.deadline = time.monotonic() + request.seconds
-    try:
+    with _in_worker(request, warm) as (implementation, location):
+        if request.seconds is not None:
+            implementation.deadline = time.monotonic() + request.seconds
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
         yield implementation, location
-    finally:
-        implementation.close()
 
 
 @contextmanager
@@ -72,11 +68,18 @@ def imported(request: RunRequest, warm: Nursery | None = None) -> Iterator[tuple
 
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
+    with _in_worker(request, warm) as (implementation, location):
+        with _explained(implementation, request):
+            implementation.start()
+        yield implementation, location
+
+
+@contextmanager
+def _in_worker(request: RunRequest, warm: Nursery | None) -> Iterator[tuple[Implementation, Location]]:
+    """Ask for a worker, which imports nothing of the implementation yet; end it in any case."""
     location, config = _found(request)
     implementation = Implementation(_session(request, location, config, warm), config, tries=request.tries)
     try:
-        with _explained(implementation, request):
-            implementation.start()
         yield implementation, location
     finally:
         implementation.close()

@@ -49,10 +49,10 @@ def run(
     implementation.
     """
     started = time.perf_counter()
-    chosen = _chosen(request)
+    chosen = list(select(request.only, request.profile))
     with shared_nursery(request, early) as warm, opened(request, warm) as (implementation, location):
         report = empty_report(request, implementation, location)
-        report.missing = _missing(request, implementation)
+        report.missing = _missing(request, chosen, implementation)
         turns = sorted(chosen, key=lambda clause: clause.id not in request.first)
         tell = _Teller(report, chosen, turns, on_progress)
         try:
@@ -81,10 +81,6 @@ def _give_up(request: RunRequest, chosen: list[Clause], report: Report) -> None:
     report.results = [(judged | late)[clause.id] for clause in chosen]
 
 
-def _chosen(request: RunRequest) -> list[Clause]:
-    return list(select(request.only, request.profile))
-
-
 def empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:
     """Return the report of a run that has judged nothing yet."""
     return Report(
@@ -110,11 +106,11 @@ def _variants(implementation: Implementation) -> dict[str, object]:
     return found
 
 
-def _missing(request: RunRequest, implementation: Implementation) -> list[str]:
+def _missing(request: RunRequest, chosen: list[Clause], implementation: Implementation) -> list[str]:
     """Return the required components that are lacking; with `only`, of those that its clauses are about."""
     if request.profile != "core":
         return []
-    asked = _concerned(_chosen(request)) if request.only else COMPONENTS.keys()
+    asked = _concerned(chosen) if request.only else COMPONENTS.keys()
     return [name for name in implementation.missing() if name in asked]
 
 

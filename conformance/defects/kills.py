@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from conformkit.spec.clauses import Level, clauses
 
-__all__ = ["as_json", "kill_rate", "kills"]
+__all__ = ["as_json", "catches", "kill_rate", "kills"]
 
 Kills = Mapping[str, Sequence[str]]
 
@@ -18,6 +18,20 @@ Kills = Mapping[str, Sequence[str]]
 def kills() -> Kills:
     """Return, by defect, the clauses that were red when it was last measured: those that it names, and others."""
     found: Kills = json.loads(files(__package__).joinpath("kills.json").read_text(encoding="utf-8"))
+    return found
+
+
+def catches(clause_id: str) -> Sequence[str]:
+    """Return the defects that a clause was red with."""
+    return _by_clause().get(clause_id, ())
+
+
+@cache
+def _by_clause() -> Kills:
+    found: dict[str, list[str]] = {}
+    for name, red in kills().items():
+        for clause_id in red:
+            found.setdefault(clause_id, []).append(name)
     return found
 
 

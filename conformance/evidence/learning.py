@@ -233,12 +233,12 @@ def _written(instance: Instance, texts: Texts, prompt: int) -> Array | Implement
     if not prompt or not instance.subject.offers("generate"):
         return None
     prompts, count = texts.x[: rows(instance.subject, _CONTINUED), :prompt], texts.y.shape[1] - prompt + 1
-    try:
-        return newest(instance, prompts, count, **GREEDY)
-    except ImplementationFailure as failure:
-        if not instance.subject.offers("top-k"):
-            return failure
-    try:  # where temperature 0 divides by it, which is another clause's affair
-        return newest(instance, prompts, count, top_k=1)
-    except ImplementationFailure as failure:
-        return failure
+    # the second way is for code that divides by a temperature of 0, which is another clause's affair
+    ways: list[Mapping[str, Any]] = [GREEDY, {"top_k": 1}] if instance.subject.offers("top-k") else [GREEDY]
+    refused: ImplementationFailure | None = None
+    for way in ways:
+        try:
+            return newest(instance, prompts, count, **way)
+        except ImplementationFailure as failure:
+            refused = failure
+    return refused

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from conformkit.conformance.defects import Defect, Patch, defects
-from conformkit.conformance.defects.kills import kill_rate, kills
+from conformkit.conformance.defects.kills import catches, kill_rate, kills
 from conformkit.conformance.handbook.markdown import (
     code,
     document,
@@ -99,10 +99,11 @@ def _clause(clause: Clause, level: int) -> str:
         "Needs": to_clauses(clause.needs),
     }  # fmt: skip
     facts = f"{clause.level} · {', '.join(clause.evidence)} · since {clause.since} · {prose(clause.source)}"
-    caught = [to_mistake(name, known.title) for name, known in defects().items() if clause.id in kills().get(name, ())]
+    caught = set(catches(clause.id))
+    mistakes = [to_mistake(name, known.title) for name, known in defects().items() if name in caught]
     return entry(
         clause.id.lower(), clause.id, f"**{prose(clause.title)}**", fields(said), facts,
-        _list("Catches, for example:", caught, most=12), _list("Sources err here:", _points(clause)), level=level,
+        _list("Catches, for example:", mistakes, most=12), _list("Sources err here:", _points(clause)), level=level,
     )  # fmt: skip
 
 

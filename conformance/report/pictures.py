@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformkit.conformance.evidence.excerpts import Excerpt
@@ -91,8 +91,4 @@ def _strength(value: float, scale: float) -> float:
 
 
 def _finite(rows: Sequence[Sequence[float]]) -> list[float]:
-    return list(_numbers(rows))
-
-
-def _numbers(rows: Sequence[Sequence[float]]) -> Iterator[float]:
-    return (value for row in rows for value in row if math.isfinite(value))
+    return [value for row in rows for value in row if math.isfinite(value)]
