@@ -140,3 +140,25 @@ def test_a_run_on_the_reference_names_the_mistake_in_it(name: str, tmp_path: Pat
     impl = write_reference(tmp_path / "witness", defect.patches, defect.variant)
     report = run(RunRequest(impl=str(impl)))
     assert name in {like.defect for result in report.failures() for like in result.looks_like}
+
+
+INVERTED = """
+import math
+import torch
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask, -math.inf) if mask.dtype is torch.bool else scores + mask
+    return torch.softmax(scores, -1) @ v
+"""
+
+
+def test_an_inverted_mask_is_one_red_line_with_its_name_though_rows_end_in_nan(tmp_path: Path) -> None:
+    file = tmp_path / "inverted.py"
+    file.write_text(INVERTED)
+    failures = run(RunRequest(impl=str(file), only=("SDPA", "MASK"))).failures()
+    binding = [result for result in failures if result.clause.level is Level.MUST]
+    assert [result.clause.id for result in binding] == ["MASK-BOOL-POLARITY"]
+    assert [like.defect for like in binding[0].looks_like] == ["mask-polarity"]
