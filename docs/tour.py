@@ -42,7 +42,7 @@ def colored(command: str) -> str:
     )  # fmt: skip
     if done.stderr.strip():
         raise RuntimeError(f"{command}: {done.stderr.strip()}")
-    return done.stdout.replace(f"{ROOT}{os.sep}", "")
+    return done.stdout
 
 
 def output(command: str) -> str:

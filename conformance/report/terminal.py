@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, TextIO
 
 from rich.console import Console
@@ -90,7 +91,8 @@ def write(
 
 
 def _header(report: Report, page: Console) -> None:
-    place = f" at {one_line(report.location, 400)}" if report.location not in ("", report.implementation) else ""
+    location = _from_here(report.location)
+    place = f" at {one_line(location, 400)}" if location not in ("", report.implementation) else ""
     framework = f" · {one_line(report.framework, 80)}" if report.framework else ""
     say(
         page,
@@ -148,6 +150,12 @@ def write_some(report: Report, page: Console, results: Sequence[Result], repeat:
     for result in results:
         _heading(report, result, page)
         _explanation(report, result, page, repeat)
+
+
+def _from_here(location: str) -> str:
+    """Return a path as one types it in the folder that the run began in, where it lies below that."""
+    path, here = Path(location), Path.cwd()
+    return str(path.relative_to(here)) if location and path.is_relative_to(here) else location
 
 
 def _heading(report: Report, result: Result, page: Console) -> None:

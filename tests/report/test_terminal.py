@@ -42,6 +42,17 @@ def test_a_failure_names_the_clauses_page_where_there_are_pages(failed):
     assert "     page:    https://course.example/law/law/attention.html#sdpa-scale" in render(failed).splitlines()
 
 
+def test_a_location_is_shown_as_one_types_it_here_so_that_lines_do_not_depend_on_where_a_project_lies(
+    failed, tmp_path, monkeypatch
+):
+    (tmp_path / "deep" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deep" / "here")
+    failed.location = str(tmp_path / "deep" / "here" / "code" / "mypkg")
+    assert " · mypkg at code/mypkg · " in render(failed, width=400).splitlines()[0]
+    failed.location = str(tmp_path / "deep" / "mypkg")
+    assert f" · mypkg at {tmp_path}/deep/mypkg · " in render(failed, width=400).splitlines()[0]
+
+
 def test_blocked_clauses_stand_under_their_cause_and_not_as_failures(failed):
     text = render(failed)
     assert "1 clause blocked by SDPA-SCALE: MHA-HEADS" in text
