@@ -182,7 +182,7 @@ def _shown(compared: Compared | None) -> Excerpt | None:
     """Return what there is to see; arrays that should differ and don't look the same."""
     if compared is None or compared.alike:
         return None
-    return excerpt(compared.got, compared.want, compared.allowed)
+    return excerpt(compared.got, compared.want, compared.allowed, compared.hidden)
 
 
 def _troubled(

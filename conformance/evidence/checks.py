@@ -26,6 +26,7 @@ __all__ = [
     "check_dtype",
     "check_equal",
     "check_finite",
+    "check_hidden",
     "check_refuses",
     "check_shape",
     "check_zero",
@@ -38,12 +39,16 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The arrays that a check found too far apart, or with `alike` too near; up to `allowed` they may differ."""
+    """The arrays that a check found too far apart, or with `alike` too near; up to `allowed` they may differ.
+
+    `hidden` marks entries that a mask hides, where they are who sees whom.
+    """
 
     got: Array
     want: Array
     allowed: float = 0.0
     alike: bool = False
+    hidden: Array | None = None
 
 
 class ClauseFailure(AssertionError):
@@ -113,11 +118,11 @@ def _fail(message: str, *details: str, compared: Compared | None = None, outline
     return ClauseFailure(message, *details, *setting, compared=compared, outline=outline)
 
 
-def check(label: str, holds: bool, *details: str) -> None:
+def check(label: str, holds: bool, *details: str, compared: Compared | None = None) -> None:
     """Check a plain condition; the label says what is wrong when it does not hold."""
     _evidence()
     if not holds:
-        raise _fail(label, *details)
+        raise _fail(label, *details, compared=compared)
 
 
 def check_shape(label: str, got: Array, want: tuple[int, ...]) -> None:
@@ -153,10 +158,13 @@ def check_equal(label: str, got: Array, want: Array) -> None:
         raise _mismatch(label, got, np.asarray(want), np.asarray(differs), "exactly")
 
 
-def check_close(label: str, got: Array, want: Array, tolerance: float, *, scale: float | None = None) -> None:
+def check_close(
+    label: str, got: Array, want: Array, tolerance: float, *, scale: float | None = None, hidden: Array | None = None
+) -> None:
     """Check that every entry is within `tolerance` of what is wanted, relative to the largest number wanted.
 
-    `scale` replaces that largest number where the result is a small difference of large ones.
+    `scale` replaces that largest number where the result is a small difference of large ones; `hidden` marks what a
+    mask hides, for the reader of a failure.
     """
     check_shape(label, got, np.shape(want))
     check_finite(label, got)
@@ -165,20 +173,30 @@ def check_close(label: str, got: Array, want: Array, tolerance: float, *, scale:
     error = np.abs(got.astype(np.float64) - want)
     _evidence().compared(float(error.max(initial=0.0)) / max(allowed, 1e-300))
     if (error > allowed).any():
-        raise _mismatch(label, got, want, error > allowed, f"relative tolerance {tolerance:.0e}", allowed)
+        raise _mismatch(label, got, want, error > allowed, f"relative tolerance {tolerance:.0e}", allowed, hidden)
 
 
 def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
     """Check that everything vanishes: exactly, unless the clause allows a remainder."""
+    _vanishes(label, got, at_most, Compared(got, np.zeros_like(got), at_most))
+
+
+def check_hidden(label: str, got: Array, allowed: Array, *, at_most: float = 0.0) -> None:
+    """Check that nothing is seen, of who sees whom, but what is allowed; the others may have any value."""
+    allowed = np.broadcast_to(allowed, got.shape)
+    compared = Compared(got, np.where(allowed, got, 0.0), at_most, hidden=~allowed)
+    _vanishes(label, np.where(allowed, 0.0, got), at_most, compared)
+
+
+def _vanishes(label: str, got: Array, at_most: float, compared: Compared) -> None:
     check_finite(label, got)
     bad = np.abs(got) > at_most
     if bad.any():
         at = _worst(np.abs(got) * bad)
         bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
         many = f"{int(bad.sum())} of {got.size} entries are too large"
-        nothing = Compared(got, np.zeros_like(got), at_most)
         message = f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {many}"
-        raise _fail(message, compared=nothing, outline=outlines.NOT_ZERO)
+        raise _fail(message, compared=compared, outline=outlines.NOT_ZERO)
 
 
 def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:
@@ -227,7 +245,9 @@ def _under(setting: object) -> None:
         evidence.outlined = outlines.accepted_setting(setting)
 
 
-def _mismatch(label: str, got: Array, want: Array, bad: Array, how: str, allowed: float = 0.0) -> ClauseFailure:
+def _mismatch(
+    label: str, got: Array, want: Array, bad: Array, how: str, allowed: float = 0.0, hidden: Array | None = None
+) -> ClauseFailure:
     error = np.where(bad, np.abs(got.astype(np.float64) - want.astype(np.float64)), 0.0)
     error = np.where(np.isnan(error), np.inf, error)
     at = _worst(error)
@@ -236,7 +256,7 @@ def _mismatch(label: str, got: Array, want: Array, bad: Array, how: str, allowed
     return _fail(
         f"{label}{_index(at)} is {_number(got[at])}, want {_number(want[at])} ({got.dtype}, {how})",
         f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
-        compared=Compared(got, want, allowed),
+        compared=Compared(got, want, allowed, hidden=hidden),
         outline=outlines.off(worst / allowed if allowed > 0.0 else None),
     )
 

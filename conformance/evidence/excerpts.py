@@ -22,7 +22,7 @@ class Excerpt:
     """Numbers that came out, and those that were wanted.
 
     `shape` is that of the whole, `at` the index of the worst entry, `first` the row and column of the first one shown;
-    two entries may differ by `allowed`.
+    two entries may differ by `allowed`. `hidden` marks those that a mask hides; it is empty where there is no mask.
     """
 
     got: Rows
@@ -31,9 +31,10 @@ class Excerpt:
     shape: tuple[int, ...]
     at: tuple[int, ...]
     first: tuple[int, int]
+    hidden: tuple[tuple[bool, ...], ...] = ()
 
 
-def excerpt(got: Array, want: Array, allowed: float = 0.0) -> Excerpt | None:
+def excerpt(got: Array, want: Array, allowed: float = 0.0, hidden: Array | None = None) -> Excerpt | None:
     """Cut the same window out of both; None where there is no more to see than one number."""
     if got.size < 2 or got.shape != want.shape or not all(a.dtype.kind in "fiub" for a in (got, want)):
         return None
@@ -47,8 +48,17 @@ def excerpt(got: Array, want: Array, allowed: float = 0.0) -> Excerpt | None:
     rows, columns = _window(row, one.shape[0], ROWS), _window(column, one.shape[1], COLUMNS)
     return Excerpt(
         _rows(one[rows, columns]), _rows(other[rows, columns]), float(allowed), got.shape, at,
-        (rows.start, columns.start),
+        (rows.start, columns.start), _hidden(hidden, got.shape, at, rows, columns),
     )  # fmt: skip
+
+
+def _hidden(
+    hidden: Array | None, shape: tuple[int, ...], at: tuple[int, ...], rows: slice, columns: slice
+) -> tuple[tuple[bool, ...], ...]:
+    if hidden is None:
+        return ()
+    marks = np.atleast_2d(np.broadcast_to(hidden, shape)[at[:-2]])
+    return tuple(tuple(map(bool, row)) for row in marks[rows, columns])
 
 
 def _window(middle: int, length: int, most: int) -> slice:

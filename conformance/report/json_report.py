@@ -128,6 +128,7 @@ def _excerpt(shown: Excerpt | None) -> dict[str, Any] | None:
         "got": [[_finite(value) for value in row] for row in shown.got],
         "want": [[_finite(value) for value in row] for row in shown.want],
         "allowed": _finite(shown.allowed), "shape": list(shown.shape), "at": list(shown.at), "first": list(shown.first),
+        "hidden": [list(row) for row in shown.hidden] or None,
     }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from conformkit.conformance.report.wording import (
     undeclared_line,
     unjudged,
     verdict_line,
+    way,
 )
 from conformkit.conformance.results import Report, Result, Verdict
 
@@ -43,6 +44,7 @@ def body(report: Report, level: int = 2) -> str:
     mark = "✅" if report.conforms else "❌"
     parts = [f"{mark} {code(verdict_line(report))}", escape(ledger_line(report)) + "."]
     parts += [f"> {escape(HIDDEN.capitalize())}."] if report.hidden else []
+    parts += [_way(report, level)]
     parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]
     found = [f"**{escape(name)}**: {code(part.sentence)}" for name, part in report.parts.items()]
     parts += [_list("Where to look first", found, level)]
@@ -72,6 +74,15 @@ def block(text: str) -> str:
     """Return foreign text as a fenced block of code."""
     fence = "`" * max(3, _longest_run(text) + 1)
     return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def _way(report: Report, level: int) -> str:
+    """Return how far an implementation is that is still being built, and what comes next."""
+    found = way(report)
+    if found is None:
+        return ""
+    so_far = [f"**{one.name}**: {one.state}" for one in found.milestones]
+    return _list("So far", [*so_far, f"**next**: {code(found.next)}", f"**again**: {code(found.again)}"], level)
 
 
 def _failures(report: Report, level: int) -> list[str]:

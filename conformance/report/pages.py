@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from conformkit.conformance.milestones import State
 from conformkit.conformance.report import pictures, wording
 from conformkit.conformance.report.text import count, number, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
@@ -35,6 +36,8 @@ MARKS = {
 }  # fmt: skip
 """A sign beside the word and the color: colors alone tell nothing to some."""
 
+_STATES = {State.DONE: "✓", State.BROKEN: "✗", State.BLOCKED: "◌", State.UNFINISHED: "–", State.LEFT_OUT: "–"}
+
 
 def page(template: str, *packages: str, **given: Any) -> str:
     """Return a page from a template, looked for in these packages first."""
@@ -51,7 +54,7 @@ def _environment(packages: Sequence[str]) -> Environment:
     environment.filters["prose"] = _prose
     environment.globals |= {
         "style": Markup(style), "script": Markup(script), "policy": _policy(style, script),  # noqa: S704 - our own files
-        "kit": kit_version(), "spec": SPEC_VERSION, "marks": MARKS, "verdicts": list(Verdict),
+        "kit": kit_version(), "spec": SPEC_VERSION, "marks": MARKS, "states": _STATES, "verdicts": list(Verdict),
         "count": count, "number": number, "slug": _slug, "wording": wording, "pictures": pictures,
     }  # fmt: skip
     return environment

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from conformkit.conformance.evidence.excerpts import Excerpt
 
-__all__ = ["Cell", "Panel", "panels", "place"]
+__all__ = ["Cell", "Panel", "legend", "panels", "place"]
+
+Rows = Sequence[Sequence[float]]
+Marks = Sequence[Sequence[bool]]
 
 _DARKEST = 0.95
 _FAINTEST = 0.05
@@ -17,7 +20,10 @@ _FAINTEST = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry: its place in the picture, its sign as a word, how strong its color is, whether it is too far off."""
+    """One entry: its place in the picture, its sign as a word, how strong its color is, whether it is too far off.
+
+    `hidden`: whether a mask hides it.
+    """
 
     row: int
     column: int
@@ -25,6 +31,7 @@ class Cell:
     strength: float
     value: float
     off: bool
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +52,10 @@ def panels(shown: Excerpt) -> tuple[Panel, Panel, Panel]:
     scale = max(map(abs, _finite([*shown.got, *shown.want])), default=0.0)
     apart = max(map(abs, _finite(difference)), default=0.0)
     nothing = [[False] * len(row) for row in off]
+    hidden = shown.hidden or nothing
     return (
-        _panel("yours", shown.got, scale, off), _panel("wanted", shown.want, scale, nothing),
-        _panel("difference", difference, apart, off),
+        _panel("yours", shown.got, scale, off, hidden), _panel("wanted", shown.want, scale, nothing, hidden),
+        _panel("difference", difference, apart, off, nothing),
     )  # fmt: skip
 
 
@@ -65,17 +73,33 @@ def place(shown: Excerpt) -> str:
     return ", ".join(part)
 
 
-def _panel(name: str, rows: Sequence[Sequence[float]], scale: float, off: Sequence[Sequence[bool]]) -> Panel:
+def legend(shown: Excerpt) -> str:
+    """Return what colors and marks mean."""
+    colors = "Blue is above 0, red below, empty exactly 0; a dot marks what is too far off."
+    hatched = "Rows see columns: hatched is what the mask hides, framed what can be seen there all the same."
+    return f"{colors} {hatched}" if shown.hidden else colors
+
+
+def _panel(name: str, rows: Rows, scale: float, off: Marks, hidden: Marks) -> Panel:
     cells = tuple(
-        Cell(r, c, _kind(value), _strength(value, scale), value, off[r][c])
+        Cell(r, c, _kind(value), _strength(value, scale), value, off[r][c], hidden[r][c])
         for r, row in enumerate(rows)
         for c, value in enumerate(row)
     )
     values = _finite(rows)
     span = f"from {min(values):.3g} to {max(values):.3g}" if values else "none of them finite"
-    wrong = sum(cell.off for cell in cells)
-    told = f"{len(rows)} by {len(rows[0])} numbers, {span}" + (f", {wrong} of them too far off" if wrong else "")
-    return Panel(name, told, len(rows), len(rows[0]), cells)
+    told = f"{len(rows)} by {len(rows[0])} numbers, {span}"
+    return Panel(name, told + _marks(cells), len(rows), len(rows[0]), cells)
+
+
+def _marks(cells: Sequence[Cell]) -> str:
+    """Return in words how many are too far off, how many the mask hides, and how many of those show."""
+    wrong, hidden = sum(cell.off for cell in cells), sum(cell.hidden for cell in cells)
+    told = f", {wrong} of them too far off" if wrong else ""
+    if hidden:
+        shows = sum(cell.hidden and cell.off for cell in cells)
+        told += f"; the mask hides {hidden}" + (f", of which {shows} can be seen" if shows else "")
+    return told
 
 
 def _kind(value: float) -> str:

@@ -64,10 +64,15 @@ def _excerpt(found: Mapping[str, Any] | None) -> Excerpt | None:
     if found is None:
         return None
     got, want = (tuple(tuple(map(_number, row)) for row in found[name]) for name in ("got", "want"))
-    if not got or not got[0] or {len(row) for row in (*got, *want)} != {len(got[0])} or len(got) != len(want):
+    hidden = tuple(tuple(map(bool, row)) for row in found.get("hidden") or ())
+    if not got or not got[0] or {len(row) for row in (*got, *want, *hidden)} != {len(got[0])} or len(got) != len(want):
         raise ValueError("the rows of an excerpt have different lengths")
+    if hidden and len(hidden) != len(got):
+        raise ValueError("an excerpt and its mask have different lengths")
     row, column = found["first"]
-    return Excerpt(got, want, _number(found["allowed"]), tuple(found["shape"]), tuple(found["at"]), (row, column))
+    return Excerpt(
+        got, want, _number(found["allowed"]), tuple(found["shape"]), tuple(found["at"]), (row, column), hidden
+    )
 
 
 def _number(value: float | None) -> float:

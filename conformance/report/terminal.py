@@ -8,14 +8,12 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from conformkit.conformance.milestones import State, milestones, next_step
 from conformkit.conformance.report.text import count, one_line, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.report.wording import (
@@ -25,12 +23,12 @@ from conformkit.conformance.report.wording import (
     failures,
     in_order,
     ledger_line,
-    next_line,
     page_of,
     seed_line,
     undeclared_line,
     unjudged,
     verdict_line,
+    way,
 )
 from conformkit.conformance.results import Report, Result, Verdict
 
@@ -208,16 +206,12 @@ def _missing(report: Report, page: Console) -> None:
 
 def write_milestones(report: Report, page: Console) -> None:
     """Say how far it is and what comes next, of an implementation that is still being built."""
-    step = next_step(report)
-    if step is None or not (report.missing or report.stubs):
-        return
-    by_state: dict[State, list[str]] = {}
-    for milestone in milestones(report):
-        by_state.setdefault(milestone.state, []).append(milestone.name)
-    say(page, "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items()), lead="so far:  ")
-    say(page, next_line(step), lead="next:    ", style="bold")
-    page.print(Text(f"again:   {command(replace(report, profile=step.profile), step.only)}"), soft_wrap=True)
-    page.print()
+    found = way(report)
+    if found is not None:
+        say(page, found.so_far, lead="so far:  ")
+        say(page, found.next, lead="next:    ", style="bold")
+        page.print(Text(f"again:   {found.again}"), soft_wrap=True)
+        page.print()
 
 
 def _every_clause(report: Report, page: Console) -> None:

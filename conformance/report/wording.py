@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from conformkit.conformance.handbook.markdown import address
-from conformkit.conformance.milestones import Step
+from conformkit.conformance.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.report.text import count, one_line
 from conformkit.conformance.report.versions import SPEC_VERSION
 from conformkit.conformance.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
@@ -15,6 +16,7 @@ from conformkit.spec.variants import CANONICAL, described
 
 __all__ = [
     "HIDDEN",
+    "Way",
     "advice",
     "command",
     "facts",
@@ -29,6 +31,7 @@ __all__ = [
     "undeclared_line",
     "unjudged",
     "verdict_line",
+    "way",
 ]
 
 _NAMED = 6
@@ -114,6 +117,32 @@ def page_of(report: Report, clause_id: str) -> str:
     """Return the address of a clause's own page, where the report knows of pages."""
     known = clauses().get(clause_id) if report.pages else None
     return f"{one_line(report.pages, 400).rstrip('/')}/{address(known)}" if known else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How far an implementation is that is still being built, what to do next, and the command that judges that."""
+
+    milestones: tuple[Milestone, ...]
+    next: str
+    again: str
+
+    @property
+    def so_far(self) -> str:
+        """What became of which milestones, in a line."""
+        by_state: dict[State, list[str]] = {}
+        for milestone in self.milestones:
+            by_state.setdefault(milestone.state, []).append(milestone.name)
+        return "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items())
+
+
+def way(report: Report) -> Way | None:
+    """Return how far it is, unless all that is required or exported is there."""
+    step = next_step(report) if report.missing or report.stubs else None
+    if step is None:
+        return None
+    again = command(replace(report, profile=step.profile), step.only)
+    return Way(tuple(milestones(report)), next_line(step), again)
 
 
 def next_line(step: Step) -> str:

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.evidence.checks import (
+    Compared,
     check,
     check_close,
     check_equal,
     check_finite,
+    check_hidden,
     check_shape,
     check_zero,
     each_of,
@@ -35,11 +37,12 @@ Array = npt.NDArray[Any]
 @clause("MASK-BOOL-POLARITY")
 def test_true_means_that_the_query_may_attend(attend: Attend, draw: Draw) -> None:
     q, k, _ = draw.qkv(attend.leading(), queries=5, keys=5)
-    weights = attend.weights(0.0 * q, k, np.broadcast_to(_checkered(5), (*q.shape[:-1], 5)))
-    allowed = np.where(_checkered(5), weights, np.inf).min()
-    hidden = np.where(_checkered(5), 0.0, weights).max()
+    mask = np.broadcast_to(_checkered(5), (*q.shape[:-1], 5))
+    weights = attend.weights(0.0 * q, k, mask)
+    allowed, hidden = np.where(mask, weights, np.inf).min(), np.where(mask, 0.0, weights).max()
     told = f"at equal scores a key marked True has weight {allowed:.3g}, one marked False {hidden:.3g}"
-    check(told, bool(allowed >= hidden))
+    compared = Compared(weights, mask / mask.sum(axis=-1, keepdims=True), 1e-6, hidden=~mask)
+    check(told, bool(allowed >= hidden), compared=compared)
 
 
 @clause("MASK-NONE")
@@ -67,7 +70,8 @@ def test_a_float_mask_is_added_to_the_scaled_scores(attend: Attend, draw: Draw) 
         under(kind)
         want = plain * np.exp(mask)
         want /= want.sum(axis=-1, keepdims=True)
-        check_close("weights", attend.weights(q, k, mask), want, attend.tolerance(2))
+        hidden = np.isneginf(mask) if np.isneginf(mask).any() else None
+        check_close("weights", attend.weights(q, k, mask), want, attend.tolerance(2), hidden=hidden)
 
 
 @clause("MASK-INT")
@@ -362,7 +366,7 @@ def _crossed(length: int) -> Array:
 
 def _check_seen(weights: Array, allowed: Array) -> None:
     """Check that exactly the allowed keys have weight."""
-    check_zero("weight of hidden keys", np.where(allowed, 0.0, weights), at_most=1e-6)
+    check_hidden("weight of hidden keys", weights, allowed, at_most=1e-6)
     least = np.where(allowed, weights, np.inf).min()
     check(f"an allowed key has weight {least:.3g}, want more than 0", bool(least > 0.0))
 
@@ -387,5 +391,4 @@ def _check_hidden_at(attend: Attend, draw: Draw, *, allowed: float, hidden: floa
     mask = draw.mask(1, 5)[0]
     k[..., 0] = np.where(mask, allowed, hidden) * 2.0 / length
     full = np.broadcast_to(mask, (*leading, 3, 5)).copy()
-    weights = attend.weights(q, k, full)
-    check_zero(f"weight of keys hidden at a score of {hidden:g}", np.where(full, 0.0, weights), at_most=1e-6)
+    check_hidden(f"weight of keys hidden at a score of {hidden:g}", attend.weights(q, k, full), full, at_most=1e-6)

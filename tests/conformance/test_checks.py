@@ -20,6 +20,7 @@ from conformkit.conformance.evidence.checks import (
     check_dtype,
     check_equal,
     check_finite,
+    check_hidden,
     check_refuses,
     check_shape,
     check_zero,
@@ -60,6 +61,10 @@ HOLD = {
     "close-by-another-scale": lambda: check_close("output", ONE + 1e-7, ONE, 1e-9, scale=1e3),
     "close-nothing": lambda: check_close("output", np.empty((0, 3)), np.empty((0, 3)), 1e-9),
     "zero": lambda: check_zero("gradient", np.zeros((2, 3))),
+    "hidden": lambda: check_hidden("weight", np.array([[1.0, 0.0], [np.nan, 2.0]]), np.tri(2) > 0),
+    "hidden-within-a-bound": lambda: check_hidden(
+        "weight", np.array([[1.0, 1e-7]]), np.array([1, 0]) > 0, at_most=1e-6
+    ),
     "zero-within-a-bound": lambda: check_zero("gradient", np.array([1e-7, -1e-7]), at_most=1e-6),
     "differs": lambda: check_differs("output", ONE, ONE + np.eye(2, 3)),
     "differs-by-more-than-asked": lambda: check_differs("output", ONE, ONE + 1e-3, at_least=1e-4),
@@ -86,6 +91,11 @@ FAIL = {
     "close-broadcast": (lambda: check_close("output", ONE[:1], ONE, 1e9), "has shape (1, 3), want (2, 3)"),
     "zero": (lambda: check_zero("gradient", np.array([0.0, 1e-300])), "gradient[1] is 1e-300, want exactly 0"),
     "zero-names-the-worst": (lambda: check_zero("gradient", np.array([1.0, -3.0])), "gradient[1] is -3"),
+    "hidden-is-seen": (
+        lambda: check_hidden("weight", np.array([[1.0, 0.25], [3.0, 2.0]]), np.tri(2) > 0),
+        "weight[0, 1] is 0.25, want exactly 0; 1 of 4 entries are too large",
+    ),
+    "hidden-nan": (lambda: check_hidden("weight", np.array([1.0, np.nan]), np.array([1, 0]) > 0), "weight[1] is nan"),
     "zero-nan": (lambda: check_zero("gradient", np.array([np.nan]), at_most=1e9), "gradient[0] is nan"),
     "differs": (lambda: check_differs("output", ONE, ONE + 1e-9), "output is unchanged, want a difference"),
     "differs-nan": (lambda: check_differs("output", NAN, ONE), "output[0, 2] is nan"),
@@ -222,3 +232,15 @@ def test_checks_work_outside_a_clause() -> None:
     check("never said", True)
     with pytest.raises(ClauseFailure):
         check("no", False)
+
+
+def test_what_a_mask_hides_goes_with_the_whole_map_for_the_reader() -> None:
+    weights, allowed = np.array([[[0.5, 0.5], [0.25, 0.75]]]), np.tri(2) > 0
+    with pytest.raises(ClauseFailure) as caught:
+        check_hidden("weight", weights, allowed)
+    compared = caught.value.compared
+    assert compared is not None
+    assert compared.hidden is not None
+    assert compared.got.tolist() == weights.tolist()
+    assert compared.want.tolist() == [[[0.5, 0.0], [0.25, 0.75]]]
+    assert compared.hidden.tolist() == [[[False, True], [False, False]]]

@@ -35,6 +35,16 @@ def test_what_is_not_finite_is_worse_than_what_is_far_off():
     assert excerpt(got, want).at == (2, 3)
 
 
+def test_a_mask_is_cut_like_the_arrays_that_it_hides_parts_of():
+    got = np.zeros((3, 20, 30))
+    got[2, 17, 25] = 1.0
+    shown = excerpt(got, np.zeros_like(got), hidden=np.add.outer(np.arange(20), np.arange(30)) % 7 == 0)
+    row, column = shown.first
+    assert (len(shown.hidden), len(shown.hidden[0])) == (ROWS, COLUMNS)
+    assert shown.hidden[1] == tuple((row + 1 + column + c) % 7 == 0 for c in range(COLUMNS))
+    assert excerpt(got, np.zeros_like(got)).hidden == ()
+
+
 @pytest.mark.parametrize(
     ("got", "want"),
     [

@@ -26,6 +26,11 @@ EXCERPT = Excerpt(
     shape=(4, 2, 3), at=(3, 0, 2), first=(0, 0),
 )  # fmt: skip
 
+LEAK = Excerpt(
+    got=((0.5, 0.5), (0.25, 0.75)), want=((0.5, 0.0), (0.25, 0.75)), allowed=0.0, shape=(2, 2), at=(0, 1), first=(0, 0),
+    hidden=((False, True), (False, False)),
+)  # fmt: skip
+
 HOSTILE = (
     "<script>document.title='ran'</script><img src=http://127.0.0.1:9/x onerror=\"document.title='ran'\">"
     "\"'><svg/onload=document.title='ran'> </pre></style></title><!-- {{ 7*7 }} {% raw %}\n"
@@ -82,7 +87,7 @@ def telling() -> Report:
                     output="debug\n"),
         make_result(Verdict.ERROR, "SDPA-LINE", line=91, message="it raised ValueError: no",
                     where="mypkg/attention.py:2 in forward"),
-        make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite"),
+        make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite", excerpt=LEAK),
         notes=["weights bound by name"], missing=["FeedForward"], only=("SDPA",), pages="https://course.example/law/",
         undeclared=[Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')],
         parts={"TransformerBlock": Part("attention", "attention is the first part that differs: off by 0.52")},

@@ -120,11 +120,32 @@ def test_a_failure_links_to_the_clauses_page_where_there_are_pages(told):
 def test_what_came_out_is_drawn_beside_what_was_wanted(told):
     page = Page(as_html(told))
     drawn = [attributes["aria-label"] for attributes in page.all("svg") if attributes.get("role") == "img"]
-    assert [label.partition(":")[0] for label in drawn] == ["yours", "wanted", "difference"]
-    assert len([rect for rect in page.all("rect") if "fill-opacity" in rect]) == 3 * 6
-    assert len(page.all("circle")) == 2  # 1.75, and its difference; NaN has a cross
+    assert [label.partition(":")[0] for label in drawn] == ["yours", "wanted", "difference"] * 2
+    assert len([rect for rect in page.all("rect") if "fill-opacity" in rect]) == 3 * 6 + 3 * 4
+    assert len(page.all("circle")) == 2 + 1  # 1.75, and its difference; NaN has a cross; the difference of the leak
     assert "matrix [3]" in " ".join(page.text)
     assert "-0.5" in page.text
+
+
+def test_what_a_mask_hides_is_hatched_and_what_is_seen_there_is_framed(told):
+    page = Page(as_html(told))
+    assert [path["d"].partition("l")[0] for path in page.all("path") if path["class"] == "hatch"] == ["M16 8"] * 2
+    assert [rect["x"] for rect in page.all("rect") if rect["class"] == "leak"] == ["18"]
+    assert " ".join(page.text).count("hidden,") == 1
+    assert "framed" in " ".join(page.text)
+
+
+def test_what_is_still_being_built_is_told_with_the_next_step(report, result):
+    built = report(
+        result(line=1), result(Verdict.NOT_IMPLEMENTED, "FFN-SHAPE", component="FeedForward", line=2, unfinished=True),
+        missing=["FeedForward"], stubs={"FeedForward": "mypkg/<b>.py:3"},
+    )  # fmt: skip
+    text = " ".join(" ".join(Page(as_html(built)).text).split())
+    assert "attention ✓ done block – not implemented" in text
+    assert "next implement FeedForward (mypkg/<b>.py:3)" in text
+    assert "again conform run --impl mypkg --only FFN --seed 7" in text
+    built.missing, built.stubs = [], {}
+    assert "implement FeedForward" not in as_html(built)
 
 
 def test_a_row_for_each_clause_carries_its_verdict_as_a_word(told):

@@ -39,6 +39,14 @@ def test_the_document_tells_what_the_terminal_tells(told):
         assert words in text, words
 
 
+def test_what_is_still_being_built_is_told_with_the_next_step(report, result):
+    text = as_markdown(report(result(), missing=["FeedForward"], stubs={"FeedForward": "mypkg/*x*.py:3"}))
+    assert "- **attention**: done\n- **block**: not implemented\n" in text
+    assert "- **next**: `implement FeedForward (mypkg/*x*.py:3)`" in text
+    assert "- **again**: `conform run --impl mypkg --only FFN --seed 7`" in text
+    assert "**next**" not in as_markdown(report(result(Verdict.FAIL)))
+
+
 def test_after_twenty_failures_the_rest_is_a_list(report, result):
     text = as_markdown(report(*(result(Verdict.FAIL, f"SDPA-N{n}", line=n) for n in range(25))))
     assert text.count("### fail") == 20

@@ -5,11 +5,11 @@ import math
 import pytest
 
 from conformkit.conformance.evidence.excerpts import Excerpt
-from conformkit.conformance.report.pictures import panels, place
+from conformkit.conformance.report.pictures import legend, panels, place
 
 
-def of(got, want, allowed=0.1, shape=(2, 3), at=(0, 0), first=(0, 0)):
-    return Excerpt(got, want, allowed, shape, at, first)
+def of(got, want, allowed=0.1, shape=(2, 3), at=(0, 0), first=(0, 0), hidden=()):
+    return Excerpt(got, want, allowed, shape, at, first, hidden)
 
 
 def test_colors_of_yours_and_wanted_can_be_compared():
@@ -26,6 +26,20 @@ def test_what_is_too_far_off_is_marked_where_it_came_out_and_in_the_difference()
     assert not any(cell.off for cell in wanted.cells)
     assert yours.told == "1 by 3 numbers, from 1 to 3, 1 of them too far off"
     assert wanted.told == "1 by 3 numbers, from 1 to 1"
+
+
+def test_what_a_mask_hides_is_marked_in_both_maps_and_told_to_those_who_do_not_see_it():
+    shown = of(((0.5, 0.5), (0.5, 0.0)), ((0.5, 0.0), (0.5, 0.0)), hidden=((False, True), (False, True)))
+    yours, wanted, difference = panels(shown)
+    assert [cell.hidden for cell in yours.cells] == [cell.hidden for cell in wanted.cells] == [False, True] * 2
+    assert [cell.hidden and cell.off for cell in yours.cells] == [False, True, False, False]
+    assert not any(cell.hidden for cell in difference.cells)
+    assert (
+        yours.told == "2 by 2 numbers, from 0 to 0.5, 1 of them too far off; the mask hides 2, of which 1 can be seen"
+    )
+    assert wanted.told == "2 by 2 numbers, from 0 to 0.5; the mask hides 2"
+    assert "hatched" in legend(shown)
+    assert "hatched" not in legend(of(((1.0,),), ((2.0,),)))
 
 
 def test_nan_has_a_mark_of_its_own_and_no_part_in_the_scale():

@@ -46,6 +46,13 @@ def test_a_report_from_before_hidden_draws_is_read(report, result):
     assert from_object(stored).hidden is False
 
 
+def test_a_report_from_before_masks_is_read(told):
+    stored = as_object(told)
+    marks = [clause["excerpt"].pop("hidden") for clause in stored["clauses"] if clause["excerpt"]]
+    assert marks == [None, [[False, True], [False, False]]]
+    assert {result.excerpt.hidden for result in from_object(stored).results if result.excerpt} == {()}
+
+
 def test_a_report_from_before_excerpts_is_read(told):
     stored = as_object(told)
     for clause in stored["clauses"]:
@@ -61,8 +68,18 @@ def test_a_report_from_before_excerpts_is_read(told):
         (lambda r: r["clauses"][0].update(verdict="green"), "green"),
         (lambda r: r.update(implementation=None), "NoneType"),
         (lambda r: r["clauses"][0].update(excerpt={"got": [[1], [1, 2]], "want": [[1], [1]]}), "different lengths"),
+        (lambda r: r["clauses"][0].update(excerpt={"got": [[1]], "want": [[1]], "hidden": [[0, 1]]}), "different leng"),
+        (lambda r: r["clauses"][0].update(excerpt={"got": [[1]], "want": [[1]], "hidden": [[1], [1]]}), "its mask"),
     ],
-    ids=["another-schema", "no-clauses", "unknown-verdict", "no-implementation", "ragged-rows"],
+    ids=[
+        "another-schema",
+        "no-clauses",
+        "unknown-verdict",
+        "no-implementation",
+        "ragged-rows",
+        "wide-mask",
+        "long-mask",
+    ],
 )
 def test_what_is_no_report_is_refused_with_what_is_wrong(report, result, spoil, words):
     stored = as_object(report(result()))
