@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from conformkit.conformance.report.text import one_line
@@ -12,7 +14,7 @@ from conformkit.conformance.report.wording import in_order, verdict_line
 from conformkit.conformance.results import Report, Verdict
 from conformkit.spec.clauses import Clause
 
-__all__ = ["SCHEMA", "Column", "Comparison", "Row", "as_object"]
+__all__ = ["SCHEMA", "Column", "Comparison", "Row", "as_object", "schema"]
 
 SCHEMA = "conformkit.comparison/1"
 
@@ -99,3 +101,10 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
             for row in comparison.rows(everything=True)
         ],
     }  # fmt: skip
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema that every comparison satisfies."""
+    text = files("conformkit.conformance.report").joinpath("comparison.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -2,10 +2,11 @@ import json
 import re
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 from rich.cells import cell_len
 
-from conformkit.conformance.comparison import Column, Comparison, as_object
+from conformkit.conformance.comparison import Column, Comparison, as_object, schema
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.comparing import as_html, as_markdown, write
 from conformkit.conformance.report.terminal import console
@@ -70,6 +71,41 @@ def test_the_json_has_every_clause_and_says_on_which_they_differ(comparison):
     ]
     assert len(found["clauses"]) == 2
     assert [i["problem"] for i in found["implementations"]] == ["", "", "no module 'gone'"]
+
+
+def test_the_json_satisfies_its_schema_whatever_the_verdicts_and_the_names(comparison, report, result):
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(as_object(comparison), schema())
+    every = report(*(result(verdict, f"SDPA-V{n}", line=n) for n, verdict in enumerate(Verdict)), seed=2)
+    jsonschema.validate(as_object(Comparison((*comparison.columns, Column("every", every)))), schema())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda c: c.update(schema="conformkit.comparison/0"),
+        lambda c: c.pop("mixed"),
+        lambda c: c["clauses"][0]["verdicts"].append("skipped"),
+        lambda c: c["clauses"][0].pop("differs"),
+        lambda c: c["implementations"][0]["ledger"].pop("blocked"),
+        lambda c: c["implementations"][2].update(conforms=True),
+        lambda c: c["implementations"][2].update(ledger={"pass": 1}),
+    ],
+    ids=[
+        "another-form",
+        "no-mixed",
+        "a-new-verdict",
+        "no-differs",
+        "half-a-ledger",
+        "green-unjudged",
+        "judged-unjudged",
+    ],
+)
+def test_the_schema_refuses_what_a_careless_change_would_make(comparison, spoil):
+    spoilt = as_object(comparison)
+    spoil(spoilt)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(spoilt, schema())
 
 
 @pytest.mark.parametrize(("verdict", "words"), [(Verdict.PASS, "conforms"), (Verdict.FAIL, "1 of 1 clause broken")])
