@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from conformkit.reference.loss import bits_per_character, cross_entropy, perplexity
     from conformkit.reference.optimization import AdamW, clip_grad_norm
     from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
+    from conformkit.reference.seq2seq.cross_attention import CrossAttention
+    from conformkit.reference.seq2seq.decoder import Decoder, DecoderLayer
+    from conformkit.reference.seq2seq.embedding import TokenEmbedding
+    from conformkit.reference.seq2seq.encoder import Encoder, EncoderLayer
+    from conformkit.reference.seq2seq.masks import create_causal_mask, create_masks, create_padding_mask
+    from conformkit.reference.seq2seq.model import Transformer
     from conformkit.reference.steps import evaluate, train_step
     from conformkit.reference.tokenizers import BPETokenizer, CharTokenizer
 
@@ -38,6 +44,11 @@ __all__ = [
     "AdamW",
     "BPETokenizer",
     "CharTokenizer",
+    "CrossAttention",
+    "Decoder",
+    "DecoderLayer",
+    "Encoder",
+    "EncoderLayer",
     "FeedForward",
     "LayerNorm",
     "MultiHeadAttention",
@@ -45,6 +56,8 @@ __all__ = [
     "RMSNorm",
     "SelfAttention",
     "TinyTransformerLM",
+    "TokenEmbedding",
+    "Transformer",
     "TransformerBlock",
     "attention_entropy",
     "beam_search",
@@ -52,6 +65,9 @@ __all__ = [
     "causal_mask",
     "clip_grad_norm",
     "cosine_schedule",
+    "create_causal_mask",
+    "create_masks",
+    "create_padding_mask",
     "cross_entropy",
     "evaluate",
     "exponential_moving_average",
@@ -77,6 +93,12 @@ _LATER = {
     "loss": ("bits_per_character", "cross_entropy", "perplexity"),
     "optimization": ("AdamW", "clip_grad_norm"),
     "schedules": ("cosine_schedule", "inverse_sqrt_schedule"),
+    "seq2seq.cross_attention": ("CrossAttention",),
+    "seq2seq.decoder": ("Decoder", "DecoderLayer"),
+    "seq2seq.embedding": ("TokenEmbedding",),
+    "seq2seq.encoder": ("Encoder", "EncoderLayer"),
+    "seq2seq.masks": ("create_causal_mask", "create_masks", "create_padding_mask"),
+    "seq2seq.model": ("Transformer",),
     "steps": ("evaluate", "train_step"),
     "tokenizers": ("BPETokenizer", "CharTokenizer"),
 }

@@ -48,7 +48,9 @@ class Variant:
     """A norm on the embeddings, after positions are added."""
     final_norm: bool = True
     tied: bool = False
-    """The head shares the embedding matrix."""
+    """The head shares the embedding matrix; in an encoder-decoder, the target's."""
+    shared_embeddings: bool = False
+    """Source and target of an encoder-decoder share one embedding matrix."""
     head_bias: bool = True
 
     def but(self, **changes: Any) -> Variant:
@@ -145,6 +147,8 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("embedding_norm", True): "a norm on the embeddings", ("embedding_norm", False): "no norm on the embeddings",
     ("final_norm", True): "a norm after the last block", ("final_norm", False): "no norm after the last block",
     ("tied", True): "a head that is the embedding matrix", ("tied", False): "a head of its own",
+    ("shared_embeddings", True): "one embedding matrix for source and target",
+    ("shared_embeddings", False): "an embedding matrix each for source and target",
     ("head_bias", True): "a head with a bias", ("head_bias", False): "a head without a bias",
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from conformkit.spec.variants import CANONICAL, Variant, written
 __all__ = ["PatchError", "reference_folder", "write_reference"]
 
 _CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
+_ENCODER_DECODER = "seq2seq"
 
 
 class PatchError(ValueError):
@@ -28,10 +29,10 @@ def write_reference(
     its conform.toml declares, unless another one is `declared`; `dtypes` are the number formats that it declares.
     Raises PatchError.
     """
-    sources = {file.name: file.read_text(encoding="utf-8") for file in sorted(reference_folder().glob("*.py"))}
+    sources = _sources(reference_folder())
     for patch in patches:
         sources[patch.file] = _patched(sources, patch)
-    folder.mkdir(parents=True)
+    (folder / _ENCODER_DECODER).mkdir(parents=True)
     for name, text in sources.items():
         (folder / name).write_text(_own(text, folder.name, variant), encoding="utf-8")
     (folder / "conform.toml").write_text(_declaration(declared or variant, dtypes), encoding="utf-8")
@@ -44,6 +45,12 @@ def reference_folder() -> Path:
     if found is None or found.origin is None:
         raise PatchError("the bundled reference is not installed")
     return Path(found.origin).parent
+
+
+def _sources(reference: Path) -> dict[str, str]:
+    """Return the texts of its modules by their path; what trains it is left out."""
+    files = sorted([*reference.glob("*.py"), *reference.glob(f"{_ENCODER_DECODER}/*.py")])
+    return {file.relative_to(reference).as_posix(): file.read_text(encoding="utf-8") for file in files}
 
 
 def _patched(sources: dict[str, str], patch: Patch) -> str:
