@@ -31,10 +31,14 @@ if TYPE_CHECKING:
     from conformkit.reference.loss import bits_per_character, cross_entropy, perplexity
     from conformkit.reference.optimization import AdamW, clip_grad_norm
     from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
+    from conformkit.reference.seq2seq.beam import seq2seq_beam_search
     from conformkit.reference.seq2seq.cross_attention import CrossAttention
+    from conformkit.reference.seq2seq.data import collate, shift_right
     from conformkit.reference.seq2seq.decoder import Decoder, DecoderLayer
     from conformkit.reference.seq2seq.embedding import TokenEmbedding
     from conformkit.reference.seq2seq.encoder import Encoder, EncoderLayer
+    from conformkit.reference.seq2seq.loss import LabelSmoothingLoss
+    from conformkit.reference.seq2seq.masked_language import mask_tokens
     from conformkit.reference.seq2seq.masks import create_causal_mask, create_masks, create_padding_mask
     from conformkit.reference.seq2seq.model import Transformer
     from conformkit.reference.steps import evaluate, train_step
@@ -50,6 +54,7 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "LabelSmoothingLoss",
     "LayerNorm",
     "MultiHeadAttention",
     "PositionalEncoding",
@@ -64,6 +69,7 @@ __all__ = [
     "bits_per_character",
     "causal_mask",
     "clip_grad_norm",
+    "collate",
     "cosine_schedule",
     "create_causal_mask",
     "create_masks",
@@ -75,11 +81,14 @@ __all__ = [
     "get_batch",
     "inverse_sqrt_schedule",
     "load_checkpoint",
+    "mask_tokens",
     "padding_mask",
     "perplexity",
     "rolling_mean",
     "save_checkpoint",
     "scaled_dot_product_attention",
+    "seq2seq_beam_search",
+    "shift_right",
     "sliding_windows",
     "train_step",
     "train_val_split",
@@ -93,10 +102,14 @@ _LATER = {
     "loss": ("bits_per_character", "cross_entropy", "perplexity"),
     "optimization": ("AdamW", "clip_grad_norm"),
     "schedules": ("cosine_schedule", "inverse_sqrt_schedule"),
+    "seq2seq.beam": ("seq2seq_beam_search",),
     "seq2seq.cross_attention": ("CrossAttention",),
+    "seq2seq.data": ("collate", "shift_right"),
     "seq2seq.decoder": ("Decoder", "DecoderLayer"),
     "seq2seq.embedding": ("TokenEmbedding",),
     "seq2seq.encoder": ("Encoder", "EncoderLayer"),
+    "seq2seq.loss": ("LabelSmoothingLoss",),
+    "seq2seq.masked_language": ("mask_tokens",),
     "seq2seq.masks": ("create_causal_mask", "create_masks", "create_padding_mask"),
     "seq2seq.model": ("Transformer",),
     "steps": ("evaluate", "train_step"),

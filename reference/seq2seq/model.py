@@ -14,9 +14,11 @@ from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import combine_masks
 from conformkit.reference.norms import norm_for
 from conformkit.reference.positional_encoding import positions_for
+from conformkit.reference.seq2seq.beam import seq2seq_beam_search
 from conformkit.reference.seq2seq.decoder import Decoder
 from conformkit.reference.seq2seq.embedding import TokenEmbedding
 from conformkit.reference.seq2seq.encoder import Encoder
+from conformkit.reference.seq2seq.generation import generate
 from conformkit.reference.seq2seq.initialization import initialize
 from conformkit.reference.seq2seq.masks import create_causal_mask, create_padding_mask
 from conformkit.reference.sizes import check_at_least
@@ -108,6 +110,34 @@ class Transformer(nn.Module):
         x = self.decoder(x, memory, tgt_mask, memory_mask)  # (B, T, D)
         logits: Tensor = self.head(x)  # (B, T, V_tgt)
         return logits
+
+    def generate(
+        self,
+        src: Tensor,
+        max_new_tokens: int,
+        bos_id: int,
+        eos_id: int | None = None,
+        src_mask: Tensor | None = None,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        use_cache: bool = False,
+    ) -> Tensor:
+        """Write a target for each source; see `conformkit.reference.seq2seq.generation.generate`."""
+        return generate(self, src, max_new_tokens, bos_id, eos_id, src_mask, temperature, top_k, top_p, use_cache)
+
+    def beam_search(
+        self,
+        src: Tensor,
+        max_new_tokens: int,
+        bos_id: int,
+        beam_width: int,
+        length_penalty: float = 0.0,
+        eos_id: int | None = None,
+        src_mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Find the best targets of each source; see `conformkit.reference.seq2seq.beam.seq2seq_beam_search`."""
+        return seq2seq_beam_search(self, src, max_new_tokens, bos_id, beam_width, length_penalty, eos_id, src_mask)
 
     def _check_length(self, ids: Tensor, name: str) -> None:
         if ids.shape[1] > self.max_len:
