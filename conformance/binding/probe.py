@@ -119,12 +119,12 @@ def _judge_declared(instance: Instance, inputs: tuple[Array, ...], output: Array
               if p["name"] not in wanted]  # fmt: skip
     raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
     if wrong or absent:
-        bound.rules, bound.unbound = None, (*wrong, *absent, *unsaid)
+        _do_without(instance, *wrong, *absent, *unsaid)
         return
     canonical = to_canonical(bound.rules, raw, ours, instance.sizes)
     lacking = [f"{name} is placed nowhere" for name in ours if name not in canonical]
     if lacking or unsaid:
-        bound.rules, bound.unbound = None, (*lacking, *unsaid)
+        _do_without(instance, *lacking, *unsaid)
         return
     _settle_precision(instance, _error(instance, canonical, inputs, output))
 
@@ -166,13 +166,15 @@ def _search(
 
 def _give_up(instance: Instance, nothing: Unassignable) -> None:
     """Name what has no place on both sides."""
+    theirs, ours = (", ".join(names) or "none" for names in (nothing.theirs, nothing.ours))
+    _do_without(instance, f"yours, without a place: {theirs}", f"the definition's: {ours}")
+
+
+def _do_without(instance: Instance, *problems: str) -> None:
+    """Leave the weights unbound; with as many numbers as the definition has, nobody can say that they are wrong."""
     bound = instance.subject.bound
-    bound.rules = None
+    bound.rules, bound.unbound = None, problems
     bound.same_count = instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
-    bound.unbound = (
-        f"yours, without a place: {', '.join(nothing.theirs) or 'none'}",
-        f"the definition's: {', '.join(nothing.ours) or 'none'}",
-    )
 
 
 def placements(

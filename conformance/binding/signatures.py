@@ -51,7 +51,8 @@ def construct_from(signature: Signature, contract: Sequence[str], required: Coll
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:
     """Pass the required inputs by position, whatever they are called, and optional ones by name.
 
-    One input goes in three times where the first three arguments are called query, key and value.
+    One input goes in three times where the first three arguments are called query, key and value. An input without a
+    position goes by its name, or to the one argument that has to be named.
     """
     usable = _usable(signature)
     positional = [p for p in usable if p["kind"] == "positional"]
@@ -59,12 +60,15 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
     if len(first) == 1 and [meaning(p["name"], "qkv") for p in positional[:3]] == ["q", "k", "v"]:
         first = first * 3
     taken = {p["name"]: ours for p, ours in zip(positional, first, strict=False)}
-    if len(positional) < len(first) and not any(p["kind"] == "var_positional" for p in signature):
-        raise SignatureMismatch(first[len(positional) :], [], taken)
-    optional = [name for name in contract if name not in required]
     known: dict[str, str] = {}
+    if not any(p["kind"] == "var_positional" for p in signature):
+        first, unplaced = first[: len(positional)], first[len(positional) :]
+        known = _by_name([p for p in usable if p["kind"] == "keyword"], unplaced)
+        if missing := [name for name in unplaced if name not in known.values()]:
+            raise SignatureMismatch(missing, [], taken | known)
+    optional = [name for name in contract if name not in required]
     for parameter in usable:
-        ours = meaning(parameter["name"], optional) if parameter["name"] not in taken else None
+        ours = meaning(parameter["name"], optional) if parameter["name"] not in taken | known else None
         if ours and ours not in known.values():
             known[parameter["name"]] = ours
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in taken and p["name"] not in known]
@@ -89,6 +93,18 @@ def named_from(signature: Signature, contract: Sequence[str], required: Collecti
     if len(missing) != len(unknown):
         raise SignatureMismatch(missing, unknown, known)
     return _arguments([], known | dict(zip(unknown, missing, strict=True)))
+
+
+def _by_name(keywords: Signature, inputs: Sequence[str]) -> dict[str, str]:
+    """Give inputs to arguments that take no position: by name, or where one of each is left."""
+    known: dict[str, str] = {}
+    for parameter in sorted(keywords, key=lambda p: p["name"] not in inputs):
+        ours = meaning(parameter["name"], inputs)
+        if ours and ours not in known.values():
+            known[parameter["name"]] = ours
+    left = [name for name in inputs if name not in known.values()]
+    needed = [p["name"] for p in keywords if p["required"] and p["name"] not in known]
+    return known | dict(zip(needed, left, strict=True)) if len(needed) == len(left) == 1 else known
 
 
 def _usable(signature: Signature) -> list[Mapping[str, Any]]:

@@ -14,14 +14,18 @@ REQUIRED = {"d_model", "num_heads"}
 
 
 def signature(*names: str) -> list[dict[str, Any]]:
-    """`x` required, `x=` optional, `*x` and `**x` as usual."""
+    """`x` required, `x=` optional, `*x` and `**x` as usual; what follows `*` has to be named."""
     kinds = {"**": "var_keyword", "*": "var_positional"}
     found = []
+    plain = "positional"
     for name in names:
         star = "**" if name.startswith("**") else "*" if name.startswith("*") else ""
+        if name == "*":
+            plain = "keyword"
+            continue
         found.append(
             {
-                "name": name.strip("*="), "kind": kinds.get(star, "positional"),
+                "name": name.strip("*="), "kind": kinds.get(star, plain),
                 "required": not star and not name.endswith("="), "default": None, "positional_only": False,
             }
         )  # fmt: skip
@@ -67,6 +71,18 @@ def test_inputs_go_by_position_whatever_they_are_called() -> None:
 def test_query_key_and_value_all_receive_the_one_input() -> None:
     found = call_from(signature("query", "key", "value", "mask="), ("x", "mask"), {"x"})
     assert texts(found) == (["x", "x", "x"], {"mask": "mask"})
+
+
+@pytest.mark.parametrize("names", [("*", "ids"), ("*", "attention_mask=", "input_ids=", "tokens="), ("*", "batch")])
+def test_an_input_that_has_to_be_named_goes_by_its_name_or_to_the_only_place(names: tuple[str, ...]) -> None:
+    positional, named = texts(call_from(signature(*names), ("ids",), {"ids"}))
+    assert (positional, list(named.values())) == ([], ["ids"])
+    assert named.keys() <= {"ids", "input_ids", "batch"}
+
+
+def test_an_input_that_could_go_to_two_named_places_is_refused() -> None:
+    with pytest.raises(SignatureMismatch, match="takes no ids"):
+        call_from(signature("*", "batch", "state"), ("ids",), {"ids"})
 
 
 def test_a_required_argument_of_a_call_without_a_value_is_named() -> None:
