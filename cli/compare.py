@@ -18,6 +18,7 @@ from conformkit.spec.clauses import Level
 
 if TYPE_CHECKING:
     from conformkit.conformance.comparison import Column, Comparison
+    from conformkit.conformance.driver.warm import Nursery
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["compare"]
@@ -48,6 +49,8 @@ def compare(
 
     Example: conform compare mypkg mypkg@main
     """
+    if not all(map(str.strip, impls)):
+        wrong("IMPL", "one of them is empty; give a module's name, a .py file or a folder.")
     if len(impls) < 2:
         wrong("IMPL", "one alone can't be compared; name two or more.")
     settings: dict[str, Any] = {
@@ -57,11 +60,12 @@ def compare(
     }  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     targets = report_targets({"--json": json_path, "--markdown": markdown_path, "--html": html_path})
-    from conformkit.conformance.comparison import Comparison
-
     piped = "-" in targets.values()
     with contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext():
-        comparison = Comparison(tuple(_columns(impls, settings)))
+        columns = tuple(_columns(impls, settings))
+    from conformkit.conformance.comparison import Comparison
+
+    comparison = Comparison(columns)
     write_files(targets, lambda option: _text(option, comparison, everything=everything))
     _show(comparison, shade, everything=everything, piped=piped)
     if any(column.report is None for column in comparison.columns):
@@ -70,19 +74,22 @@ def compare(
 
 
 def _columns(impls: Sequence[str], settings: dict[str, Any]) -> Iterator[Column]:
-    """Judge one after the other; implementations in Python packages of one name don't meet."""
-    from conformkit.conformance.comparison import Column
+    """Judge one after the other, in workers of one warm process: packages of one name don't meet."""
+    from conformkit.conformance.driver.head_start import common_start
 
-    for impl in impls:
-        if not impl.strip():
-            wrong("IMPL", "one of them is empty; give a module's name, a .py file or a folder.")
-        if impl.endswith(".json") and Path(impl).is_file():
-            yield Column(impl, read_report(impl, "IMPL"))
-        else:
-            yield _judged(impl, settings)
+    code = [impl for impl in impls if not _stored(impl)]
+    with common_start(code, settings["isolation"]) if code else contextlib.nullcontext() as warm:
+        from conformkit.conformance.comparison import Column
+
+        for impl in impls:
+            yield Column(impl, read_report(impl, "IMPL")) if _stored(impl) else _judged(impl, settings, warm)
 
 
-def _judged(impl: str, settings: dict[str, Any]) -> Column:
+def _stored(impl: str) -> bool:
+    return impl.endswith(".json") and Path(impl).is_file()
+
+
+def _judged(impl: str, settings: dict[str, Any], warm: Nursery | None) -> Column:
     import tempfile
     from dataclasses import replace
 
@@ -100,7 +107,7 @@ def _judged(impl: str, settings: dict[str, Any]) -> Column:
     with tempfile.TemporaryDirectory() as folder:
         try:
             named = str(lay_out(_place(path), revision, Path(folder))) if revision else impl
-            report = run(RunRequest(impl=named, **settings))
+            report = run(RunRequest(impl=named, **settings), early=warm)
         except (LoadFailure, ConfigError, NoRevision) as error:
             return Column(impl, problem=str(getattr(error, "problem", error)))
         except IsolationUnavailable as error:

@@ -96,7 +96,7 @@ def shared_nursery(request: RunRequest, early: Nursery | None) -> Iterator[Nurse
             return
         location, config = _found(request)
         torch = _needs_torch(location, config)
-        if early is None or early.torch != torch:
+        if early is None or early.torch != torch or not early.alive:
             early = _nursery(request, location, torch=torch)
             closing.callback(early.close)
         yield SharedNursery(early)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from conformkit.conformance.driver.errors import IsolationUnavailable, StartError
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.location import locate, mentions_torch
+from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
 
-__all__ = ["head_start"]
+__all__ = ["common_start", "head_start"]
 
 
 def head_start(impl: str, isolation: str = "process", workers: int = 1) -> Nursery | None:
@@ -28,3 +32,31 @@ def head_start(impl: str, isolation: str = "process", workers: int = 1) -> Nurse
     except (FileNotFoundError, IsolationUnavailable, StartError):
         return None
     return None
+
+
+@contextmanager
+def common_start(impls: Iterable[str], isolation: str = "process") -> Iterator[Nursery | None]:
+    """Start one warm process for implementations that are judged one after another, each in forks of its own.
+
+    None where a sandbox holds each by itself, or where there is nothing to fork.
+    """
+    if isolation != "process":
+        yield None
+        return
+    try:
+        made = nursery(Limits().threads, torch=any(map(_may_need_torch, impls)))
+    except (IsolationUnavailable, StartError):
+        yield None
+        return
+    try:
+        yield LentNursery(made)
+    finally:
+        made.close()
+
+
+def _may_need_torch(impl: str) -> bool:
+    try:
+        path = locate(impl).path
+    except FileNotFoundError:
+        return True
+    return path is None or mentions_torch(path)

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
@@ -78,6 +79,7 @@ def fake_run(monkeypatch, small_law):
     fake = FakeRun([Result(clause, Verdict.PASS) for clause in small_law.values()])
     monkeypatch.setattr(runner, "run", fake)
     monkeypatch.setattr("conformkit.conformance.driver.head_start.head_start", lambda *_: None)
+    monkeypatch.setattr("conformkit.conformance.driver.head_start.common_start", lambda *_: nullcontext())
     return fake
 
 
