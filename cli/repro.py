@@ -37,7 +37,8 @@ def repro(
 ) -> None:
     """Write a script that shows why a clause fails: your code, one call, what came out, what is wanted.
 
-    Exit code 0 when the clause holds or says nothing about this code, and nothing is written; 1 when it fails.
+    Exit code 0 when the clause holds or says nothing about this code; 1 when it fails, or is about what is not
+    implemented. Nothing is written unless it fails.
 
 
     Example: conform repro SDPA-SCALE --impl mypkg
@@ -88,9 +89,12 @@ def _check_free(path: Path, *, force: bool) -> None:
 def _tell(found: Reproduction, path: Path) -> None:
     """Write the script and say what it shows, or say why there is none."""
     from conformkit.conformance.report.text import plain
+    from conformkit.conformance.results import Verdict
 
     result = found.result
     name = result.clause.id
+    if result.verdict is Verdict.NOT_IMPLEMENTED:
+        fail(Exit.DIFFERS, f"{name} has no script: {plain(found.reason)}", "there is nothing to call yet")
     if found.script is None and not result.verdict.red and not result.blocked_by:
         print(f"{name}: {result.verdict.value}; {plain(found.reason)}. Nothing was written.")
         raise typer.Exit(Exit.CONFORMS)

@@ -76,3 +76,13 @@ def test_an_implementation_that_is_not_there_ends_with_3(process, tmp_path):
     result = process("repro", "SDPA-SCALE", "--impl", "nobody_has_this", cwd=tmp_path)
     assert result.returncode == 3
     assert "Traceback" not in result.stderr
+
+
+def test_a_stub_has_no_script_and_does_not_conform(process, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import numpy\n\ndef scaled_dot_product_attention(q, k, v, mask=None):\n    raise NotImplementedError\n"
+    )
+    result = process("repro", "SDPA-SCALE", "--impl", "mine.py", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "SDPA-SCALE has no script: ScaledDotProductAttention is not implemented yet: mine.py:4" in result.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.suffix] == ["mine.py"]
