@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from conformkit.reference import Transformer, create_padding_mask
+from conformkit.reference import Transformer, create_padding_mask, shift_right
 from conformkit.reference.errors import ShapeError, SizeError, TokenError
 from conformkit.reference.seq2seq.caches import DecoderCache, cached_logits
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
@@ -37,8 +37,13 @@ def after(ours: Transformer, src: list[int], written: tuple[int, ...]) -> torch.
     return logits.log_softmax(-1).detach()
 
 
-def score(ours: Transformer, src: list[int], target: tuple[int, ...]) -> float:
-    return sum(float(after(ours, src, target[:place])[number]) for place, number in enumerate(target))
+@torch.no_grad()
+def scored(ours: Transformer, src: list[int], targets: list[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+    """Return the log-probability of each target; all are of one length."""
+    wanted = torch.tensor(targets)
+    log_p = ours(torch.tensor([src] * len(targets)), shift_right(wanted, 1)).log_softmax(-1)
+    sums = log_p.gather(-1, wanted[..., None]).sum((1, 2))
+    return dict(zip(targets, sums.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -131,7 +136,7 @@ def test_a_beam_as_wide_as_all_targets_is_exhaustive(name: str) -> None:
     ours = model(VARIANTS[name], vocabulary=3)
     ids, scores = ours.beam_search(SRC, 3, 1, 27)
     for row, src in enumerate(SRC.tolist()):
-        every = {target: score(ours, src, target) for target in itertools.product(range(3), repeat=3)}
+        every = scored(ours, src, list(itertools.product(range(3), repeat=3)))
         found = [tuple(beam) for beam in ids[row].tolist()]
         assert sorted(found) == sorted(every)
         assert scores[row].tolist() == pytest.approx([every[target] for target in found])
@@ -143,9 +148,10 @@ def test_ended_targets_are_kept_scored_by_their_own_length_and_filled(alpha: flo
     ours = model(vocabulary=3)
     every: dict[tuple[int, ...], float] = {}
     for count in (1, 2, 3):
-        for target in itertools.product(range(3), repeat=count):
-            if 2 not in target[:-1] and (count == 3 or target[-1] == 2):
-                every[target] = score(ours, SRC[2].tolist(), target) / count**alpha
+        targets = [target for target in itertools.product(range(3), repeat=count) if 2 not in target[:-1]]
+        ended = [target for target in targets if count == 3 or target[-1] == 2]
+        found = scored(ours, SRC[2].tolist(), ended)
+        every |= {target: log_p / count**alpha for target, log_p in found.items()}
     best = sorted(every, key=lambda target: -every[target])
     ids, scores = ours.beam_search(SRC, 3, 1, 27, alpha, eos_id=2)
     assert [tuple(beam) for beam in ids[2, : len(best)].tolist()] == [(*target, 0, 0)[:3] for target in best]
@@ -167,7 +173,8 @@ def test_a_narrow_beam_has_the_scores_of_its_targets_and_they_are_distinct() -> 
     for row, src in enumerate(SRC.tolist()):
         targets = [tuple(beam) for beam in ids[row].tolist()]
         assert len(set(targets)) == 4
-        assert scores[row].tolist() == pytest.approx([score(ours, src, target) / 6 for target in targets])
+        every = scored(ours, src, targets)
+        assert scores[row].tolist() == pytest.approx([every[target] / 6 for target in targets])
         assert scores[row].tolist() == sorted(scores[row].tolist(), reverse=True)
         alone, _ = ours.beam_search(torch.tensor([[number for number in src if number]]), 6, 1, 4, length_penalty=1.0)
         assert torch.equal(alone[0], ids[row])
