@@ -18,7 +18,11 @@ def init(
     package: Annotated[Path, typer.Argument(metavar="PATH", help="The package's name, or where to put it.")],
     framework: Annotated[str, typer.Option(metavar="torch|numpy", help="What it is written in.")] = "torch",
     profile: Annotated[
-        str, typer.Option(metavar="core|lm", help="lm adds tokenizers, data, loss, optimizer, training.")
+        str,
+        typer.Option(
+            metavar="core|lm|seq2seq",
+            help="lm adds tokenizers, data, loss, optimizer, training; seq2seq is an encoder-decoder.",
+        ),
     ] = "core",
 ) -> None:
     """Write a package of stubs to fill in.
@@ -28,7 +32,7 @@ def init(
     Example: conform init mypkg
     """
     how = one_of("--framework", framework, ("torch", "numpy"))
-    what = one_of("--profile", profile, ("core", "lm"))
+    what = one_of("--profile", profile, ("core", "lm", "seq2seq"))
     from conformkit.conformance.scaffold import obstacle, write_package
     from conformkit.conformance.scaffold import package as stubs
 

@@ -14,7 +14,7 @@ import typer
 from conformkit.cli.exits import Exit, complain, one_of, wrong
 from conformkit.cli.options import Config, Impl, Isolation, Only, Profile, Shade, Strictness, check_named, prefixes_of
 from conformkit.cli.reports import STDOUT, report_targets, write_files
-from conformkit.spec.clauses import Level, clauses
+from conformkit.spec.clauses import PROFILES, Level
 
 if TYPE_CHECKING:
     from conformkit.conformance.report.terminal import Color
@@ -73,7 +73,7 @@ def run(
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     prefixes = prefixes_of(only or [])
-    known = list(dict.fromkeys(["core", *(clause.profile for clause in clauses().values())]))
+    known = list(PROFILES)
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     settings: dict[str, Any] = {

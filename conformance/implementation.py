@@ -12,12 +12,19 @@ import numpy.typing as npt
 
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.binding.exports import ExportMismatch, bind_export, stub_of, targets
+from conformkit.conformance.binding.exports import (
+    ExportMismatch,
+    bind_export,
+    further_targets,
+    serves,
+    stub_of,
+    targets,
+)
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.interface import Driver, Reply
 from conformkit.conformance.parameters import check_parameters
 from conformkit.conformance.subject import Subject
-from conformkit.spec.components import COMPONENTS, Component
+from conformkit.spec.components import Component, components_of
 
 if TYPE_CHECKING:
     from conformkit.conformance.tool import Tool
@@ -82,20 +89,24 @@ class Implementation:
         self.framework = loaded.framework
         self.is_torch = loaded.framework == "torch"
 
-    def load(self, components: Collection[str] | None = None, *, tools: bool = False) -> None:
-        """Import it, look for the contract's components (or only for some), and bind those that are there.
+    def load(self, components: Collection[str] | None = None, *, profile: str = "core") -> None:
+        """Import it, look for the components of a profile (or only for some), and bind those that are there.
 
-        With `tools`, look for those as well.
+        Other profiles than core have tools besides.
 
         Raises ExportMismatch when one is constructed or called in another way, DriverError when it can't be loaded.
         """
         from conformkit.conformance.binding.probe import probe
 
         self.start()
+        tools, contract = profile != "core", components_of(profile)
         if tools:
-            self._load_tools()
+            self._load_tools(profile)
             components = _with_partners(components)
-        wanted = targets(self.config) if components is None else targets(self.config, components)
+        chosen = [name for name in contract if components is None or name in components]
+        wanted = targets(self.config, chosen)
+        if profile not in {"core", "lm"}:
+            wanted = {**further_targets(self.config, chosen), **wanted}
         request = {"op": "describe", "targets": wanted, "module": self.config.module}
         seconds = self.session.limits.load_seconds  # of loose files, nothing is imported before
         exports = self.session.request(request, seconds=seconds).header["exports"]
@@ -103,10 +114,8 @@ class Implementation:
         if free and free["found"]:
             self.sources["generate"] = str(free["source"])
         known: dict[str, str] = {}
-        for component in COMPONENTS.values():
-            if components is not None and component.name not in components:
-                continue
-            export = exports[component.export]
+        for component in (contract[name] for name in chosen):
+            export = _found_export(component, exports)
             if not self._offered(component.name, export):
                 continue
             bound = self._bound(component, export, free if free and free["found"] else None, tools=tools)
@@ -159,14 +168,17 @@ class Implementation:
         self.stubs[bound.component.name] = failure.where or failure.message
         return True
 
-    def _load_tools(self) -> None:
+    def _load_tools(self, profile: str) -> None:
         from conformkit.conformance.binding.tools import ToolMismatch, bind_tool, tool_targets
         from conformkit.conformance.tool import Tool
-        from conformkit.spec.tools import TOOLS
+        from conformkit.spec.tools import tools_of
 
-        request = {"op": "describe", "targets": tool_targets(self.config), "module": self.config.module}
+        wanted = tools_of(profile)
+        if not wanted:
+            return
+        request = {"op": "describe", "targets": tool_targets(self.config, wanted), "module": self.config.module}
         exports = self.session.request(request).header["exports"]
-        for name, tool in TOOLS.items():
+        for name, tool in wanted.items():
             export = exports[name]
             try:
                 if self._offered(name, export, "__init__", *tool.calls):
@@ -245,9 +257,10 @@ class Implementation:
         """Return all components that it has, in the contract's order."""
         return list(self._subjects.values())
 
-    def missing(self) -> list[str]:
-        """Return the required components that it lacks; not those that its variant does without."""
-        lacking = [c.name for c in COMPONENTS.values() if c.required and c.name not in self._subjects]
+    def missing(self, profile: str = "core") -> list[str]:
+        """Return the required components of a profile that it lacks; not those that its variant does without."""
+        required = [c.name for c in components_of(profile).values() if c.required]
+        lacking = [name for name in required if name not in self._subjects]
         return [name for name in lacking if not self.excused(name)]
 
     def excused(self, component: str) -> str:
@@ -264,6 +277,15 @@ class Implementation:
     def close(self) -> None:
         """End its worker."""
         self.session.close()
+
+
+def _found_export(component: Component, exports: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is exported under its name, or under the first further one that it may go by."""
+    named: Mapping[str, Any] = exports[component.export]
+    others = (exports[name] for name in component.further if name in exports)
+    if named["found"] or named.get("error"):
+        return named
+    return next((export for export in others if serves(component, export)), named)
 
 
 def _with_partners(components: Collection[str] | None) -> Collection[str] | None:

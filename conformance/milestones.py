@@ -8,16 +8,20 @@ from enum import StrEnum
 
 from conformkit.conformance.results import Report, Result, Verdict
 from conformkit.spec.clauses import Clause, clauses
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES, component, is_component
 
 __all__ = ["MILESTONES", "Milestone", "State", "Step", "milestone_of", "milestones", "next_step"]
 
-MILESTONES = ("attention", "multi-head", "positions", "block", "model", "training", "generation")
+MILESTONES = (
+    "attention", "multi-head", "positions", "block", "encoder", "decoder", "model", "training", "generation",
+)  # fmt: skip
 """In the order in which one builds a transformer."""
 
 _BY_COMPONENT: Mapping[str, str] = {
     "ScaledDotProductAttention": "attention", "SelfAttention": "attention", "MultiHeadAttention": "multi-head",
     "PositionalEncoding": "positions", "FeedForward": "block", "TransformerBlock": "block",
+    "CrossAttention": "multi-head", "TokenEmbedding": "positions", "EncoderLayer": "encoder", "Encoder": "encoder",
+    "DecoderLayer": "decoder", "Decoder": "decoder", "Transformer": "model",
     "TinyTransformerLM": "model", "all": "model", "generate": "generation", "beam_search": "generation",
 }  # fmt: skip
 _BY_DOCUMENT: Mapping[str, str] = {
@@ -138,15 +142,16 @@ def _state(report: Report, results: Sequence[Result], lacking: Sequence[str]) ->
 
 
 def _implement(report: Report, milestone: Milestone) -> Step:
-    order = [*COMPONENTS, *(result.clause.component for result in report.results)]
+    order = [*COMPONENTS, *SEQ2SEQ_NAMES, *(result.clause.component for result in report.results)]
     name = min(milestone.lacking, key=lambda n: order.index(n) if n in order else len(order))
-    prefix = COMPONENTS[name].prefix if name in COMPONENTS else _prefix(milestone, name)
-    profile = "core" if name in COMPONENTS else report.profile
+    part = component(name) if is_component(name) else None
+    prefix = part.prefix if part is not None else _prefix(milestone, name)
+    profile = "core" if name in COMPONENTS and report.profile == "lm" else report.profile
     return Step(milestone.name, name, report.stubs.get(name, ""), _required(name, report), prefix, profile)
 
 
 def _required(name: str, report: Report) -> bool:
-    return name in report.missing or (name in COMPONENTS and COMPONENTS[name].required)
+    return name in report.missing or (is_component(name) and component(name).required)
 
 
 def _prefix(milestone: Milestone, name: str) -> str:

@@ -19,7 +19,8 @@ from conformkit.conformance.driver.warm import Nursery, nursery
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.registry import tests
 from conformkit.conformance.run_request import RunRequest
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.clauses import clauses_of
+from conformkit.spec.components import COMPONENTS, components_of
 
 __all__ = ["LoadFailure", "imported", "opened", "shared_nursery"]
 
@@ -154,7 +155,7 @@ def _load(
 ) -> None:
     with _explained(implementation, request):
         if like is None:
-            implementation.load(components, tools=request.profile != "core")
+            implementation.load(components, profile=request.profile)
         else:
             implementation.load_like(like)
     _refuse_unbindable(implementation, request)
@@ -185,6 +186,7 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
     """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
     if request.profile != "core":
         _refuse_without_tools(implementation, request)
+    if request.profile == "lm":
         return
     if not implementation.subjects() and not implementation.stubs:
         names = ", ".join(component.export for component in COMPONENTS.values())
@@ -204,12 +206,15 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> N
 
 def _refuse_without_tools(implementation: Implementation, request: RunRequest) -> None:
     """Nothing that the clauses of another profile than core are about."""
-    if implementation.tools() or implementation.stubs or implementation.has("TinyTransformerLM"):
+    about = {clause.component for clause in clauses_of(request.profile).values()}
+    if implementation.tools() or implementation.stubs or any(implementation.has(name) for name in about):
         return
-    from conformkit.spec.tools import TOOLS
+    from conformkit.spec.tools import tools_of
 
-    advice = [f"looked for {', '.join(['TinyTransformerLM', *TOOLS])}"]
+    parts = [name for name in components_of(request.profile) if name in about]
+    advice = [f"looked for {', '.join([*parts, *tools_of(request.profile)])}"]
     advice += [f"{name}: {why}" for name, why in (implementation.errors | implementation.unfit).items()]
     advice.append("if yours are called otherwise, say where they are in conform.toml:")
-    advice += ["    [components.get_batch]", '    path = "yourpackage.module:your_function"']
+    example = "get_batch" if request.profile == "lm" else parts[0]
+    advice += [f"    [components.{example}]", '    path = "yourpackage.module:name"']
     raise LoadFailure(f"{request.impl} exports nothing of profile {request.profile}", advice=tuple(advice))

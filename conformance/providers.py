@@ -77,6 +77,8 @@ _ASKED = {
     "attend": "ScaledDotProductAttention", "self_attention": "SelfAttention", "multi_head": "MultiHeadAttention",
     "feed_forward": "FeedForward", "positions": "PositionalEncoding", "block": "TransformerBlock",
     "model": "TinyTransformerLM",
+    "cross_attention": "CrossAttention", "token_embedding": "TokenEmbedding", "encoder_layer": "EncoderLayer",
+    "decoder_layer": "DecoderLayer", "encoder": "Encoder", "decoder": "Decoder", "transformer": "Transformer",
 }  # fmt: skip
 
 

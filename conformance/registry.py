@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import ModuleType
 
-from conformkit.spec.clauses import PROFILES
+from conformkit.spec.clauses import PROFILES, STEMS
 from conformkit.spec.clauses import clause as find
 
 __all__ = ["Test", "clause", "tests"]
@@ -31,16 +31,24 @@ def clause(clause_id: str) -> Callable[[Test], Test]:
 def tests(profile: str | None = None) -> Mapping[str, Test]:  # noqa: PT028 - no test itself
     """Return the suite's tests by clause id, in the order of the law; with a profile, what a run of it may need.
 
-    Clauses of every profile may need those of core.
+    Clauses of other profiles may need those of core; those of seq2seq do not.
     """
     found: dict[str, Test] = {}
-    for stem in (s for name, stems in PROFILES.items() if profile in {None, name} or name == "core" for s in stems):
+    for stem in _stems(profile):
         for test in _marked(importlib.import_module(f"conformkit.conformance.suite.test_{stem}")):
             name = test.__dict__["clause_id"]
             if name in found:
                 raise ValueError(f"{name} has two tests, {found[name].__name__} and {test.__name__}")
             found[name] = test
     return found
+
+
+def _stems(profile: str | None) -> Iterable[str]:
+    """Return the documents whose clauses a run may need: those of core go with every profile that is built on it."""
+    if profile is None:
+        return STEMS
+    alone = profile in {"core", "seq2seq"}
+    return dict.fromkeys((*(() if alone else PROFILES["core"]), *PROFILES[profile]))
 
 
 def arguments(test: Test) -> tuple[str, ...]:

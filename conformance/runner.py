@@ -21,7 +21,7 @@ from conformkit.conformance.registry import tests
 from conformkit.conformance.results import Report, Result, Verdict
 from conformkit.conformance.run_request import RunRequest
 from conformkit.spec.clauses import Clause, select
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import components_of
 
 __all__ = ["Progress", "empty_report", "run"]
 
@@ -108,10 +108,10 @@ def _variants(implementation: Implementation) -> dict[str, object]:
 
 def _missing(request: RunRequest, chosen: list[Clause], implementation: Implementation) -> list[str]:
     """Return the required components that are lacking; with `only`, of those that its clauses are about."""
-    if request.profile != "core":
+    if request.profile == "lm":
         return []
-    asked = _concerned(chosen) if request.only else COMPONENTS.keys()
-    return [name for name in implementation.missing() if name in asked]
+    asked = _concerned(chosen) if request.only else components_of(request.profile).keys()
+    return [name for name in implementation.missing(request.profile) if name in asked]
 
 
 def _concerned(chosen: list[Clause]) -> set[str]:

@@ -19,8 +19,8 @@ from typing import Any
 
 from conformkit.conformance.stub_types import FRAMEWORKS, Framework, arguments, imports, result
 from conformkit.spec.clauses import PROFILES, Clause, Level, clauses_of
-from conformkit.spec.components import COMPONENTS, GENERATE, Component
-from conformkit.spec.tools import FUNCTION, TOOLS, Tool
+from conformkit.spec.components import GENERATE, Component, components_of
+from conformkit.spec.tools import FUNCTION, Tool, tools_of
 
 __all__ = ["obstacle", "package", "write_package"]
 
@@ -73,16 +73,16 @@ def write_package(path: Path, files: Mapping[str, str]) -> None:
 
 
 def _exports(how: Framework, profile: str) -> Iterator[tuple[str, str]]:
-    for component in COMPONENTS.values():
+    for component in components_of(profile).values():
         yield component.export, _component(component, how, profile)
     if profile != "core":
-        for tool in TOOLS.values():
+        for tool in tools_of(profile).values():
             yield tool.name, _function(tool, how) if tool.construct is None else _class_of(tool, how)
 
 
 @cache
 def _protocols() -> Mapping[str, type]:
-    stems = dict.fromkeys(stem for stems in PROFILES.values() for stem in stems)
+    stems = dict.fromkeys((*(stem for stems in PROFILES.values() for stem in stems), "token_embedding"))
     names = [f"conformkit.spec.{stem}" for stem in stems]
     modules = [importlib.import_module(name) for name in names if importlib.util.find_spec(name)]
     found = (value for module in modules for value in vars(module).values() if isinstance(value, type))
@@ -97,7 +97,7 @@ def _protocol(export: str) -> type:
 
 def _component(component: Component, how: Framework, profile: str) -> str:
     protocol = _protocol(component.export)
-    document = _docstring(_doc(protocol), _clauses_of(component.name, component.prefix, "core"))
+    document = _docstring(_doc(protocol), _clauses_of(component.name, component.prefix, component.profile))
     call = arguments(_parameters(protocol, "__call__"), how)
     if component.export != component.name:
         return _def(component.export, call, how.array, document)
@@ -106,7 +106,13 @@ def _component(component: Component, how: Framework, profile: str) -> str:
     parts.append(_def(how.call, ["self", *call], how.array, ""))
     if component.name == "TinyTransformerLM":
         parts.append(_generate(protocol, how, profile))
+    parts += [_method(protocol, method.name, how) for method in component.methods]
     return _class(component.name, how.base, document, parts)
+
+
+def _method(protocol: type, name: str, how: Framework) -> str:
+    given = arguments(_parameters(protocol, name), how)
+    return _def(name, ["self", *given], how.array, _docstring(inspect.getdoc(getattr(protocol, name)) or "", []))
 
 
 def _generate(protocol: type, how: Framework, profile: str) -> str:
@@ -122,13 +128,13 @@ def _generate(protocol: type, how: Framework, profile: str) -> str:
 def _function(tool: Tool, how: Framework) -> str:
     protocol = _protocol(tool.name)
     given = arguments(tool.calls[FUNCTION], how, lists=tool.lists)
-    document = _docstring(_doc(protocol), _clauses_of(tool.name, "", "lm"))
+    document = _docstring(_doc(protocol), _clauses_of(tool.name, "", tool.profile))
     return _def(tool.name, given, result(tool, FUNCTION, how), document)
 
 
 def _class_of(tool: Tool, how: Framework) -> str:
     protocol = _protocol(tool.name)
-    document = _docstring(_doc(protocol), _clauses_of(tool.name, "", "lm"))
+    document = _docstring(_doc(protocol), _clauses_of(tool.name, "", tool.profile))
     head = "".join(f"{name}: int\n" for name in tool.attributes)
     built = arguments(tool.construct or (), how, lists=tool.lists)
     parts = [_def("__init__", ["self", *built], "None", "")]

@@ -34,6 +34,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
 }
 
 _INTEGERS = (
+    "src_vocab_size", "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers", "pad_id", "bos_id", "size",
     "d_model", "num_heads", "num_layers", "d_ff", "vocab_size", "block_size", "max_len", "max_new_tokens", "batch_size",
     "beam_width", "min_frequency", "window", "step", "warmup", "total", "ignore_index",
 )  # fmt: skip
@@ -45,8 +46,10 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(_INTEGERS, "int"), **dict.fromkeys(_FLOATS, "float"),
     **dict.fromkeys(("d_k", "d_v", "top_k", "eos_id"), "int | None"),
     **dict.fromkeys(("top_p",), "float | None"), "causal": "bool", "use_cache": "bool", "text": "str", "path": "str",
-    **dict.fromkeys(("q", "k", "v", "x", "y", "idx", "ids", "logits", "targets", "weights"), "ARRAY"),
-    "mask": "ARRAY | None", "model": "MODULE", "optimizer": "Any", "betas": "tuple[float, float]",
+    **dict.fromkeys(("q", "k", "v", "x", "y", "idx", "ids", "logits", "targets", "weights", "query", "key", "value",
+                     "memory", "src", "tgt"), "ARRAY"),
+    **dict.fromkeys(("mask", "src_mask", "tgt_mask", "memory_mask"), "ARRAY | None"),
+    "model": "MODULE", "optimizer": "Any", "betas": "tuple[float, float]",
     **dict.fromkeys(("params", "parameters"), "Iterable[ARRAY]"), "batches": "Iterable[tuple[ARRAY, ARRAY]]",
 }  # fmt: skip
 _RESULTS: Mapping[str, str] = {

@@ -23,7 +23,7 @@ from conformkit.spec.variants import Variant
 if TYPE_CHECKING:
     from conformkit.conformance.implementation import Link
 
-__all__ = ["Gradients", "Instance", "Outcome", "Subject", "example", "example_inputs"]
+__all__ = ["Gradients", "Instance", "Outcome", "Subject", "example", "example_inputs", "real_ids"]
 
 Array = npt.NDArray[Any]
 
@@ -216,7 +216,7 @@ class Instance:
         bound = self.subject.bound
         if not bound.rules:
             return None
-        scale = "norm.weight", "norm1.weight", "norm2.weight"
+        scale = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight"
         try:
             sizes = self.subject.sizes(**self.sizes)  # also those that were left to their defaults
             wanted = bound.component.parameters(sizes, self.subject.variant)
@@ -254,20 +254,22 @@ class Instance:
         format: str | None = None,  # noqa: A002
         watch: bool = False,
         record: bool = True,
+        method: str | None = None,
     ) -> Outcome:
         """Call with the contract's inputs in order.
 
         `watch` observes the random state and the training flags. `echo` brings back the arguments as they are
         afterwards. `strided` passes views of non-contiguous memory. `cast=False` leaves the number format of the inputs
         alone; `format` converts them to one that does not cross the wire (`int32` for ids). Half precision is passed to
-        an instance of half precision. `record=False` calls it where nothing is recorded for derivatives.
+        an instance of half precision. `record=False` calls it where nothing is recorded for derivatives. `method` is
+        one of the contract's, whose inputs are meant then.
         """
-        header, tensors = self._call_header(inputs, strided=strided, cast=cast, form=format)
+        header, tensors = self._call_header(inputs, strided=strided, cast=cast, form=format, method=method)
         header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch, "record": record}
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
         out = bound.from_theirs(arrays["out"])
-        self._check_extent(inputs[0], out)
+        self._check_extent(inputs, out, method)
         return Outcome(
             out=out,
             dtype=reply["dtypes"].get("out", ""),
@@ -294,16 +296,16 @@ class Instance:
         header |= {"op": "trace", "mode": "eval", "rows": rows, "keys": keys[-1] if ids else keys[-2]}
         reply, arrays = self._ask(header, tensors)
         out = self.subject.bound.from_theirs(arrays["out"])
-        self._check_extent(inputs[0], out)
+        self._check_extent(inputs, out)
         return reply, out
 
     def vjp(
         self, *inputs: Array | None, cotangent: Array, mode: str = "eval", seed: int | None = None,
-        wrt: Sequence[str] = ("x",), parameters: bool = True,
+        wrt: Sequence[str] = ("x",), parameters: bool = True, method: str | None = None,
     ) -> Gradients:  # fmt: skip
         """Differentiate the sum of cotangent · output with respect to inputs (by name) and all trainable parameters."""
         self.subject.requires("gradients")
-        header, tensors = self._call_header(inputs)
+        header, tensors = self._call_header(inputs, method=method)
         header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters, "watch": False}
         tensors["cotangent"] = self._cast(self.subject.bound.to_theirs(cotangent))
         _, arrays = self._ask(header, tensors)
@@ -342,20 +344,27 @@ class Instance:
             graph=bool(reply["graph"]),
         )
 
-    def expected(self, *inputs: Array | None) -> Array:
+    def expected(self, *inputs: Array | None, method: str | None = None) -> Array:
         """Return what the definition gives with the weights last written or read."""
         component = self.subject.bound.component
-        named = {n: a for n, a in zip(component.inputs, inputs, strict=False) if a is not None}
-        return component.forward(self.weights, named, self.sizes, self.subject.variant)
+        definition = component.method(method) if method else component
+        named = {n: a for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
+        return definition.forward(self.weights, named, self.sizes, self.subject.variant)
 
     def copy(self) -> Instance:
         """Deep-copy the object."""
         reply, _ = self._ask({"op": "copy"})
         return Instance(self.subject, dict(self.sizes), reply["handle"], self.listing, self.dtype, dict(self.weights))
 
-    def _check_extent(self, given: Array | None, out: Array) -> None:
-        """Refuse an output of x or ids whose shape no test could make sense of."""
-        inputs = self.subject.bound.component.inputs
+    def _check_extent(self, arrays: Sequence[Array | None], out: Array, method: str | None = None) -> None:
+        """Refuse an output whose shape no test could make sense of."""
+        component = self.subject.bound.component
+        definition = component.method(method) if method else component
+        inputs, given = definition.inputs, arrays[0]
+        if definition.extent is not None:
+            named = {n: a for n, a in zip(inputs, arrays, strict=False) if a is not None}
+            check_shape(f"{self.subject.name}'s output", out, definition.extent(named, self.sizes))
+            return
         if given is None or inputs[0] not in {"x", "ids"}:
             return
         rows = given.shape if inputs[0] == "ids" else given.shape[:-1]
@@ -367,11 +376,13 @@ class Instance:
     # -- the wire ----------------------------------------------------------------------------------------------
 
     def _call_header(
-        self, inputs: Sequence[Array | None], *, strided: bool = False, cast: bool = True, form: str | None = None
-    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        self, inputs: Sequence[Array | None], *, strided: bool = False, cast: bool = True, form: str | None = None,
+        method: str | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
         bound = self.subject.bound
-        named = {n: a for n, a in zip(bound.component.inputs, inputs, strict=False) if a is not None}
-        if "x" in named or "ids" in named:
+        names = bound.component.method(method).inputs if method else bound.component.inputs
+        named = {n: a for n, a in zip(names, inputs, strict=False) if a is not None}
+        if bound.component.profile != "seq2seq" and ("x" in named or "ids" in named):
             first = named.get("x", named.get("ids"))
             assert first is not None
             length = first.shape[1] if first.ndim > 1 else first.shape[0]
@@ -380,7 +391,7 @@ class Instance:
             named["positions"] = np.arange(length)
         values = {**self.sizes, "causal": self.sizes.get("causal", True)}
         half = self.dtype if self.dtype in {"float16", "bfloat16"} else None
-        header, tensors = bound.call_request(named, values, strided=strided, cast=form or half)
+        header, tensors = bound.call_request(named, values, strided=strided, cast=form or half, method=method)
         if cast:
             tensors = {n: self._cast(a) for n, a in tensors.items()}
         return header, tensors
@@ -421,6 +432,8 @@ def example_inputs(
     longest = instance.sizes.get("block_size") or instance.sizes.get("max_len") or tokens
     length = min(instance.subject.tokens(tokens), longest)
     names = instance.subject.bound.component.inputs
+    if instance.subject.bound.component.profile == "seq2seq":
+        return _several(instance, draw, names, batch, length)
     if "ids" in names:
         return (draw.ids(max(instance.sizes["vocab_size"], 1), batch, length),)
     if "x" in names:
@@ -430,3 +443,24 @@ def example_inputs(
         draw.values(*leading, length, 4), draw.values(*leading, length + further, 4),
         draw.values(*leading, length + further, 7),
     )  # fmt: skip
+
+
+def _several(instance: Instance, draw: Draw, names: Sequence[str], batch: int, length: int) -> tuple[Array, ...]:
+    """Return inputs without masks; of a model, ids without padding, and masks that say so."""
+    from conformkit.spec.encoder_decoder import padding_mask, target_mask  # noqa: PLC0415 - core does without
+
+    sizes, longer = instance.sizes, instance.subject.tokens(length + 2)
+    if "src" in names:
+        longer = min(longer, sizes["max_len"])
+        src = real_ids(draw, sizes["src_vocab_size"], sizes["pad_id"], batch, longer)
+        tgt = real_ids(draw, sizes["tgt_vocab_size"], sizes["pad_id"], batch, length)
+        return src, tgt, padding_mask(src, sizes["pad_id"]), target_mask(tgt, sizes["pad_id"])
+    if "ids" in names:
+        return (draw.ids(sizes["vocab_size"], batch, length),)
+    extents = {"x": length, "query": length, "memory": longer, "key": longer, "value": longer}
+    return tuple(draw.values(batch, extents[name], sizes["d_model"]) for name in names if name in extents)
+
+
+def real_ids(draw: Draw, vocab_size: int, pad_id: int, *shape: int) -> Array:
+    """Return ids (…) without padding."""
+    return np.asarray((pad_id + 1 + draw.ids(max(vocab_size - 1, 1), *shape)) % max(vocab_size, 1))

@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 
 __all__ = [
-    "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError", "clause",
-    "clauses", "clauses_of", "select",
+    "MILESTONES", "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError",
+    "clause", "clauses", "clauses_of", "select",
 ]  # fmt: skip
 
 SPEC_VERSION = "1.0"
@@ -27,9 +27,18 @@ CORE = (
 LM = (
     "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding", "reports", "training", "learning",
 )  # fmt: skip
-PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM}
+SEQ2SEQ = ("cross_attention", "encoder", "decoder", "encoder_decoder")
+MILESTONES: Mapping[str, tuple[str, ...]] = {
+    "milestone1": ("attention", "attention_properties", "masks"),
+    "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
+    "milestone3": ("feed_forward", "positional_encoding"),
+    "milestone4": ("cross_attention", "encoder", "decoder"),
+    "milestone5": ("encoder_decoder",),
+}
+"""The design document's checkpoints on the way to an encoder-decoder: selections of documents."""
+PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM, "seq2seq": SEQ2SEQ, **MILESTONES}
 """Documents by profile, in the order in which one builds a transformer, which is also the order of a run."""
-STEMS = (*CORE, *LM)
+STEMS = (*CORE, *LM, *SEQ2SEQ)
 
 
 class Level(StrEnum):
@@ -149,7 +158,7 @@ def select(prefixes: tuple[str, ...], profile: str | None = None) -> tuple[Claus
         return _selected(prefixes)
     if not prefixes:
         return tuple(clauses_of(profile).values())
-    return tuple(clause for clause in _selected(prefixes) if clause.profile == profile)
+    return tuple(clause for clause in _selected(prefixes) if clause.document in PROFILES[profile])
 
 
 def _selected(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:

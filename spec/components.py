@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.block import transformer_block
+from conformkit.spec.clauses import clauses_of
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Array, Weights
 from conformkit.spec.model import tiny_transformer_lm
 from conformkit.spec.multi_head_attention import multi_head_attention
+from conformkit.spec.parameters import (
+    Parameter,
+    Sizes,
+    feed_forward_parameters,
+    linear_parameters,
+    matrix,
+    multi_head_parameters,
+    norm_parameters,
+    position_parameters,
+    within,
+)
 from conformkit.spec.positional_encoding import positional_encoding
 from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import Variant
 
-__all__ = ["COMPONENTS", "GENERATE", "Argument", "Component", "Parameter", "Sizes"]
+__all__ = [
+    "COMPONENTS", "GENERATE", "SEQ2SEQ_NAMES", "Argument", "Component", "Method", "Parameter", "Sizes", "component",
+    "components_of", "is_component",
+]  # fmt: skip
 
-Sizes = Mapping[str, Any]
-"""Constructor arguments by name (`d_model`, `num_heads`, `causal`, …), with kv_heads and head_width worked out."""
 Inputs = Mapping[str, Array]
+Forward = Callable[[Weights, Inputs, Sizes, Variant], Array]
+Extent = Callable[[Inputs, Sizes], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +48,23 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A canonical parameter: named axes in the manner of einops, and their sizes in one instance."""
+class Method:
+    """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape."""
 
-    axes: str
-    sizes: Mapping[str, int]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents: those of a parenthesized group are multiplied."""
-        groups = re.findall(r"\(([^)]*)\)|(\w+)", self.axes)
-        return tuple(math.prod(self.sizes[a] for a in (group or single).split()) for group, single in groups)
+    name: str
+    inputs: tuple[str, ...]
+    further: tuple[str, ...]
+    forward: Forward
+    extent: Extent
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
     """What a Protocol describes.
 
-    `inputs` are the names of the call's arrays; `parameters` gives the canonical parameters of an instance, `forward`
-    the oracle.
+    `inputs` are the names of the call's arrays, those that end in `mask` may be left out; `parameters` gives the
+    canonical parameters of an instance, `forward` the oracle. It belongs to `profile`; `further` are names under which
+    it is exported, too, tried in order. `extent` is the shape of its output where that is not the first input's.
     """
 
     name: str
@@ -63,84 +74,45 @@ class Component:
     arguments: tuple[Argument, ...]
     inputs: tuple[str, ...]
     parameters: Callable[[Sizes, Variant], dict[str, Parameter]]
-    forward: Callable[[Weights, Inputs, Sizes, Variant], Array]
+    forward: Forward
+    profile: str = "core"
+    further: tuple[str, ...] = ()
+    methods: tuple[Method, ...] = ()
+    extent: Extent | None = None
 
-
-def _matrix(out: str, into: str, **sizes: int) -> Parameter:
-    return Parameter(f"{out} {into}", sizes)
-
-
-def _linear(name: str, weight: Parameter, *, bias: bool) -> dict[str, Parameter]:
-    out = re.match(r"\([^)]*\)|\w+", weight.axes)
-    assert out
-    return {f"{name}.weight": weight} | ({f"{name}.bias": Parameter(out[0], weight.sizes)} if bias else {})
+    def method(self, name: str) -> Method:
+        """Return one of its methods."""
+        return next(method for method in self.methods if method.name == name)
 
 
 def _self_attention(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     d, widths = sizes["d_model"], (sizes["d_k"], sizes["d_k"], sizes["d_v"])
     found: dict[str, Parameter] = {}
     for name, width in zip("qkv", widths, strict=True):
-        found |= _linear(name, _matrix("d", "m", d=width, m=d), bias=variant.qkv_bias)
+        found |= linear_parameters(name, matrix("d", "m", d=width, m=d), bias=variant.qkv_bias)
     return found
-
-
-def _multi_head(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
-    m, width, heads, kv_heads = (sizes[n] for n in ("d_model", "head_width", "num_heads", "kv_heads"))
-    found: dict[str, Parameter] = {}
-    for name, own in zip("qkv", (heads, kv_heads, kv_heads), strict=True):
-        found |= _linear(name, _matrix("(h d)", "m", h=own, d=width, m=m), bias=variant.qkv_bias)
-    if variant.output_projection:
-        found |= _linear("out", _matrix("m", "(h d)", h=heads, d=width, m=m), bias=variant.output_bias)
-    return found
-
-
-def _feed_forward(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
-    m, f = sizes["d_model"], sizes["d_ff"]
-    found: dict[str, Parameter] = {}
-    for name in ("gate", "up") if variant.gated else ("up",):
-        found |= _linear(name, _matrix("f", "m", f=f, m=m), bias=variant.ffn_bias)
-    return found | _linear("down", _matrix("m", "f", f=f, m=m), bias=variant.ffn_bias)
-
-
-def _norm(name: str, width: int, variant: Variant) -> dict[str, Parameter]:
-    vector = Parameter("m", {"m": width})
-    has_bias = variant.norm == "layernorm" and variant.norm_bias
-    return {f"{name}.weight": vector} | ({f"{name}.bias": vector} if has_bias else {})
-
-
-def _positions(length: str) -> Callable[[Sizes, Variant], dict[str, Parameter]]:
-    def parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
-        if variant.positions != "learned":
-            return {}
-        return {"positions.weight": _matrix("t", "m", t=sizes[length], m=sizes["d_model"])}
-
-    return parameters
-
-
-def _within(prefix: str, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    return {f"{prefix}.{name}": parameter for name, parameter in parameters.items()}
 
 
 def _block(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     return (
-        _within("attention", _multi_head(sizes, variant))
-        | _within("feed_forward", _feed_forward(sizes, variant))
-        | _norm("norm1", sizes["d_model"], variant)
-        | _norm("norm2", sizes["d_model"], variant)
+        within("attention", multi_head_parameters(sizes, variant))
+        | within("feed_forward", feed_forward_parameters(sizes, variant))
+        | norm_parameters("norm1", sizes["d_model"], variant)
+        | norm_parameters("norm2", sizes["d_model"], variant)
     )
 
 
 def _model(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     v, m = sizes["vocab_size"], sizes["d_model"]
-    found = {"embedding.weight": _matrix("v", "m", v=v, m=m)} | _positions("block_size")(sizes, variant)
+    found = {"embedding.weight": matrix("v", "m", v=v, m=m)} | position_parameters("block_size")(sizes, variant)
     if variant.embedding_norm:
-        found |= _norm("embedding_norm", m, variant)
+        found |= norm_parameters("embedding_norm", m, variant)
     for layer in range(sizes["num_layers"]):
-        found |= _within(f"blocks.{layer}", _block(sizes, variant))
+        found |= within(f"blocks.{layer}", _block(sizes, variant))
     if variant.final_norm:
-        found |= _norm("norm", m, variant)
+        found |= norm_parameters("norm", m, variant)
     if not variant.tied:
-        found["head.weight"] = _matrix("v", "m", v=v, m=m)
+        found["head.weight"] = matrix("v", "m", v=v, m=m)
     if variant.head_bias:
         found["head.bias"] = Parameter("v", {"v": v})
     return found
@@ -177,18 +149,20 @@ COMPONENTS: Mapping[str, Component] = {
         ),
         Component(
             "MultiHeadAttention", "MultiHeadAttention", "MHA", True,
-            (*_required("d_model", "num_heads"), _DROPOUT, _CAUSAL), ("x",), _multi_head,
+            (*_required("d_model", "num_heads"), _DROPOUT, _CAUSAL), ("x",), multi_head_parameters,
             lambda w, i, s, v: multi_head_attention(w, i["x"], **_heads(s), causal=s["causal"], variant=v),
         ),
         Component(
             "FeedForward", "FeedForward", "FFN", False,
-            (*_required("d_model", "d_ff"), _DROPOUT), ("x",), _feed_forward,
+            (*_required("d_model", "d_ff"), _DROPOUT), ("x",), feed_forward_parameters,
             lambda w, i, _s, v: feed_forward(w, i["x"], variant=v),
+            further=("PositionwiseFeedForward", "PositionWiseFeedForward", "FeedForwardNetwork"),
         ),
         Component(
             "PositionalEncoding", "PositionalEncoding", "PE", True,
-            _required("d_model", "max_len"), ("x",), _positions("max_len"),
+            _required("d_model", "max_len"), ("x",), position_parameters("max_len"),
             lambda w, i, _s, v: positional_encoding(w, i["x"], variant=v),
+            further=("SinusoidalPositionEncoding", "SinusoidalPositionalEncoding", "PositionEncoding"),
         ),
         Component(
             "TransformerBlock", "TransformerBlock", "BLOCK", True,
@@ -205,7 +179,40 @@ COMPONENTS: Mapping[str, Component] = {
         ),
     )
 }  # fmt: skip
-"""The contract's components by name, in the order in which one builds them."""
+"""The contract's components of profiles core and lm by name, in the order in which one builds them."""
+
+SEQ2SEQ_NAMES = (
+    "CrossAttention", "TokenEmbedding", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", "Transformer",
+)  # fmt: skip
+"""Those of profile seq2seq, which the module seq2seq_components describes."""
+
+
+def component(name: str) -> Component:
+    """Return a component of any profile. Raises KeyError."""
+    return COMPONENTS[name] if name in COMPONENTS else _seq2seq()[name]
+
+
+def is_component(name: str) -> bool:
+    """Whether a component of any profile is called so."""
+    return name in COMPONENTS or name in SEQ2SEQ_NAMES
+
+
+def components_of(profile: str) -> Mapping[str, Component]:
+    """Return the components that a profile is about, in the order in which one builds them."""
+    if profile in {"core", "lm"}:
+        return COMPONENTS
+    every = {**COMPONENTS, **_seq2seq()}
+    if profile == "seq2seq":
+        return _seq2seq()
+    about = {clause.component for clause in clauses_of(profile).values()}
+    return {name: found for name, found in every.items() if name in about}
+
+
+def _seq2seq() -> Mapping[str, Component]:
+    from conformkit.spec.seq2seq_components import SEQ2SEQ  # noqa: PLC0415 - core does without
+
+    return SEQ2SEQ
+
 
 GENERATE: tuple[Argument, ...] = (
     *_required("ids", "max_new_tokens"),

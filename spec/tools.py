@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from conformkit.spec.components import Argument
 
-__all__ = ["FUNCTION", "TOOLS", "Tool"]
+__all__ = ["FUNCTION", "TOOLS", "Tool", "tools_of"]
 
 FUNCTION = ""
 """The call of a tool that is a function."""
@@ -33,6 +33,7 @@ class Tool:
     """How many things a call returns together; 0 where it is one."""
     partner: str = ""
     """The component that it works on."""
+    profile: str = "lm"
     elements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names for the elements of an argument that is a pair, for code that takes them one by one."""
 
@@ -101,3 +102,9 @@ TOOLS: Mapping[str, Tool] = {
     )
 }  # fmt: skip
 """The contract's tools by name, in the order in which one comes to need them."""
+
+
+def tools_of(profile: str) -> Mapping[str, Tool]:
+    """Return the tools that a profile has; the milestones of an encoder-decoder have those of seq2seq."""
+    wanted = profile if profile in {"core", "lm"} else "seq2seq"
+    return {name: tool for name, tool in TOOLS.items() if tool.profile == wanted}

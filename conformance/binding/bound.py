@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Limits
+from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, masks_of, queries_of
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.driver.errors import DriverError
@@ -75,6 +77,12 @@ class Bound:
     constants: tuple[str, ...] = ()
     """Patterns of arrays that turned out to be no parameters, where nothing but a trial can tell."""
     weights_output: int | str | None = None
+    masks: dict[str, MaskForm] = field(default_factory=lambda: dict(FORMS))
+    """How the masks of an encoder-decoder are taken, by their names in a call."""
+    insisted: frozenset[str] = frozenset()
+    """Arguments of the call that have no default: None is passed where the contract leaves them out."""
+    methods: dict[str, BoundMethod] = field(default_factory=dict)
+    """By the contract's name."""
     generation_stub: str = ""
     """Where its generation raises NotImplementedError, whatever it is given."""
 
@@ -112,18 +120,41 @@ class Bound:
         return header, {}
 
     def call_request(
-        self, inputs: Mapping[str, Array], values: Mapping[str, Any], *, strided: bool = False, cast: str | None = None
-    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        self, inputs: Mapping[str, Array], values: Mapping[str, Any], *, strided: bool = False, cast: str | None = None,
+        method: str | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
         """Return the driver's request for one call with the contract's inputs.
 
         `cast` is the number format in which they arrive, for one that does not cross the wire.
         """
+        if self.component.profile == "seq2seq":
+            return self._call_of_several(inputs, values, strided=strided, cast=cast, method=method)
         arrays = {name: self._mask(a) if name == "mask" else self._swapped(a) for name, a in inputs.items()}
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
         args, kwargs = _filled(set_only(self.call, {**known, **values}), {"mask": None, **values, **known})
         return {"args": args, "kwargs": kwargs, "output": self._selector()}, arrays
+
+    def _call_of_several(
+        self, inputs: Mapping[str, Array], values: Mapping[str, Any],
+        *, strided: bool, cast: str | None, method: str | None,
+    ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
+        """Return the request for a call with several arrays, or of a method; each mask in the form that is taken."""
+        bound = self.methods[method] if method else BoundMethod("", self.call, self.insisted, self._selector())
+        used = bound.call.names()
+        masks = masks_of({name: a for name, a in inputs.items() if name in MASKS}, used)
+        heads = values.get("num_heads") or 1
+        arrays = {
+            n: formed(mask, self.masks[n], queries=queries_of(n, inputs), heads=heads) for n, mask in masks.items()
+        }
+        arrays |= {name: self._swapped(a) for name, a in inputs.items() if name not in MASKS and name in used}
+        known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
+        empty = dict.fromkeys(FORMS)
+        chosen = set_only(bound.call, {**known, **values}, keep=bound.insisted)
+        args, kwargs = _filled(chosen, {**empty, **values, **known})
+        header = {"args": args, "kwargs": kwargs, "output": bound.output}
+        return header | ({"method": bound.name} if method else {}), arrays
 
     def generate_request(
         self, ids: Array, count: int, options: Mapping[str, Any]
@@ -205,12 +236,15 @@ def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict
     return template | ({"cast": cast} if fits else {})
 
 
-def set_only(arguments: Arguments, values: Mapping[str, Any]) -> Arguments:
+def set_only(arguments: Arguments, values: Mapping[str, Any], keep: frozenset[str] = frozenset()) -> Arguments:
     """Leave out named arguments that would only pass on a name without a value, and such positional ones at the end.
 
-    A mask in its place is passed as None: whoever takes it by position may well insist on it.
+    A mask in its place is passed as None: whoever takes it by position may well insist on it. Those to `keep` stay.
     """
-    named = {n: a for n, a in arguments.named.items() if not (isinstance(a, Expression) and _unset(a.text, values))}
+    named = {
+        n: a for n, a in arguments.named.items()
+        if n in keep or not (isinstance(a, Expression) and _unset(a.text, values))
+    }  # fmt: skip
     positional: Sequence[Any] = arguments.positional
     while (
         positional and isinstance(positional[-1], Expression) and _unset(positional[-1].text, {"mask": True, **values})

@@ -14,12 +14,14 @@ from typing import Any
 
 from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arguments, read_named
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, Limits, check_range, read_limits
+from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
+from conformkit.conformance.binding.masks import SHAPES, MaskForm
 from conformkit.conformance.binding.messages import shown
-from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, parse_rule
+from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, folded, parse_rule
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
-from conformkit.conformance.binding.tool_config import ToolConfig, read_tool
-from conformkit.spec.components import COMPONENTS
+from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig, read_tool
+from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES, component
 from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
 
@@ -28,7 +30,10 @@ __all__ = [
     "canonical_axes", "find_config", "load_config", "parse_config",
 ]  # fmt: skip
 
-CALL_NAMES = ("x", "q", "k", "v", "ids", "mask", "causal", "positions", *NUMBERS, "dropout")
+CALL_NAMES = (
+    "x", "q", "k", "v", "ids", "mask", "causal", "positions", "query", "key", "value", "memory", "src", "tgt",
+    *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout",
+)  # fmt: skip
 """What expressions in `call` may use."""
 GENERATE_NAMES = (
     "model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "eos_id", "use_cache", "seed", *SIZE_NAMES,
@@ -76,6 +81,9 @@ class ComponentConfig:
     causal: str | None = None
     layout: str | None = None
     mask: MaskConfig | None = None
+    masks: Mapping[str, MaskForm] = field(default_factory=dict)
+    """Of an encoder-decoder's component: how each mask is taken, by its name in `call`."""
+    methods: Mapping[str, MethodConfig] = field(default_factory=dict)
     variant: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     ignore: tuple[str, ...] = ()
@@ -154,8 +162,9 @@ def parse_config(text: str, path: Path = Path("conform.toml")) -> Config:
         document = _tool(document).get("conform", replace(document, value={}))
     tables = document.table(("implementation", "variant", "limits", "components"))
     head = tables["implementation"].table(("framework", "module", "dtypes")) if "implementation" in tables else {}
-    named = tables["components"].table((*COMPONENTS, *TOOLS), "component") if "components" in tables else {}
-    components = {name: node for name, node in named.items() if name in COMPONENTS}
+    known = (*COMPONENTS, *SEQ2SEQ_NAMES)
+    named = tables["components"].table((*known, *TOOLS), "component") if "components" in tables else {}
+    components = {name: node for name, node in named.items() if name in known}
     config = Config(
         path=path,
         framework=head["framework"].choice(FRAMEWORKS) if "framework" in head else None,
@@ -213,11 +222,15 @@ def _variant(node: Node) -> dict[str, Any]:
     return found
 
 
-_COMPONENT_KEYS = tuple(f.name for f in fields(ComponentConfig) if f.name not in {"name", "generate"})
+_NOT_ALWAYS = {"name", "generate", "masks", "methods"}
+_COMPONENT_KEYS = tuple(f.name for f in fields(ComponentConfig) if f.name not in _NOT_ALWAYS)
+_SEVERAL_KEYS = (*(key for key in _COMPONENT_KEYS if key not in {"causal", "mask"}), "masks")
 
 
 def _component(name: str, node: Node) -> ComponentConfig:
     keys = (*_COMPONENT_KEYS, "generate") if name == "TinyTransformerLM" else _COMPONENT_KEYS
+    if name in SEQ2SEQ_NAMES:
+        keys = (*_SEVERAL_KEYS, *(("methods",) if component(name).methods else ()))
     readers: dict[str, Any] = {
         "path": Node.attribute,
         "factory": Node.flag,
@@ -228,6 +241,8 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "causal": lambda n: n.choice(CAUSAL),
         "layout": lambda n: n.choice(LAYOUTS),
         "mask": _mask,
+        "masks": lambda n: {mask: _form(value) for mask, value in n.table(MASK_NAMES, "mask").items()},
+        "methods": lambda n: dict(_methods(name, n)),
         "variant": _variant,
         "limits": read_limits,
         "ignore": lambda n: tuple(item.text(200) for item in n.items()),
@@ -247,6 +262,23 @@ def _mask(node: Node) -> MaskConfig:
     return MaskConfig(**{key: readers[key](value) for key, value in tables.items()})
 
 
+def _form(node: Node) -> MaskForm:
+    readers: dict[str, Any] = {
+        "kind": lambda n: n.choice(("bool", "float", "int")),
+        "true": lambda n: n.choice(("attend", "hide")),
+        "shape": lambda n: n.choice(SHAPES),
+    }
+    return MaskForm(**{key: readers[key](value) for key, value in node.table(readers).items()})
+
+
+def _methods(name: str, node: Node) -> Iterator[tuple[str, MethodConfig]]:
+    readers: dict[str, Any] = {
+        "path": lambda n: n.text(200), "call": lambda n: read_arguments(n, CALL_NAMES), "output": read_selector,
+    }  # fmt: skip
+    for method, value in node.table([m.name for m in component(name).methods], "method").items():
+        yield method, MethodConfig(**{key: readers[key](item) for key, item in value.table(readers).items()})
+
+
 def _generate(node: Node) -> GenerateConfig:
     readers: dict[str, Any] = {
         "path": Node.attribute,
@@ -258,8 +290,8 @@ def _generate(node: Node) -> GenerateConfig:
     return GenerateConfig(**{key: readers[key](value) for key, value in node.table(readers).items()})
 
 
-def _weights(component: str, node: Node) -> Iterator[Rule]:
-    axes = canonical_axes(component)
+def _weights(name: str, node: Node) -> Iterator[Rule]:
+    axes = canonical_axes(name)
     for target, value in node.table().items():
         if isinstance(value.value, dict):
             raise value.error("a rule is a text", 'quote the whole name: "' + target + '.…" = "q.weight"')
@@ -271,9 +303,9 @@ def _weights(component: str, node: Node) -> Iterator[Rule]:
         yield rule
 
 
-def canonical_axes(component: str) -> dict[str, str]:
+def canonical_axes(name: str) -> dict[str, str]:
     """Return the axes of every canonical parameter that a component has in some variant, {i} for a layer."""
     sizes = dict.fromkeys(SIZE_NAMES, 1)
     fullest = Variant(gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True)
-    found = COMPONENTS[component].parameters(sizes, fullest)
-    return {name.replace("blocks.0.", "blocks.{i}."): parameter.axes for name, parameter in found.items()}
+    found = component(name).parameters(sizes, fullest)
+    return {folded(name): parameter.axes for name, parameter in found.items()}

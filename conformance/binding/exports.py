@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, Generation, set_only
+from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.masks import FORMS, MASKS
+from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
-from conformkit.spec.components import COMPONENTS, GENERATE, Component
+from conformkit.conformance.binding.tool_config import MethodConfig
+from conformkit.spec.components import COMPONENTS, GENERATE, Component, component
 
-__all__ = ["ExportMismatch", "bind_export", "stub_of", "targets"]
+__all__ = ["ExportMismatch", "bind_export", "further_targets", "serves", "stub_of", "targets"]
 
 
 class ExportMismatch(ValueError):
@@ -27,13 +31,27 @@ class ExportMismatch(ValueError):
 def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> dict[str, str | None]:
     """Return what to look for: by component, the declared path or None for the contract's name."""
     found: dict[str, str | None] = {}
-    for component in (COMPONENTS[name] for name in components if name in COMPONENTS):
-        path = config.component(component.name).path
-        found[component.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
+    for one in (component(name) for name in components):
+        path = config.component(one.name).path
+        found[one.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
     if "TinyTransformerLM" in components:
         generate = config.component("TinyTransformerLM").generate
         found["generate"] = generate.path if generate is not None and ":" in generate.path else None
     return found
+
+
+def further_targets(config: Config, components: Collection[str]) -> dict[str, None]:
+    """Return the further names to look for: those of components for which no path is declared."""
+    undeclared = [component(name) for name in components if config.component(name).path is None]
+    return {name: None for one in undeclared for name in one.further}
+
+
+def serves(component: Component, export: Mapping[str, Any]) -> bool:
+    """Whether what is exported under a further name may be this component: attention has to take a key and a value."""
+    if component.name != "CrossAttention":
+        return bool(export["found"])
+    names = [meaning(p["name"], ("query", "key", "value")) for p in export.get("call") or ()]
+    return bool(export["found"]) and {"query", "key", "value"} <= set(names)
 
 
 def stub_of(export: Mapping[str, Any], *names: str) -> str:
@@ -64,6 +82,9 @@ def bind_export(
         call=call,
         causal=own.causal or _causal(component, construct, call),
         mask=own.mask or MaskConfig(),
+        masks={**FORMS, **own.masks},
+        insisted=insisted_on(export["call"]) if own.call is None else frozenset(),
+        methods=dict(_methods(component, export, own)),
         generation=None,
         weights_output=own.weights_output,
     )
@@ -92,6 +113,8 @@ def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig)
     if own.call is not None:
         return own.call
     inputs = component.inputs
+    if component.profile == "seq2seq":
+        return _call_of_several(component, export)
     required = {name for name in inputs if name != "mask"}
     if export["call"] is None:
         return Arguments(tuple(Expression(name) for name in inputs if name != "mask"), {})
@@ -102,6 +125,36 @@ def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig)
         raise _refused(component, export, "call", mismatch, inputs) from None
 
 
+def _call_of_several(component: Component, export: Mapping[str, Any]) -> Arguments:
+    required = [name for name in component.inputs if name not in MASKS]
+    if export["call"] is None:
+        return Arguments(tuple(Expression(name) for name in required), {})
+    try:
+        return call_of(export["call"], component.inputs)
+    except SignatureMismatch as mismatch:
+        raise _refused(component, export, "call", mismatch, component.inputs) from None
+
+
+def _methods(
+    component: Component, export: Mapping[str, Any], own: ComponentConfig
+) -> Iterator[tuple[str, BoundMethod]]:
+    """Yield how the methods of the contract are called that are there; one that takes other arguments is left out."""
+    described = export["methods"] or {}
+    for method in component.methods:
+        declared = own.methods.get(method.name) or MethodConfig()
+        name = next((n for n in (declared.path, method.name, *method.further) if n and n in described), None)
+        if name is None:
+            continue
+        if declared.call is not None:
+            yield method.name, BoundMethod(name, declared.call, frozenset(), declared.output)
+            continue
+        try:
+            call = call_of(described[name] or (), method.inputs)
+        except SignatureMismatch:
+            continue
+        yield method.name, BoundMethod(name, call, insisted_on(described[name]), declared.output)
+
+
 def _has_heads(component: Component) -> bool:
     return any(a.name == "num_heads" for a in component.arguments)
 
@@ -110,6 +163,8 @@ def _check_names(component: Component, export: Mapping[str, Any], construct: Arg
     """Raise ExportMismatch where a declared argument depends on what this component does not have."""
     sizes = {a.name for a in component.arguments} | ({"kv_heads", "head_width"} if _has_heads(component) else set())
     inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
+    if component.profile == "seq2seq":
+        inputs = {*component.inputs, *MASK_NAMES}
     for what, arguments, known in (("constructed", construct, sizes), ("called", call, sizes | inputs)):
         passed = set_only(arguments, dict.fromkeys(known, 1))
         if absent := sorted(passed.names() - known):
@@ -226,7 +281,8 @@ def _greedy(call: Arguments) -> Arguments:
 def _abilities(bound: Bound) -> dict[str, bool]:
     named = bound.construct.names()
     settable = bound.causal in {"construct", "mask", "flag"}
-    takes = "mask" in bound.call.names()
+    taken = bound.call.names()
+    takes = bool(taken & set(MASK_NAMES)) if bound.component.profile == "seq2seq" else "mask" in taken
     options = bound.generation.call.names() if bound.generation else frozenset()
     declared = bound.config.generate.options if bound.config.generate else None
     return {
@@ -237,6 +293,7 @@ def _abilities(bound: Bound) -> dict[str, bool]:
         "bool-masks": takes and "bool" in bound.mask.kinds,
         "float-masks": takes and "float" in bound.mask.kinds,
         "any-rank": bound.limits.rank is None,
+        **dict.fromkeys(bound.methods, True),
         "generate": bound.generation is not None and not bound.generation_stub,
         **{name.replace("_", "-"): name in (declared if declared is not None else options) for name in
            ("temperature", "top_k", "top_p", "eos_id", "use_cache")},

@@ -12,10 +12,10 @@ __all__ = ["LIMITED", "MAX_SIZE", "NUMBERS", "SIZE_NAMES", "Limits", "Range", "c
 
 NUMBERS = (
     "d_model", "num_heads", "kv_heads", "head_width", "d_ff", "vocab_size", "block_size", "max_len", "num_layers",
-    "d_k", "d_v",
+    "d_k", "d_v", "src_vocab_size", "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers",
 )  # fmt: skip
 """What expressions in `limits` may use."""
-SIZE_NAMES = (*NUMBERS, "dropout", "causal")
+SIZE_NAMES = (*NUMBERS, "dropout", "causal", "pad_id")
 """What expressions in `construct` and `weights` may use."""
 LIMITED = (*NUMBERS, "tokens", "batch")
 MAX_SIZE = 1_000_000

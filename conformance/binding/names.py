@@ -60,7 +60,54 @@ _ROLES: dict[str, set[str]] = {
         "embeddingnorm", "embnorm", "lnemb", "embedln", "embln", "layernormembedding", "embeddingslayernorm",
     },
 }  # fmt: skip
+_CROSS = {
+    "crossattn",
+    "crossattention",
+    "encattn",
+    "srcattn",
+    "encdecattn",
+    "encoderattn",
+    "encoderattention",
+    "multiheadattn",
+    "encdecattention",
+    "crossmha",
+    "xattn",
+    "ca",
+    "memoryattn",
+    "attn2",
+    "mha2",
+    "attention2",
+    "encoderdecoderattention",
+    "crossmultihead",
+    "mhcross",
+    "contextattn",
+    "srcattention",
+    "cross",
+}
+_SELF = {
+    "selfattn",
+    "selfattention",
+    "sa",
+    "maskedattn",
+    "maskedattention",
+    "attn1",
+    "mha1",
+    "attention1",
+    "slfattn",
+    "maskedselfattention",
+    "maskedmha",
+    "selfmha",
+    "tgtattn",
+    "decattn",
+    "maskedselfattn",
+}
+"""What tells a decoder's two attentions apart."""
+_SIDES = {
+    "src": re.compile(r"^(?:src|source|enc|encoder|input|inp|in)(?![a-z]*norm$)"),
+    "tgt": re.compile(r"^(?:tgt|trg|target|dec|decoder|output|out)"),
+}
 _FIRST = re.compile(r"(^|[a-z])(1|a)$|attn|attention|^input|^pre|^sa|first|^in")
+_THIRD = re.compile(r"(^|[a-z])(3|c)$|ff|mlp|final|third|feed")
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
@@ -99,7 +146,10 @@ def fit(theirs: str, canonical: tuple[str, ...]) -> float:
     score = 0.0
     if kind:
         score += 2.0 if kind == own_kind else -2.0
-    score += _container(path, container)
+    score += _container(path, container) + _side(path, canonical[0])
+    role = role.removeprefix("src_").removeprefix("tgt_")
+    if role == "norm3":
+        return score + _third_norm(path)
     if role in {"norm1", "norm2"}:
         return score + _numbered_norm(path, first=role == "norm1")
     names = _ROLES.get(role, set())
@@ -118,14 +168,36 @@ def _role(canonical: tuple[str, ...]) -> tuple[str, str, str]:
 
 
 def _container(path: tuple[str, ...], container: str) -> float:
+    if container in {"self_attention", "cross_attention"}:
+        own, others = (_SELF, _CROSS) if container == "self_attention" else (_CROSS, _SELF)
+        told = 3.0 * any(s in own for s in path) - 3.0 * any(s in others for s in path)
+        return told + _container(path, "attention")
     said = {
-        "attention": any(s in _ATTENTION for s in path),
+        "attention": any(s in _ATTENTION or s in _CROSS for s in path),
         "feed_forward": any(s in _FEED_FORWARD for s in path),
     }
     if container in said:
         other = "feed_forward" if container == "attention" else "attention"
         return 2.0 * said[container] - 3.0 * (said[other] and not said[container])
     return 0.0
+
+
+def _side(path: tuple[str, ...], canonical: str) -> float:
+    """Tell the source's parameters from the target's, the encoder's from the decoder's."""
+    head = canonical.split(".", maxsplit=1)[0]
+    side = {"encoder": "src", "decoder": "tgt"}.get(head, head[:3] if head[3:4] == "_" else "")
+    if side not in _SIDES:
+        return 0.0
+    other = "tgt" if side == "src" else "src"
+    first = next((s for s in path if _SIDES["src"].match(s) or _SIDES["tgt"].match(s)), "")
+    return 3.0 * bool(_SIDES[side].match(first)) - 3.0 * bool(_SIDES[other].match(first))
+
+
+def _third_norm(path: tuple[str, ...]) -> float:
+    last = path[-1] if path else ""
+    bare = re.sub(r"\d+$", "", last)
+    score = 4.0 if any(bare.startswith(n) or bare.endswith(n) for n in _NORMS) else -4.0
+    return score + 3.0 * bool(_THIRD.search(last)) - 3.0 * bool(re.search(r"[12]$", last))
 
 
 def _numbered_norm(path: tuple[str, ...], *, first: bool) -> float:

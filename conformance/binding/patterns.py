@@ -130,7 +130,7 @@ class _Place:
 
 
 def _places(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:
-    count = len({name.split(".")[1] for name in parameters if name.startswith("blocks.")})
+    count = len({name.split(".")[1] for name in parameters if name.startswith(("blocks.", "layers."))})
     counted = (rule.with_layers(count) for rule in rules)
     for rule in itertools.chain.from_iterable(_renamings(rule, parameters) for rule in counted):
         for layer in _layers(rule, parameters) if rule.layered else (None,):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from conformkit.conformance.binding.constants import constants
 from conformkit.conformance.binding.patterns import shapes, to_canonical
-from conformkit.conformance.binding.rules import PatternError, Rule, parse_rule
+from conformkit.conformance.binding.rules import PatternError, Rule, folded, parse_rule
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, families
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
@@ -32,6 +32,11 @@ _FITS_FLOAT32 = 2e-5
 """Relative error up to which the best layout counts as found."""
 ROUNDING = 5e-7
 """Relative error that float32 rounding explains in one component, some eight times its unit; more is a mistake."""
+_DEPTH = {
+    "TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Encoder": 4, "Decoder": 6,
+    "Transformer": 10,
+}  # fmt: skip
+"""How many components a result of the probe passes."""
 _TRIES = 1000
 """Enough for four square matrices in any order and any consistent layout, whatever their names say."""
 _TRIES_OF_A_WHOLE = 400
@@ -65,6 +70,10 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
         subject.bound.precision = "float64" if dtype == "float64" else "float32"
         try:
             instance = subject.build(dtype=dtype)
+            if subject.bound.component.profile == "seq2seq":
+                from conformkit.conformance.binding.mask_trial import settle_masks  # noqa: PLC0415 - core does without
+
+                settle_masks(instance)
             instance(*example_inputs(instance, Draw(0, "first call"), further=0))
         except ImplementationFailure as refused:
             failure = failure or refused
@@ -188,10 +197,10 @@ def placements(
     `bare` parameters are arrays whose matrices usually are (in, out). Raises Unassignable at the end when there are
     none in one of these ways.
     """
-    ours = _folded(canonical)
+    ours, counts = _folded(canonical)
     heads = {n for n in (sizes.get("num_heads"), sizes.get("kv_heads")) if n}
     limit = limit or (_TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES)
-    layers = sizes.get("num_layers", 0)
+    layers = set(counts.values()) or {sizes.get("num_layers", 0)} - {0}
     tried: list[list[Theirs]] = []
     problem: Unassignable | None = None
     placed = False
@@ -201,7 +210,7 @@ def placements(
             continue
         tried.append(counted)
         try:
-            for assignment in assignments(counted, ours, known, limit):
+            for assignment in assignments(counted, ours, known, limit, counts):
                 placed = True
                 yield tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
         except Unassignable as nothing:
@@ -210,9 +219,11 @@ def placements(
         raise problem
 
 
-def _folded(ours: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """Name layers by {i}; they are alike."""
-    return {re.sub(r"^blocks\.\d+\.", "blocks.{i}.", name): parameter for name, parameter in ours.items()}
+def _folded(ours: Mapping[str, Parameter]) -> tuple[dict[str, Parameter], dict[str, int]]:
+    """Name layers by {i}, since they are alike; return with them of which name there are how many."""
+    counts = Counter(folded(name) for name in ours)
+    alike = {folded(name): parameter for name, parameter in ours.items()}
+    return alike, {name: counts[name] for name in alike if "{i}" in name}
 
 
 def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:
@@ -228,7 +239,7 @@ def _settle_precision(instance: Instance, error: float) -> None:
     """A float64 result that is right only to float32 precision was computed in float32 somewhere."""
     bound = instance.subject.bound
     bound.fits = error < _FITS_FLOAT32
-    depth = {"TransformerBlock": 2, "TinyTransformerLM": 5}.get(bound.component.name, 1)
+    depth = _DEPTH.get(bound.component.name, 1)
     # frequencies in float32 turn the few positions of a probe by little; later ones tell
     least = 1e-12 if bound.variant.positions == "rotary" else tolerance("float64", 4)
     if bound.dtype == "float64" and least < error < ROUNDING * depth:

@@ -25,7 +25,7 @@ from conformkit.conformance.binding.messages import hint, nearest, shown
 
 __all__ = [
     "WEIGHT", "Part", "PatternError", "Rule", "check_axes", "check_rule", "component_at", "describe", "expand",
-    "parse_rule",
+    "folded", "parse_rule",
 ]  # fmt: skip
 
 WEIGHT = "_"
@@ -220,6 +220,11 @@ def _check_expression(rule: Rule, part: Part, sizes: Iterable[str]) -> None:
         raise rule.error(f"unknown name {name} in {shown(part.text)}", hint(nearest(name, known)))
 
 
+def folded(name: str) -> str:
+    """Return a canonical name with {i} in place of a layer's number."""
+    return re.sub(r"((?:^|\.)(?:blocks|layers))\.\d+\.", r"\1.{i}.", name)
+
+
 def component_at(name: str) -> str | None:
     """Return the component whose parameters lie below a canonical name: `blocks.{i}` is a TransformerBlock."""
     for pattern, component in _NESTED.items():
@@ -230,6 +235,11 @@ def component_at(name: str) -> str | None:
 
 _NESTED = {
     r"blocks\.(?:\d+|\{i\})": "TransformerBlock",
+    r"encoder\.layers\.(?:\d+|\{i\})": "EncoderLayer",
+    r"decoder\.layers\.(?:\d+|\{i\})": "DecoderLayer",
+    "encoder": "Encoder",
+    "decoder": "Decoder",
+    "cross_attention": "CrossAttention",
     "attention": "MultiHeadAttention",
     "feed_forward": "FeedForward",
 }

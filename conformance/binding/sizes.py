@@ -16,11 +16,16 @@ __all__ = ["STANDARD", "NoSizeError", "complete", "nearest_allowed"]
 
 STANDARD: Mapping[str, int] = {
     "d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 9, "max_len": 9,
+    "src_vocab_size": 13, "tgt_vocab_size": 11, "num_encoder_layers": 2, "num_decoder_layers": 3,
 }  # fmt: skip
 """Drawn where a clause doesn't care; no two are equal by accident."""
 
 
-_LARGEST: Mapping[str, int] = {"tokens": 2048, "batch": 512, "num_layers": 256}
+_FREE = {"d_model", "num_heads", "causal", "dropout", "pad_id"}
+"""Arguments that are no sizes, or are chosen together."""
+_LARGEST: Mapping[str, int] = {
+    "tokens": 2048, "batch": 512, "num_layers": 256, "num_encoder_layers": 128, "num_decoder_layers": 128,
+}  # fmt: skip
 """Of sizes whose square or sum says how much is computed: so far declared limits may raise what a clause asks for."""
 _MOST_NUMBERS = 1 << 25
 
@@ -37,7 +42,7 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
         if sizes[argument.name] is None:
             sizes[argument.name] = argument.default
     for name in names:
-        if name not in {"d_model", "num_heads", "causal", "dropout"} and sizes[name] is not None:
+        if name not in _FREE and sizes[name] is not None:
             sizes[name] = nearest_allowed(name, sizes[name], limits)
     for heads_and_width in _heads_and_widths(sizes, limits):
         found = _worked_out(_with_dependent(sizes | heads_and_width, limits), variant, limits)
@@ -58,8 +63,11 @@ def nearest_allowed(name: str, wanted: int, limits: Limits) -> int:
 
 def _check_affordable(sizes: Mapping[str, Any]) -> None:
     """Raise NoSizeError where the parameters would have more numbers than the harness should hold."""
-    width, inner, layers = (int(sizes.get(name) or 1) for name in ("d_model", "d_ff", "num_layers"))
-    rows = sum(int(sizes.get(name) or 0) for name in ("vocab_size", "block_size", "max_len", "d_k", "d_v"))
+    width, inner = (int(sizes.get(name) or 1) for name in ("d_model", "d_ff"))
+    depths = ("num_layers", "num_encoder_layers", "num_decoder_layers", "num_decoder_layers")  # two attentions each
+    layers = sum(int(sizes.get(name) or 0) for name in depths) or 1
+    tables = ("vocab_size", "src_vocab_size", "tgt_vocab_size", "block_size", "max_len", "d_k", "d_v")
+    rows = sum(int(sizes.get(name) or 0) for name in tables)
     numbers = width * (rows + layers * (4 * width + 3 * inner))
     if numbers > _MOST_NUMBERS:
         raise NoSizeError(f"the limits make it a component of {numbers:.2g} numbers, more than are tried")

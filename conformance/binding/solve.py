@@ -34,6 +34,8 @@ class Theirs:
     layered: bool
     bare: bool
     """Not a torch parameter called `weight`: an array whose matrices usually are (in, out)."""
+    layers: int = 0
+    """How many layers there are of it."""
 
 
 class Unassignable(ValueError):
@@ -45,42 +47,50 @@ class Unassignable(ValueError):
 
 
 def families(
-    shapes: Mapping[str, tuple[int, ...]], *, layers: int, heads: set[int], bare: bool, shifted: bool = False
+    shapes: Mapping[str, tuple[int, ...]], *, layers: set[int], heads: set[int], bare: bool, shifted: bool = False
 ) -> list[Theirs]:
-    """Fold names that count layers (0 … layers-1) or heads into one entry each.
+    """Fold names that count layers (0 … n-1, n one of these) or heads into one entry each.
 
     What is numbered on after the layers, in the same list, is named by their number {n}. `shifted`: the layers may be
     counted from another number than 0.
     """
     folded: list[Theirs] = []
-    plain = _fold_layers(shapes, layers, shifted=shifted) if layers else dict(shapes)
+    plain, depths = _fold_layers(shapes, layers, shifted=shifted) if layers else (dict(shapes), {})
     for name, (shape, count) in _fold(plain, "{h}", heads).items():
         is_bare = bare or not name.endswith("weight")
-        folded.append(Theirs(name, shape, count, "{i" in name, is_bare))
+        folded.append(Theirs(name, shape, count, "{i" in name, is_bare, depths.get(name.replace("{h}", "0"), 0)))
     return folded
 
 
-def _fold_layers(shapes: Mapping[str, tuple[int, ...]], layers: int, *, shifted: bool) -> dict[str, tuple[int, ...]]:
-    """Replace a layer's number by {i} or {i+1}, and the number of what follows the layers by {n} or {n+1}."""
+def _fold_layers(
+    shapes: Mapping[str, tuple[int, ...]], layers: set[int], *, shifted: bool
+) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
+    """Replace a layer's number by {i} or {i+1}, and the number of what follows the layers by {n} or {n+1}.
+
+    Return with the names of which there are how many layers.
+    """
     groups = _numbers(shapes)
     found: dict[str, tuple[int, ...]] = {}
-    ends: dict[str, int] = {}
+    ends: dict[str, tuple[int, int]] = {}
+    depths: dict[str, int] = {}
     for name, shape in shapes.items():
         folded = name
         for match in re.finditer(r"\d+", name):
             before, after = name[: match.start()], name[match.end() :]
             numbers = groups[before, after, shape]
             start = min(numbers)
-            if numbers == set(range(start, start + layers)) and (shifted or start == 0):
+            count = len(numbers)
+            if count in layers and numbers == set(range(start, start + count)) and (shifted or start == 0):
                 folded = f"{before}{_mark('i', start)}{after}"
-                ends[before] = start + layers
+                ends[before] = start + count, count
+                depths[folded] = count
                 break
         found[folded] = shape
-    return {_after_layers(name, ends, layers): shape for name, shape in found.items()}
+    return {_after_layers(name, ends): shape for name, shape in found.items()}, depths
 
 
-def _after_layers(name: str, ends: Mapping[str, int], layers: int) -> str:
-    for before, end in ends.items():
+def _after_layers(name: str, ends: Mapping[str, tuple[int, int]]) -> str:
+    for before, (end, layers) in ends.items():
         match = re.match(r"\d+(?=\.|$)", name[len(before) :]) if name.startswith(before) else None
         if match and int(match[0]) >= end:
             return f"{before}{_mark('n', int(match[0]) - layers)}{name[len(before) + match.end() :]}"
@@ -127,15 +137,20 @@ class _Option:
 
 
 def assignments(
-    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str] | None = None, limit: int = 400
+    theirs: Sequence[Theirs],
+    ours: Mapping[str, Parameter],
+    known: Mapping[str, str] | None = None,
+    limit: int = 400,
+    counts: Mapping[str, int] | None = None,
 ) -> Iterator[list[tuple[Theirs, Layout]]]:
     """Yield up to `limit` assignments that use everything once, the most plausible first.
 
     `ours` has {i} in names that count layers. `known` maps endings of their names to sources found for a part of this
-    component ("attn.c_attn.weight" → "q.weight, k.weight, v.weight -> m (s h d)"): these are preferred.
+    component ("attn.c_attn.weight" → "q.weight, k.weight, v.weight -> m (s h d)"): these are preferred. `counts` says
+    how many layers there are of each.
     Raises Unassignable when there is none.
     """
-    options = {t: _options(t, ours, known or {}) for t in theirs}
+    options = {t: _options(t, ours, known or {}, counts or {}) for t in theirs}
     order = sorted(theirs, key=lambda t: len(options[t]))
     best_after = list(itertools.accumulate((_best(options[t]) for t in reversed(order)), initial=0.0))[::-1]
     ticket = itertools.count()
@@ -174,8 +189,13 @@ def _consistent(chosen: Sequence[_Option], option: _Option) -> bool:
     return option.turned is None or all(other.turned in {None, option.turned} for other in chosen)
 
 
-def _options(theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, str]) -> list[_Option]:
-    eligible = {name: p for name, p in ours.items() if ("{i}" in name) == theirs.layered}
+def _options(
+    theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int]
+) -> list[_Option]:
+    eligible = {
+        name: p for name, p in ours.items()
+        if ("{i}" in name) == theirs.layered and counts.get(name, theirs.layers) == theirs.layers
+    }  # fmt: skip
     found = []
     for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=not theirs.bare):
         score = fit(theirs.name, layout.parts) - layout.penalty
@@ -197,7 +217,8 @@ def _is_known(name: str, layout: Layout, known: Mapping[str, str]) -> bool:
             parts, _, axes = source.partition(" -> ")
             tails = parts.split(", ")
             if axes == layout.axes and len(tails) == len(layout.parts):
-                return all(part.endswith(tail) for part, tail in zip(layout.parts, tails, strict=True))
+                ends = zip(layout.parts, tails, strict=True)
+                return all(part == tail or part.endswith(f".{tail}") for part, tail in ends)
     return False
 
 

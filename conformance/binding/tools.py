@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,10 +53,10 @@ class BoundTool:
     offers: dict[str, bool] = field(default_factory=dict)
 
 
-def tool_targets(config: Config) -> dict[str, str | None]:
+def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[str, str | None]:
     """Return what to look for: by tool, the declared path or None for the contract's name."""
     found: dict[str, str | None] = {}
-    for name in TOOLS:
+    for name in tools:
         path = config.tool(name).path
         found[name] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
     return found

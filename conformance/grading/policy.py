@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from conformkit.conformance.binding import limits as sizes
 from conformkit.spec.clauses import Clause, Level, clauses, clauses_of
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import component, is_component
 
 __all__ = [
     "OPTIONAL", "Allowed", "ArchiveLimits", "GroupPolicy", "Losses", "Policy", "RunLimits", "binding", "default_group",
@@ -139,4 +139,4 @@ def binding(clause: Clause, level: Level) -> bool:
 
 
 def _required(clause: Clause) -> bool:
-    return clause.component not in COMPONENTS or COMPONENTS[clause.component].required
+    return not is_component(clause.component) or component(clause.component).required

@@ -143,14 +143,14 @@ def _clauses(node: Node, profile: str, level: Level) -> tuple[str, ...]:
 def _matching(node: Node, profile: str, level: Level) -> set[str]:
     word = node.text(80).strip().upper()
     if word in clauses():
-        if clauses()[word].profile != profile:
+        if word not in clauses_of(profile):
             raise node.error(f"{word} is of profile {clauses()[word].profile}, the policy's is {profile}")
         return {word}
     try:
         chosen = select(()) if word == "*" else select((word.removesuffix("*"),))
     except UnknownClauseError as error:
         raise node.error(f"no clause is called {shown(node.value)}", _nearest(error)) from None
-    counted = {clause.id for clause in chosen if clause.profile == profile and binding(clause, level)}
+    counted = {clause.id for clause in chosen if clause.id in clauses_of(profile) and binding(clause, level)}
     if not counted:
         raise node.error(f"{shown(node.value)} names no clause of profile {profile} at level {level}")
     return counted

@@ -15,7 +15,7 @@ from conformkit.conformance.grading.policy import OPTIONAL, Allowed, GroupPolicy
 from conformkit.conformance.grading.record import Group
 from conformkit.conformance.results import Report, Result, Verdict
 from conformkit.spec.clauses import Clause, clauses
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import is_component
 
 __all__ = ["Excuse", "Score", "excuses", "score"]
 
@@ -67,7 +67,7 @@ def excuses(config: Config, allowed: Allowed, reference_applies: Excuse) -> Excu
 
 def _other_variant(clause: Clause, config: Config) -> bool:
     """Whether the declared variant is none of those that a clause is about."""
-    if clause.component not in COMPONENTS:
+    if not is_component(clause.component):
         return False
     variant = config.variant_for(clause.component)
     for name, wanted in clause.applies.items():

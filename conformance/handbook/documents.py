@@ -25,7 +25,8 @@ from conformkit.spec.errata import Erratum, errata, errata_of
 
 __all__ = ["sources"]
 
-_TITLES = {"core": "The core", "lm": "The language model"}
+_TITLES = {"core": "The core", "lm": "The language model", "seq2seq": "The encoder-decoder"}
+"""By profile; milestones are selections of these documents."""
 
 
 def sources() -> dict[str, str]:
@@ -56,8 +57,8 @@ def _index() -> str:
     lines = [f"# The law of small transformers, version {SPEC_VERSION}", _INTRODUCTION.format(
         clauses=len(clauses()), total=total, killed=killed
     )]  # fmt: skip
-    for profile, stems in PROFILES.items():
-        lines.append(_contents(_TITLES.get(profile, profile), [f"law/{stem}" for stem in stems]))
+    for profile, title in _TITLES.items():
+        lines.append(_contents(title, [f"law/{stem}" for stem in PROFILES[profile]]))
     lines.append(_contents("Known mistakes", [f"mistakes/{stem}" for stem in STEMS if _mistakes().get(stem)]))
     lines.append(_contents("Sources", ["errata"]))
     return "\n\n".join(lines) + "\n"

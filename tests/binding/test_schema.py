@@ -17,9 +17,10 @@ from conformkit.conformance.binding import config as module
 from conformkit.conformance.binding.arguments import DTYPES
 from conformkit.conformance.binding.config import MaskConfig, parse_config
 from conformkit.conformance.binding.limits import LIMITED
+from conformkit.conformance.binding.masks import NAMES, SHAPES, MaskForm
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
 from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import choices
 
@@ -233,7 +234,7 @@ def test_schema_and_parser_refuse_the_same(text):
 
 def test_the_schema_knows_every_component_choice_and_key():
     definitions = SCHEMA["$defs"]
-    assert list(SCHEMA["properties"]["components"]["properties"]) == [*COMPONENTS, *TOOLS]
+    assert list(SCHEMA["properties"]["components"]["properties"]) == [*COMPONENTS, *SEQ2SEQ_NAMES, *TOOLS]
     for name, tool in TOOLS.items():
         kind = SCHEMA["properties"]["components"]["properties"][name]["$ref"].rpartition("/")[2]
         keys = definitions[kind]["properties"]
@@ -251,10 +252,12 @@ def test_the_schema_knows_every_component_choice_and_key():
         if isinstance(kind, tuple):
             assert tuple(variant[name]["enum"]) == kind
     assert set(definitions["limits"]["properties"]) == {*LIMITED, "rank"}
-    assert set(definitions["keys"]["properties"]) == {f.name for f in fields(module.ComponentConfig)} - {
-        "name",
-        "generate",
-    }
+    declared = {f.name for f in fields(module.ComponentConfig)} - {"name", "generate", "methods"}
+    assert set(definitions["keys"]["properties"]) == declared - {"masks"}
+    assert set(definitions["severalKeys"]["properties"]) == declared - {"causal", "mask"}
+    assert list(definitions["forms"]["properties"]) == list(NAMES)
+    assert set(definitions["form"]["properties"]) == {f.name for f in fields(MaskForm)}
+    assert tuple(definitions["form"]["properties"]["shape"]["enum"]) == SHAPES
     assert set(definitions["generate"]["properties"]) == {f.name for f in fields(module.GenerateConfig)}
     assert set(definitions["mask"]["properties"]) == {f.name for f in fields(MaskConfig)}
 
@@ -315,4 +318,8 @@ def test_the_documentation_explains_every_key():
         *choices(),
     ]
     keys += [f.name for f in fields(ToolConfig) if f.name != "name"]
-    assert [key for key in [*keys, *COMPONENTS, *TOOLS, *DTYPES, *module.CAUSAL] if f"`{key}`" not in text] == []
+    assert [
+        key
+        for key in [*keys, *NAMES, *COMPONENTS, *SEQ2SEQ_NAMES, *TOOLS, *DTYPES, *module.CAUSAL]
+        if f"`{key}`" not in text
+    ] == []

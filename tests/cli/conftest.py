@@ -46,7 +46,6 @@ def small_law(monkeypatch):
     """Three clauses, so that no test here hangs on what the documents say."""
     found = {clause.id: clause for clause in parse("attention", PROSE)}
     monkeypatch.setattr(law, "clauses", lambda: found)
-    monkeypatch.setattr("conformkit.cli.run.clauses", lambda: found)
     return found
 
 

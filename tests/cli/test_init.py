@@ -13,7 +13,7 @@ def test_a_package_is_written_once_and_never_over_anything(conform, tmp_path, mo
 
 def test_wrong_options_name_the_right_ones(conform, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for arguments, words in ((("--framework", "tensor"), "torch, numpy"), (("--profile", "seq2seq"), "core, lm")):
+    for arguments, words in ((("--framework", "tensor"), "torch, numpy"), (("--profile", "vision"), "core, lm")):
         result = conform("init", "mypkg", *arguments)
         assert result.exit_code == 2
         assert words in result.stderr

@@ -1,0 +1,88 @@
+"""How calls with several arrays reach an implementation whose file says nothing: read off names, then off order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.masks import KNOWN, MASKS
+from conformkit.conformance.binding.selectors import Selector
+from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, named_from
+
+__all__ = ["BoundMethod", "call_of", "insisted_on", "takes_apart"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    """A method of the contract: its own name, its arguments, those without a default, what to take of the result."""
+
+    name: str
+    call: Arguments
+    insisted: frozenset[str] = field(default_factory=frozenset)
+    output: Selector = None
+
+
+_MASK = {
+    "src_mask", "padding_mask", "pad_mask", "self_attn_mask", "self_attention_mask", "src_padding_mask", "enc_mask",
+    "encoder_mask", "slf_attn_mask", "key_mask", "src_pad_mask", "source_mask",
+}  # fmt: skip
+"""What a mask is called where there is only one."""
+
+
+def call_of(signature: Signature, inputs: Sequence[str]) -> Arguments:
+    """Map the arrays of a call by their names, those that say nothing by their order.
+
+    Raises SignatureMismatch when there is none for one of them, or theirs without a default has no value.
+    """
+    apart = takes_apart(signature)
+    known = {name: Expression(value) for name, value in KNOWN.items() if _has(signature, name)}
+    if "src_key_padding_mask" in known and "mask" in inputs:
+        known["src_key_padding_mask"] = Expression("padding")
+    required = [name for name in inputs if name not in MASKS]
+    masks = [name for name in inputs if name in MASKS and not apart]
+    if "src_mask" in masks and "memory_mask" not in masks and "tgt_mask" in masks:
+        masks.append("memory_mask")  # a model whose call takes it gets the source's
+    rest = [_named(p, masks) for p in signature if p["name"] not in known]
+    try:
+        found = named_from(rest, [*required, *masks], set(required))
+    except SignatureMismatch:
+        found = call_from(rest, [*required, *masks], set(required))
+    named = {_own(signature, name, masks): value for name, value in found.named.items()}
+    return Arguments(found.positional, {**named, **known, **_causality(signature, inputs, apart=apart)})
+
+
+def takes_apart(signature: Signature) -> bool:
+    """Whether padding is taken apart from other masks, as torch does."""
+    return any(p["name"] in KNOWN for p in signature)
+
+
+def insisted_on(signature: Signature | None) -> frozenset[str]:
+    """Return the arguments that have no default."""
+    return frozenset(p["name"] for p in signature or () if p["required"])
+
+
+def _has(signature: Signature, name: str) -> bool:
+    return any(p["name"] == name for p in signature)
+
+
+def _named(parameter: Mapping[str, Any], masks: Sequence[str]) -> Mapping[str, Any]:
+    """Call a mask `mask` where there is one only."""
+    alone = "mask" in masks and parameter["name"] in _MASK
+    return {**parameter, "name": "mask"} if alone else parameter
+
+
+def _own(signature: Signature, name: str, masks: Sequence[str]) -> str:
+    if name == "mask" and "mask" in masks and not _has(signature, "mask"):
+        return str(next((p["name"] for p in signature if p["name"] in _MASK), name))
+    return name
+
+
+def _causality(signature: Signature, inputs: Sequence[str], *, apart: bool) -> dict[str, Expression]:
+    """Where padding is apart, the other mask of the target says what comes later."""
+    if not apart or not {"tgt_mask"} & set(inputs):
+        return {}
+    found = (p["name"] for p in signature if meaning(p["name"], ["tgt_mask"]) and p["name"] not in KNOWN)
+    return {name: Expression("causality") for name in list(found)[:1]}

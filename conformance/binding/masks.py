@@ -1,0 +1,104 @@
+"""Masks of an encoder-decoder as an implementation takes them: what they hide, their polarity, kind and shape.
+
+A call of the contract has masks (B, 1, Tq, Tk) or (B, 1, 1, Tk), True = may attend. An implementation may want two
+things apart that are one there, as torch does: which keys are padding, (B, Tk), and what comes later, (Tq, Tq). In
+`call` these have names of their own: `src_padding`, `tgt_padding`, `memory_padding`, `padding`, `causality`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FORMS", "KNOWN", "MASKS", "NAMES", "SHAPES", "MaskForm", "formed", "masks_of", "queries_of"]
+
+Array = npt.NDArray[np.generic]
+
+MASKS = ("mask", "src_mask", "tgt_mask", "memory_mask")
+"""Those of the contract's calls."""
+_PADDING = {"padding": "mask", "src_padding": "src_mask", "tgt_padding": "tgt_mask", "memory_padding": "memory_mask"}
+_CAUSALITY = "causality"
+NAMES = (*MASKS, *_PADDING, _CAUSALITY)
+"""What a call may use."""
+SHAPES = ("B 1 T T", "B T T", "B H T T", "B 1 1 T", "B 1 T", "B T", "T T")
+"""The last axis counts keys, a T before it queries; 1: one row for all queries, or for all heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskForm:
+    """How a mask is passed: bool, float (0 or -inf, added to scores) or int; what True or 1 means; its axes.
+
+    Without a shape it is the contract's.
+    """
+
+    kind: str = "bool"
+    true: str = "attend"
+    shape: str = ""
+
+
+FORMS: Mapping[str, MaskForm] = {
+    **{name: MaskForm() for name in MASKS},
+    **{name: MaskForm(true="hide", shape="B T") for name in _PADDING},
+    _CAUSALITY: MaskForm(true="hide", shape="T T"),
+}
+"""How each is passed where nothing is declared; what is apart, as torch wants it."""
+
+KNOWN: Mapping[str, str] = {
+    "key_padding_mask": "padding", "src_key_padding_mask": "src_padding", "tgt_key_padding_mask": "tgt_padding",
+    "memory_key_padding_mask": "memory_padding",
+}  # fmt: skip
+"""Argument names that mean what torch means by them."""
+
+
+def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Array]:
+    """Return the masks that a call uses, (B, 1, 1 or Tq, Tk), from those of the contract's call.
+
+    Where both sides of an encoder-decoder are called at once, the memory's mask is the source's.
+    """
+    given = {name: inputs[name] for name in MASKS if name in inputs}
+    if "memory_mask" not in given and "src_mask" in given:
+        given["memory_mask"] = given["src_mask"]
+    found = {name: mask for name, mask in given.items() if name in used}
+    for name, source in _PADDING.items():
+        mask = given.get(source, given.get("mask") if name == "src_padding" else None)
+        if name in used and mask is not None:
+            found[name] = mask[:, :, -1:, :]  # the last query sees all that is no padding
+    causal = given.get("tgt_mask", given.get("mask"))
+    if _CAUSALITY in used and causal is not None and causal.shape[-2] > 1:
+        found[_CAUSALITY] = np.tri(causal.shape[-2], causal.shape[-1], dtype=np.bool_)[None, None]
+    return found
+
+
+def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
+    """Return how many queries a mask is about: those of the target, unless it is the source's own."""
+    order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src")
+    return int(next(inputs[side].shape[1] for side in order if side in inputs))
+
+
+def formed(mask: Array, form: MaskForm, *, queries: int, heads: int) -> Array:
+    """Bring a mask (B, 1, 1 or Tq, Tk), True = may attend, into the form that an implementation takes."""
+    return _typed(_shaped(mask, form.shape, queries, heads), form)
+
+
+def _shaped(mask: Array, shape: str, queries: int, heads: int) -> Array:
+    axes = shape.split()
+    if not axes:
+        return mask
+    batch, keys = mask.shape[0], mask.shape[-1]
+    rows = queries if axes[-2:] == ["T", "T"] or mask.shape[-2] > 1 else 1
+    full = np.broadcast_to(mask, (batch, heads if "H" in axes else 1, rows, keys))
+    if axes == ["B", "T"]:
+        return np.ascontiguousarray(full[:, 0, -1, :])
+    if axes == ["T", "T"]:
+        return np.ascontiguousarray(full.any(axis=(0, 1)))
+    return np.ascontiguousarray(full if len(axes) == 4 else full[:, 0])
+
+
+def _typed(mask: Array, form: MaskForm) -> Array:
+    if form.kind == "float":
+        return np.where(mask, 0.0, -np.inf)
+    passed = mask if form.true == "attend" else np.logical_not(mask)
+    return passed.astype(np.int64) if form.kind == "int" else passed

@@ -1,0 +1,45 @@
+"""Multi-head attention of one sequence to another: Protocol and oracle."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.attention import scaled_dot_product_attention
+from conformkit.spec.layers import Array, Weights, linear
+from conformkit.spec.multi_head_attention import merge_heads, split_heads
+from conformkit.spec.positional_encoding import rotate
+from conformkit.spec.variants import Variant
+
+__all__ = ["CrossAttention", "attend"]
+
+
+class CrossAttention(Protocol):
+    """Let each row of one sequence look, in num_heads subspaces, at the rows of another one.
+
+    Construct: (d_model, num_heads, dropout=0.0).
+    Shapes:    query (B, Tq, d_model), key and value (B, Tk, d_model) → (B, Tq, d_model).
+    Mask:      boolean, broadcastable to (B, num_heads, Tq, Tk), as (B, 1, 1, Tk) for padding; True = may attend.
+    Source:    Vaswani et al. 2017, §3.2.2 and §3.2.3; design document §6 and §8.
+    """
+
+    def __call__(self, query: Any, key: Any, value: Any, mask: Any = None) -> Any: ...
+
+
+def attend(
+    weights: Weights, query: Array, key: Array, value: Array, mask: Array | None,
+    *, num_heads: int, kv_heads: int, variant: Variant, turned: bool = False,
+) -> Array:  # fmt: skip
+    """Return the heads' attention of query (B, Tq, D) to key and value (B, Tk, D), projected: (B, Tq, D).
+
+    `turned`: queries and keys are of one sequence, and rotary positions turn them where the variant has these.
+    """
+    q = split_heads(linear(weights, "q", query), num_heads)  # (B, H, Tq, d)
+    k = split_heads(linear(weights, "k", key), kv_heads)  # (B, Hkv, Tk, d)
+    v = split_heads(linear(weights, "v", value), kv_heads)  # (B, Hkv, Tk, d)
+    if turned and variant.positions == "rotary":
+        q, k = rotate(q, variant), rotate(k, variant)
+    k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, Tk, d)
+    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask))
+    return linear(weights, "out", mixed) if variant.output_projection else mixed

@@ -1,0 +1,65 @@
+"""Encoder layers and their stack: Protocols and oracles."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from conformkit.spec.cross_attention import attend
+from conformkit.spec.feed_forward import feed_forward
+from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.variants import Variant
+
+__all__ = ["Encoder", "EncoderLayer", "encoder", "encoder_layer"]
+
+
+class EncoderLayer(Protocol):
+    """Self-attention over the whole source, then a feed-forward network, each with a norm and a residual path.
+
+    Construct: (d_model, num_heads, d_ff, dropout=0.0).
+    Shapes:    (B, S, d_model) → (B, S, d_model).
+    Mask:      boolean, broadcastable to (B, num_heads, S, S), as (B, 1, 1, S) for padding; True = may attend.
+    Source:    Vaswani et al. 2017, §3.1; design document §8.
+    """
+
+    def __call__(self, x: Any, mask: Any = None) -> Any: ...
+
+
+class Encoder(Protocol):
+    """Encoder layers one after the other, then a norm where the variant has one.
+
+    Construct: (d_model, num_heads, d_ff, num_layers, dropout=0.0).
+    Shapes:    (B, S, d_model) → (B, S, d_model), the memory.
+    Mask:      as EncoderLayer; every layer gets it.
+    Source:    Vaswani et al. 2017, §3.1; design document §9.
+    """
+
+    def __call__(self, x: Any, mask: Any = None) -> Any: ...
+
+
+def encoder_layer(
+    weights: Weights, x: Array, mask: Array | None, *, num_heads: int, kv_heads: int, variant: Variant
+) -> Array:
+    """pre: x' = x + A(N₁ x), y = x' + F(N₂ x'); post: x' = N₁(x + A x), y = N₂(x' + F x')."""
+
+    def look(z: Array) -> Array:
+        inner = under(weights, "attention")
+        return attend(inner, z, z, z, mask, num_heads=num_heads, kv_heads=kv_heads, variant=variant, turned=True)
+
+    def feed(z: Array) -> Array:
+        return feed_forward(under(weights, "feed_forward"), z, variant=variant)
+
+    if variant.placement == "post":
+        x = normalize(weights, "norm1", x + look(x), variant)
+        return normalize(weights, "norm2", x + feed(x), variant)
+    x = x + look(normalize(weights, "norm1", x, variant))
+    return x + feed(normalize(weights, "norm2", x, variant))
+
+
+def encoder(
+    weights: Weights, x: Array, mask: Array | None, *, num_layers: int, num_heads: int, kv_heads: int, variant: Variant
+) -> Array:
+    """Return the memory (B, S, D) of embedded positions (B, S, D)."""
+    for layer in range(num_layers):
+        inner = under(weights, f"layers.{layer}")
+        x = encoder_layer(inner, x, mask, num_heads=num_heads, kv_heads=kv_heads, variant=variant)
+    return normalize(weights, "norm", x, variant) if variant.final_norm else x

@@ -1,0 +1,97 @@
+"""The encoder-decoder transformer: Protocol and oracle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.decoder import decoder
+from conformkit.spec.encoder import encoder
+from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.masks import causal_mask
+from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.variants import Variant
+
+__all__ = ["Transformer", "decode", "encode", "padding_mask", "target_mask", "transformer"]
+
+
+class Transformer(Protocol):
+    """Predict each next target id from a source and the target so far.
+
+    Construct: (src_vocab_size, tgt_vocab_size, d_model, num_heads, num_encoder_layers, num_decoder_layers, d_ff,
+               max_len, dropout=0.0, pad_id=0).
+    Shapes:    int64 src (B, S), tgt (B, T) → logits (B, T, tgt_vocab_size), S and T at most max_len.
+    Masks:     boolean, True = may attend; src_mask (B, 1, 1, S), which hides the source's padding in the encoder and in
+               the memory; tgt_mask (B, 1, T, T), causality and the target's padding. Causality holds without it.
+    Source:    Vaswani et al. 2017, figure 1; design document §9.
+    """
+
+    def __call__(self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None) -> Any: ...
+
+    def encode(self, src: Any, src_mask: Any = None) -> Any:
+        """Return the memory (B, S, d_model) of a source."""
+
+    def decode(self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None) -> Any:
+        """Return the logits (B, T, tgt_vocab_size) of a target, given the memory of its source."""
+
+
+def padding_mask(ids: Array, pad_id: int) -> Array:
+    """Return the mask (B, 1, 1, T) that hides padding."""
+    return np.asarray(ids != pad_id)[:, None, None, :]
+
+
+def target_mask(ids: Array, pad_id: int) -> Array:
+    """Return the mask (B, 1, T, T) that hides padding and what comes later."""
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
+
+
+def encode(weights: Weights, src: Array, src_mask: Array | None, sizes: Any, variant: Variant) -> Array:
+    """Return the memory (B, S, D) of source ids (B, S); without a mask, padding is hidden."""
+    mask = padding_mask(src, sizes["pad_id"]) if src_mask is None else src_mask
+    return encoder(
+        under(weights, "encoder"), _embedded(weights, "src", src, variant), mask,
+        num_layers=sizes["num_encoder_layers"], num_heads=sizes["num_heads"], kv_heads=sizes["kv_heads"],
+        variant=variant,
+    )  # fmt: skip
+
+
+def decode(
+    weights: Weights, tgt: Array, memory: Array, tgt_mask: Array | None, memory_mask: Array | None, sizes: Any,
+    variant: Variant,
+) -> Array:  # fmt: skip
+    """Return the logits (B, T, V) of target ids (B, T), given the memory (B, S, D)."""
+    mask = target_mask(tgt, sizes["pad_id"]) if tgt_mask is None else tgt_mask & causal_mask(tgt.shape[1])
+    features = decoder(
+        under(weights, "decoder"), _embedded(weights, "tgt", tgt, variant), memory, mask, memory_mask,
+        num_layers=sizes["num_decoder_layers"], num_heads=sizes["num_heads"], kv_heads=sizes["kv_heads"],
+        variant=variant,
+    )  # fmt: skip
+    head = weights[f"{_table(weights, 'tgt')}.weight" if variant.tied else "head.weight"]
+    logits = features @ head.T  # (B, T, V)
+    return np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)
+
+
+def transformer(
+    weights: Weights, src: Array, tgt: Array, src_mask: Array | None, tgt_mask: Array | None, sizes: Any,
+    variant: Variant,
+) -> Array:  # fmt: skip
+    """Return the logits (B, T, V) of a source (B, S) and a target that was shifted right (B, T)."""
+    memory = encode(weights, src, src_mask, sizes, variant)
+    memory_mask = padding_mask(src, sizes["pad_id"]) if src_mask is None else src_mask
+    return decode(weights, tgt, memory, tgt_mask, memory_mask, sizes, variant)
+
+
+def _table(weights: Weights, side: str) -> str:
+    """Return which table a side reads: the source's where both share it."""
+    return "tgt_embedding" if side == "tgt" and "tgt_embedding.weight" in weights else "src_embedding"
+
+
+def _embedded(weights: Weights, side: str, ids: Array, variant: Variant) -> Array:
+    x = np.asarray(weights[f"{_table(weights, side)}.weight"], np.float64)[ids]  # (B, T, D)
+    if variant.embedding_scale:
+        x = x * math.sqrt(x.shape[-1])
+    table = {"positions.weight": weights[f"{side}_positions.weight"]} if variant.positions == "learned" else {}
+    x = positional_encoding(table, x, variant=variant)
+    return normalize(weights, f"{side}_embedding_norm", x, variant) if variant.embedding_norm else x

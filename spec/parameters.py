@@ -1,0 +1,88 @@
+"""Canonical parameters: their axes and sizes, and those of the parts that components are made of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformkit.spec.variants import Variant
+
+__all__ = [
+    "Parameter", "Sizes", "feed_forward_parameters", "linear_parameters", "matrix", "multi_head_parameters",
+    "norm_parameters", "position_parameters", "within",
+]  # fmt: skip
+
+Sizes = Mapping[str, Any]
+"""Constructor arguments by name (`d_model`, `num_heads`, `causal`, …), with kv_heads and head_width worked out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A canonical parameter: named axes in the manner of einops, and their sizes in one instance."""
+
+    axes: str
+    sizes: Mapping[str, int]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents: those of a parenthesized group are multiplied."""
+        groups = re.findall(r"\(([^)]*)\)|(\w+)", self.axes)
+        return tuple(math.prod(self.sizes[a] for a in (group or single).split()) for group, single in groups)
+
+
+def matrix(out: str, into: str, **sizes: int) -> Parameter:
+    """Return a matrix with these axes."""
+    return Parameter(f"{out} {into}", sizes)
+
+
+def linear_parameters(name: str, weight: Parameter, *, bias: bool) -> dict[str, Parameter]:
+    """Return the weight, and the bias where there is one, of a linear map."""
+    out = re.match(r"\([^)]*\)|\w+", weight.axes)
+    assert out
+    return {f"{name}.weight": weight} | ({f"{name}.bias": Parameter(out[0], weight.sizes)} if bias else {})
+
+
+def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
+    """Return the projections of queries, keys, values and of the heads' outputs."""
+    m, width, heads, kv_heads = (sizes[n] for n in ("d_model", "head_width", "num_heads", "kv_heads"))
+    found: dict[str, Parameter] = {}
+    for name, own in zip("qkv", (heads, kv_heads, kv_heads), strict=True):
+        found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=variant.qkv_bias)
+    if variant.output_projection:
+        found |= linear_parameters("out", matrix("m", "(h d)", h=heads, d=width, m=m), bias=variant.output_bias)
+    return found
+
+
+def feed_forward_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
+    """Return the linear maps of a feed-forward network."""
+    m, f = sizes["d_model"], sizes["d_ff"]
+    found: dict[str, Parameter] = {}
+    for name in ("gate", "up") if variant.gated else ("up",):
+        found |= linear_parameters(name, matrix("f", "m", f=f, m=m), bias=variant.ffn_bias)
+    return found | linear_parameters("down", matrix("m", "f", f=f, m=m), bias=variant.ffn_bias)
+
+
+def norm_parameters(name: str, width: int, variant: Variant) -> dict[str, Parameter]:
+    """Return the scale, and the shift where there is one, of a norm."""
+    vector = Parameter("m", {"m": width})
+    has_bias = variant.norm == "layernorm" and variant.norm_bias
+    return {f"{name}.weight": vector} | ({f"{name}.bias": vector} if has_bias else {})
+
+
+def position_parameters(length: str) -> Callable[[Sizes, Variant], dict[str, Parameter]]:
+    """Return what gives the learned table of so many positions; nothing where they are not learned."""
+
+    def parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
+        if variant.positions != "learned":
+            return {}
+        return {"positions.weight": matrix("t", "m", t=sizes[length], m=sizes["d_model"])}
+
+    return parameters
+
+
+def within(prefix: str, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Return parameters under the name of the part that they belong to."""
+    return {f"{prefix}.{name}": parameter for name, parameter in parameters.items()}

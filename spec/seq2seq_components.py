@@ -1,0 +1,178 @@
+"""The components of profile seq2seq: how each is constructed and called, its parameters, its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformkit.spec.components import Argument, Component, Method
+from conformkit.spec.cross_attention import attend
+from conformkit.spec.decoder import decoder, decoder_layer
+from conformkit.spec.encoder import encoder, encoder_layer
+from conformkit.spec.encoder_decoder import decode, encode, transformer
+from conformkit.spec.parameters import (
+    Parameter,
+    Sizes,
+    feed_forward_parameters,
+    matrix,
+    multi_head_parameters,
+    norm_parameters,
+    within,
+)
+from conformkit.spec.token_embedding import token_embedding
+from conformkit.spec.variants import Variant
+
+__all__ = ["SEQ2SEQ"]
+
+Parameters = dict[str, Parameter]
+
+
+def _embedding(sizes: Sizes, _variant: Variant) -> Parameters:
+    return {"embedding.weight": matrix("v", "m", v=sizes["vocab_size"], m=sizes["d_model"])}
+
+
+def _layer(attentions: tuple[str, ...], sizes: Sizes, variant: Variant) -> Parameters:
+    """Return the parameters of a layer with these attentions, a feed-forward network and a norm for each."""
+    found: Parameters = {}
+    for name in attentions:
+        found |= within(name, multi_head_parameters(sizes, variant))
+    found |= within("feed_forward", feed_forward_parameters(sizes, variant))
+    for number in range(1, len(attentions) + 2):
+        found |= norm_parameters(f"norm{number}", sizes["d_model"], variant)
+    return found
+
+
+def _encoder_layer(sizes: Sizes, variant: Variant) -> Parameters:
+    return _layer(("attention",), sizes, variant)
+
+
+def _decoder_layer(sizes: Sizes, variant: Variant) -> Parameters:
+    return _layer(("self_attention", "cross_attention"), sizes, variant)
+
+
+def _stack(layer: Parameters, count: int, sizes: Sizes, variant: Variant) -> Parameters:
+    found: Parameters = {}
+    for number in range(count):
+        found |= within(f"layers.{number}", layer)
+    return found | (norm_parameters("norm", sizes["d_model"], variant) if variant.final_norm else {})
+
+
+def _encoder(sizes: Sizes, variant: Variant) -> Parameters:
+    return _stack(_encoder_layer(sizes, variant), sizes["num_layers"], sizes, variant)
+
+
+def _decoder(sizes: Sizes, variant: Variant) -> Parameters:
+    return _stack(_decoder_layer(sizes, variant), sizes["num_layers"], sizes, variant)
+
+
+def _side(side: str, sizes: Sizes, variant: Variant) -> Parameters:
+    """Return what ids of one side are embedded with."""
+    m = sizes["d_model"]
+    found: Parameters = {}
+    if side == "src" or not variant.shared_embeddings:
+        found[f"{side}_embedding.weight"] = matrix("v", "m", v=sizes[f"{side}_vocab_size"], m=m)
+    if variant.positions == "learned":
+        found[f"{side}_positions.weight"] = matrix("t", "m", t=sizes["max_len"], m=m)
+    return found | (norm_parameters(f"{side}_embedding_norm", m, variant) if variant.embedding_norm else {})
+
+
+def _transformer(sizes: Sizes, variant: Variant) -> Parameters:
+    v = sizes["tgt_vocab_size"]
+    encoder_layers, decoder_layers = sizes["num_encoder_layers"], sizes["num_decoder_layers"]
+    found = (
+        _side("src", sizes, variant)
+        | _side("tgt", sizes, variant)
+        | within("encoder", _stack(_encoder_layer(sizes, variant), encoder_layers, sizes, variant))
+        | within("decoder", _stack(_decoder_layer(sizes, variant), decoder_layers, sizes, variant))
+    )
+    if not variant.tied:
+        found["head.weight"] = matrix("v", "m", v=v, m=sizes["d_model"])
+    return found | ({"head.bias": Parameter("v", {"v": v})} if variant.head_bias else {})
+
+
+def _heads(sizes: Sizes) -> dict[str, Any]:
+    return {"num_heads": sizes["num_heads"], "kv_heads": sizes["kv_heads"]}
+
+
+_DROPOUT = Argument("dropout", 0.0)
+
+
+def _required(*names: str) -> tuple[Argument, ...]:
+    return tuple(Argument(name, required=True) for name in names)
+
+
+_LAYER = (*_required("d_model", "num_heads", "d_ff"), _DROPOUT)
+_STACK = (*_required("d_model", "num_heads", "d_ff", "num_layers"), _DROPOUT)
+_READ = ("x", "memory", "tgt_mask", "memory_mask")
+_ENCODE = Method(
+    "encode", ("src", "src_mask"), (), lambda w, i, s, v: encode(w, i["src"], i.get("src_mask"), s, v),
+    lambda i, s: (*i["src"].shape, s["d_model"]),
+)  # fmt: skip
+_DECODE = Method(
+    "decode", ("tgt", "memory", "tgt_mask", "memory_mask"), ("decode_step",),
+    lambda w, i, s, v: decode(w, i["tgt"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), s, v),
+    lambda i, s: (*i["tgt"].shape, s["tgt_vocab_size"]),
+)  # fmt: skip
+
+SEQ2SEQ: Mapping[str, Component] = {
+    component.name: component
+    for component in (
+        Component(
+            "CrossAttention", "CrossAttention", "XATTN", True,
+            (*_required("d_model", "num_heads"), _DROPOUT), ("query", "key", "value", "mask"), multi_head_parameters,
+            lambda w, i, s, v: attend(
+                w, i["query"], i["key"], i["value"], i.get("mask"), **_heads(s), variant=v
+            ),
+            "seq2seq",
+            ("MultiHeadCrossAttention", "MultiHeadAttention", "MultiHeadedAttention", "MultiheadAttention"), (),
+            lambda i, s: (*i["query"].shape[:2], s["d_model"]),
+        ),
+        Component(
+            "TokenEmbedding", "TokenEmbedding", "TOKEMB", False,
+            (*_required("vocab_size", "d_model"), Argument("pad_id")), ("ids",), _embedding,
+            lambda w, i, _s, v: token_embedding(w, i["ids"], variant=v),
+            "seq2seq", ("InputEmbedding", "InputEmbeddings", "Embeddings"), (),
+            lambda i, s: (*i["ids"].shape, s["d_model"]),
+        ),
+        Component(
+            "EncoderLayer", "EncoderLayer", "ENC", True, _LAYER, ("x", "mask"), _encoder_layer,
+            lambda w, i, s, v: encoder_layer(w, i["x"], i.get("mask"), **_heads(s), variant=v),
+            "seq2seq", ("TransformerEncoderLayer", "EncoderBlock", "TransformerEncoderBlock"),
+        ),
+        Component(
+            "DecoderLayer", "DecoderLayer", "DEC", True, _LAYER, _READ, _decoder_layer,
+            lambda w, i, s, v: decoder_layer(
+                w, i["x"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), **_heads(s), variant=v
+            ),
+            "seq2seq", ("TransformerDecoderLayer", "DecoderBlock", "TransformerDecoderBlock"),
+        ),
+        Component(
+            "Encoder", "Encoder", "ENC", False, _STACK, ("x", "mask"), _encoder,
+            lambda w, i, s, v: encoder(w, i["x"], i.get("mask"), num_layers=s["num_layers"], **_heads(s), variant=v),
+            "seq2seq", ("TransformerEncoder", "EncoderStack"),
+        ),
+        Component(
+            "Decoder", "Decoder", "DEC", False, _STACK, _READ, _decoder,
+            lambda w, i, s, v: decoder(
+                w, i["x"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), num_layers=s["num_layers"],
+                **_heads(s), variant=v,
+            ),
+            "seq2seq", ("TransformerDecoder", "DecoderStack"),
+        ),
+        Component(
+            "Transformer", "Transformer", "S2S", True,
+            (
+                *_required(
+                    "src_vocab_size", "tgt_vocab_size", "d_model", "num_heads", "num_encoder_layers",
+                    "num_decoder_layers", "d_ff", "max_len",
+                ),
+                _DROPOUT, Argument("pad_id", 0),
+            ),
+            ("src", "tgt", "src_mask", "tgt_mask"), _transformer,
+            lambda w, i, s, v: transformer(w, i["src"], i["tgt"], i.get("src_mask"), i.get("tgt_mask"), s, v),
+            "seq2seq", ("Seq2SeqTransformer", "EncoderDecoder", "EncoderDecoderTransformer", "TransformerModel"),
+            (_ENCODE, _DECODE), lambda i, s: (*i["tgt"].shape, s["tgt_vocab_size"]),
+        ),
+    )
+}  # fmt: skip
+"""By name, in the order in which one builds them."""

@@ -1,0 +1,30 @@
+"""Token embedding: Protocol and oracle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array, Weights
+from conformkit.spec.variants import Variant
+
+__all__ = ["TokenEmbedding", "token_embedding"]
+
+
+class TokenEmbedding(Protocol):
+    """Look up a learned row for each token id, times √d_model where the variant scales embeddings.
+
+    Construct: (vocab_size, d_model, pad_id=None).
+    Shapes:    int64 ids (B, T) → (B, T, d_model).
+    Source:    Vaswani et al. 2017, §3.4; design document §7.
+    """
+
+    def __call__(self, ids: Any) -> Any: ...
+
+
+def token_embedding(weights: Weights, ids: Array, *, variant: Variant) -> Array:
+    """Return the rows (B, T, D) of ids (B, T)."""
+    rows = np.asarray(weights["embedding.weight"], np.float64)[ids]
+    return np.asarray(rows * math.sqrt(rows.shape[-1]) if variant.embedding_scale else rows)
