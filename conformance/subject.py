@@ -255,6 +255,7 @@ class Instance:
         watch: bool = False,
         record: bool = True,
         method: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """Call with the contract's inputs in order.
 
@@ -262,9 +263,11 @@ class Instance:
         afterwards. `strided` passes views of non-contiguous memory. `cast=False` leaves the number format of the inputs
         alone; `format` converts them to one that does not cross the wire (`int32` for ids). Half precision is passed to
         an instance of half precision. `record=False` calls it where nothing is recorded for derivatives. `method` is
-        one of the contract's, whose inputs are meant then.
+        one of the contract's, whose inputs are meant then, and `options` its arguments that are no arrays.
         """
-        header, tensors = self._call_header(inputs, strided=strided, cast=cast, form=format, method=method)
+        header, tensors = self._call_header(
+            inputs, strided=strided, cast=cast, form=format, method=method, options=options
+        )
         header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch, "record": record}
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
@@ -349,6 +352,7 @@ class Instance:
         component = self.subject.bound.component
         definition = component.method(method) if method else component
         named = {n: a for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
+        assert definition.forward is not None
         return definition.forward(self.weights, named, self.sizes, self.subject.variant)
 
     def copy(self) -> Instance:
@@ -377,7 +381,7 @@ class Instance:
 
     def _call_header(
         self, inputs: Sequence[Array | None], *, strided: bool = False, cast: bool = True, form: str | None = None,
-        method: str | None = None,
+        method: str | None = None, options: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
         bound = self.subject.bound
         names = bound.component.method(method).inputs if method else bound.component.inputs
@@ -389,7 +393,7 @@ class Instance:
             if bound.causal == "mask" and self.sizes.get("causal", True):
                 named["mask"] = causal_mask(length)
             named["positions"] = np.arange(length)
-        values = {**self.sizes, "causal": self.sizes.get("causal", True)}
+        values = {**self.sizes, "causal": self.sizes.get("causal", True), **(options or {})}
         half = self.dtype if self.dtype in {"float16", "bfloat16"} else None
         header, tensors = bound.call_request(named, values, strided=strided, cast=form or half, method=method)
         if cast:

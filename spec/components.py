@@ -49,13 +49,17 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape."""
+    """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape.
+
+    `options` are its arguments that are no arrays. Without an oracle or a shape, tests say what is wanted.
+    """
 
     name: str
     inputs: tuple[str, ...]
-    further: tuple[str, ...]
-    forward: Forward
-    extent: Extent
+    further: tuple[str, ...] = ()
+    forward: Forward | None = None
+    extent: Extent | None = None
+    options: tuple[Argument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

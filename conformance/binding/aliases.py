@@ -60,6 +60,8 @@ _ALIASES: dict[str, tuple[str, ...]] = {
                     "encoder_mask", "enc_mask", "source_mask", "encoder_attention_mask", "dec_enc_attn_mask",
                     "enc_dec_mask", "padding_mask", "src_padding_mask", "mem_mask", "encoder_decoder_mask"),
     "eos_id": ("eos_token_id", "eos", "eos_token", "end_id", "stop_id", "stop_token", "end_token"),
+    "bos_id": ("bos", "sos", "bos_token_id", "sos_id", "bos_idx", "sos_idx", "start_id", "start_token", "start_symbol",
+               "bos_token", "sos_token", "start_token_id", "decoder_start_token_id", "start_idx"),
     "use_cache": ("kv_cache", "use_kv_cache", "cached"),
     "text": ("corpus", "string", "s", "train_text"),
     "min_frequency": ("min_freq", "minimum_frequency"),

@@ -150,7 +150,8 @@ class Bound:
         }
         arrays |= {name: self._swapped(a) for name, a in inputs.items() if name not in MASKS and name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
-        empty = dict.fromkeys(FORMS)
+        options = self.component.method(method).options if method else ()
+        empty = {**dict.fromkeys(FORMS), **{option.name: option.default for option in options}}
         chosen = set_only(bound.call, {**known, **values}, keep=bound.insisted)
         args, kwargs = _filled(chosen, {**empty, **values, **known})
         header = {"args": args, "kwargs": kwargs, "output": bound.output}

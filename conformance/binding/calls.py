@@ -11,6 +11,7 @@ from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.masks import KNOWN, MASKS
 from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, named_from
+from conformkit.spec.components import Argument
 
 __all__ = ["BoundMethod", "call_of", "insisted_on", "takes_apart"]
 
@@ -32,8 +33,8 @@ _MASK = {
 """What a mask is called where there is only one."""
 
 
-def call_of(signature: Signature, inputs: Sequence[str]) -> Arguments:
-    """Map the arrays of a call by their names, those that say nothing by their order.
+def call_of(signature: Signature, inputs: Sequence[str], options: Sequence[Argument] = ()) -> Arguments:
+    """Map the arrays of a call, and its options, by their names, those that say nothing by their order.
 
     Raises SignatureMismatch when there is none for one of them, or theirs without a default has no value.
     """
@@ -46,10 +47,12 @@ def call_of(signature: Signature, inputs: Sequence[str]) -> Arguments:
     if "src_mask" in masks and "memory_mask" not in masks and "tgt_mask" in masks:
         masks.append("memory_mask")  # a model whose call takes it gets the source's
     rest = [_named(p, masks) for p in signature if p["name"] not in known]
+    required += [option.name for option in options if option.required]
+    contract = [*required, *masks, *(option.name for option in options if not option.required)]
     try:
-        found = named_from(rest, [*required, *masks], set(required))
+        found = named_from(rest, contract, set(required))
     except SignatureMismatch:
-        found = call_from(rest, [*required, *masks], set(required))
+        found = call_from(rest, contract, set(required))
     named = {_own(signature, name, masks): value for name, value in found.named.items()}
     return Arguments(found.positional, {**named, **known, **_causality(signature, inputs, apart=apart)})
 

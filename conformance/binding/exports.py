@@ -149,7 +149,7 @@ def _methods(
             yield method.name, BoundMethod(name, declared.call, frozenset(), declared.output)
             continue
         try:
-            call = call_of(described[name] or (), method.inputs)
+            call = call_of(described[name] or (), method.inputs, method.options)
         except SignatureMismatch:
             continue
         yield method.name, BoundMethod(name, call, insisted_on(described[name]), declared.output)
