@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_zero
+from conformkit.conformance.evidence.checks import check, check_close, check_equal, check_finite, check_zero
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance
 
-__all__ = ["causal", "check_moves", "check_still", "keys_mask", "moved", "repeated"]
+__all__ = [
+    "causal", "check_all_arrive", "check_drops_nothing", "check_kept", "check_moves", "check_still", "keys_mask", "moved",
+    "repeated",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
@@ -21,10 +24,10 @@ def keys_mask(real: Array) -> Array:
     return np.asarray(real, np.bool_)[:, None, None, :]
 
 
-def causal(tokens: int, real: Array | None = None) -> Array:
-    """Return the mask (1 or B, 1, T, T) that hides what comes later, and all but the real positions (B, T)."""
-    mask = np.tri(tokens, dtype=np.bool_)[None, None]
-    return mask if real is None else mask & keys_mask(real)
+def causal(x: Array, real: Array | None = None) -> Array:
+    """Return the mask (B, 1, T, T) for x (B, T, …) that hides what comes later, and all but the real positions (B, T)."""
+    own = keys_mask(np.ones(x.shape[:2]) if real is None else real)
+    return own & np.tri(x.shape[1], dtype=np.bool_)
 
 
 def repeated(inputs: tuple[Array | None, ...], copies: int) -> list[Array | None]:
@@ -61,3 +64,42 @@ def check_moves(label: str, by: Array) -> None:
 def check_still(label: str, by: Array, tolerance: float) -> None:
     """Check that none of these outputs moves."""
     check_zero(label, by, at_most=10 * tolerance)
+
+
+def check_all_arrive(instance: Instance, draw: Draw, inputs: tuple[Array | None, ...]) -> None:
+    """Check that a gradient, finite and not 0, arrives at every input of features and every parameter.
+
+    A bias of keys gets 0 by right: the softmax cancels it.
+    """
+    names = instance.subject.bound.component.inputs
+    wrt = [n for n, a in zip(names, inputs, strict=False) if a is not None and a.dtype.kind == "f"]
+    found = instance.vjp(*inputs, cotangent=draw.values(*instance(*inputs).shape), wrt=wrt)  # type: ignore[arg-type]
+    left = [name for name, gradient in {**found.inputs, **found.parameters}.items() if gradient is None]
+    check(f"no gradient reaches {', '.join(left)}", not left)
+    for name, gradient in found.inputs.items():
+        check_finite(f"the gradient of {name}", np.asarray(gradient))
+        check(f"the gradient of {name} is 0", bool(np.any(gradient)))
+    reached = {name: gradient for name, gradient in found.parameters.items() if gradient is not None}
+    if instance.subject.bound.rules:
+        for name, gradient in instance.subject.bound.to_canonical(reached, instance.sizes).items():
+            if name.endswith("weight"):
+                check(f"the gradient of {name} is 0", bool(np.abs(gradient).max() > 1e-9))
+
+
+def check_drops_nothing(instance: Instance, plain: Instance, inputs: tuple[Array | None, ...]) -> None:
+    """Check that an instance with dropout gives in eval mode what one without gives, call after call."""
+    plain.write_raw(instance.read_raw())
+    before = instance.call(*inputs, seed=1).out
+    check_equal("output in a second call", instance.call(*inputs, seed=2).out, before)
+    tolerance = instance.subject.tolerance(4)
+    check_close("output, beside that of dropout 0,", before, plain.call(*inputs).out, tolerance)
+
+
+def check_kept(instance: Instance, inputs: tuple[Array | None, ...]) -> None:
+    """Check that a call, in training mode too, leaves its arguments as they were."""
+    names = instance.subject.bound.component.inputs
+    for mode in ("eval", "train"):
+        after = instance.call(*inputs, echo=True, mode=mode).arguments
+        for name, given in zip(names, inputs, strict=False):
+            if given is not None and name in after and after[name].shape == given.shape and given.dtype.kind != "b":
+                check_equal(f"{name} after the call", np.asarray(after[name], given.dtype), given)

@@ -7,12 +7,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_close, check_finite, check_shape, check_zero, under
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check_close,
+    check_differs,
+    check_finite,
+    check_shape,
+    check_zero,
+    under,
+)
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.dependence import causal, check_moves, check_still, keys_mask, moved
+from conformkit.conformance.evidence.dependence import (
+    causal,
+    check_all_arrive,
+    check_drops_nothing,
+    check_kept,
+    check_moves,
+    check_still,
+    keys_mask,
+    moved,
+)
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.suite.sublayers import check_in_turn, check_varies, layers_of, silent, with_silent
 
 Array = npt.NDArray[Any]
 
@@ -48,15 +66,42 @@ def test_there_are_as_many_parameters_as_in_the_definition(decoder_layer: Subjec
     decoder_layer.bound.require_weights()
 
 
+@clause("DEC-BATCH-INDEP")
+def test_a_sequence_gives_the_same_output_in_any_batch(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).scatter(draw)
+    x, memory = inputs(instance, draw, 3, 3, 5)
+    together = instance(x, memory)
+    check_differs("the output for another sequence", together[0], together[1])
+    for one in range(3):
+        alone = instance(x[one : one + 1], memory[one : one + 1])[0]
+        check_close(f"output of sequence {one} alone", alone, together[one], decoder_layer.tolerance(3))
+
+
 @clause("DEC-SELF-CAUSAL")
 def test_later_positions_leave_earlier_outputs_unchanged(decoder_layer: Subject, draw: Draw) -> None:
     instance = build(decoder_layer).scatter(draw)
+    check_causal(instance, draw)
     x, memory = inputs(instance, draw, 1, 6, 4)
-    by = moved(instance, draw, (x, memory, causal(x.shape[1])), 0)
-    tolerance = decoder_layer.tolerance()
-    check_zero("the change of output t when x changes at j > t", np.triu(by.T, 1), at_most=10 * tolerance)
-    earlier = by + np.tri(len(by), k=-1)  # output t, row j: what comes later counts as seen
-    check_moves("position", earlier)
+    by = moved(instance, draw, (x, memory, causal(x)), 0)
+    check_moves("position", by + np.tri(len(by), k=-1))  # what comes later counts as seen
+
+
+def check_causal(instance: Instance, draw: Draw) -> None:
+    x, memory = inputs(instance, draw, 1, 6, 4)
+    by = moved(instance, draw, (x, memory, causal(x)), 0)
+    later = np.triu(by.T, 1)
+    check_zero("the change of output t when x changes at j > t", later, at_most=10 * instance.subject.tolerance(3))
+
+
+@clause("DEC-PREFIX")
+def test_a_prefix_gives_the_same_outputs(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).scatter(draw)
+    x, memory = inputs(instance, draw, 2, 7, 5)
+    whole = instance(x, memory, causal(x))
+    for tokens in (1, 4, 6):
+        part = x[:, : decoder_layer.tokens(tokens)]
+        got, want = instance(part, memory, causal(part)), whole[:, : part.shape[1]]
+        check_close(f"output for the first {part.shape[1]} positions", got, want, decoder_layer.tolerance(3))
 
 
 @clause("DEC-MEMORY-DEP")
@@ -64,18 +109,136 @@ def test_every_position_reads_the_whole_memory(decoder_layer: Subject, draw: Dra
     instance = build(decoder_layer).scatter(draw)
     for target, source in ((4, 6), (6, 4)):
         x, memory = inputs(instance, draw, 1, target, source)
-        mask = causal(x.shape[1]) if decoder_layer.offers("masks") else None
+        mask = causal(x) if decoder_layer.offers("masks") else None
         check_moves("row of the memory", moved(instance, draw, (x, memory, mask), 1))
+
+
+@clause("DEC-MEM-PERM")
+def test_permuted_rows_of_the_memory_give_the_same_output(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).scatter(draw)
+    x, memory = inputs(instance, draw, 2, 4, 6)
+    order = draw.permutation(memory.shape[1])
+    check_close(
+        "output, memory permuted", instance(x, memory[:, order]), instance(x, memory), decoder_layer.tolerance(3)
+    )
 
 
 @clause("DEC-MEM-PAD")
 def test_hidden_rows_of_the_memory_change_nothing(decoder_layer: Subject, draw: Draw) -> None:
     instance = build(decoder_layer).scatter(draw)
+    check_memory_padding(instance, draw)
     x, memory = inputs(instance, draw, 1, 4, 6)
-    real = np.arange(memory.shape[1]) < min(4, memory.shape[1] - 1)
-    by = moved(instance, draw, (x, memory, causal(x.shape[1]), keys_mask(real[None])), 1)
-    check_still("the change of the output when a hidden row changes", by[~real], decoder_layer.tolerance())
+    real = np.arange(memory.shape[1]) < max(memory.shape[1] - 2, 1)
+    by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 1)
     check_moves("visible row of the memory", by[real])
+
+
+def check_memory_padding(instance: Instance, draw: Draw) -> None:
+    x, memory = inputs(instance, draw, 1, 4, 6)
+    if memory.shape[1] < 2:
+        raise NotApplicable("the declared limits leave memories of one row")
+    real = np.arange(memory.shape[1]) < max(memory.shape[1] - 2, 1)
+    by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 1)[~real]
+    check_still("the change of the output when a hidden row changes", by, instance.subject.tolerance(3))
+
+
+@clause("DEC-TGT-PAD")
+def test_padded_target_positions_leave_real_ones_unchanged(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).scatter(draw)
+    x, memory = inputs(instance, draw, 1, 6, 4)
+    if x.shape[1] < 5:
+        raise NotApplicable("the declared limits leave targets too short to pad one inside")
+    for hidden in ([1, 3], [2]):  # inside, where causality hides nothing; the first position is real
+        real = ~np.isin(np.arange(x.shape[1]), hidden)
+        by = moved(instance, draw, (x, memory, causal(x, real[None])), 0)[~real][:, real]
+        check_still("the change at real positions when padding changes", by, decoder_layer.tolerance(3))
+
+
+@clause("DEC-MASKS-APART")
+def test_each_mask_is_for_its_own_attention(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).scatter(draw)
+    x, memory = inputs(instance, draw, 1, 5, 5)
+    if not 3 < x.shape[1] == memory.shape[1]:
+        raise NotApplicable("the declared limits leave no target as long as its memory")
+    check_moves("row of the memory", moved(instance, draw, (x, memory, causal(x)), 1))
+    real = np.arange(memory.shape[1]) != 1
+    by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 0)
+    check_moves("position", by + np.tri(len(by), k=-1))
+
+
+SUBLAYERS = ("self_attention", "cross_attention", "feed_forward")
+
+
+def but(name: str) -> tuple[str, ...]:
+    return tuple(other for other in SUBLAYERS if other != name)
+
+
+@clause("DEC-RESIDUALS")
+def test_past_silent_sublayers_x_goes_on(decoder_layer: Subject, draw: Draw) -> None:
+    check_with(decoder_layer, draw, "output, every sublayer silent,", *SUBLAYERS)
+
+
+@clause("DEC-SELF-ATTENTION")
+def test_the_first_third_is_that_of_the_definition(decoder_layer: Subject, draw: Draw) -> None:
+    check_with(decoder_layer, draw, "output, self-attention alone,", *but("self_attention"))
+
+
+@clause("DEC-CROSS-KV")
+def test_equal_rows_of_the_memory_add_the_same_everywhere(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).randomize(draw)
+    instance.write(silent(instance, *but("cross_attention")))
+    x, memory = inputs(instance, draw, 2, 5, 5)
+    same = np.repeat(memory[:, :1], memory.shape[1], axis=1)
+    added = instance(x, same) - x
+    want = np.repeat(added[:, :1], added.shape[1], axis=1)
+    check_close("what cross-attention adds, all memory rows alike,", added, want, decoder_layer.tolerance(2), scale=1.0)
+    other = draw.values(*x.shape)
+    got = instance(other, same) - other
+    check_close("what it adds to another target", got, added, decoder_layer.tolerance(2), scale=1.0)
+
+
+@clause("DEC-CROSS-ATTENTION")
+def test_the_second_third_is_that_of_the_definition(decoder_layer: Subject, draw: Draw) -> None:
+    check_with(decoder_layer, draw, "output, cross-attention alone,", *but("cross_attention"))
+
+
+@clause("DEC-FFN")
+def test_the_last_third_is_that_of_the_definition(decoder_layer: Subject, draw: Draw) -> None:
+    check_with(decoder_layer, draw, "output, the network alone,", *but("feed_forward"))
+
+
+def check_with(layer: Subject, draw: Draw, label: str, *silenced: str) -> None:
+    """Compare with the definition, some sublayers silent."""
+    instance = build(layer).randomize(draw)
+    instance.write(silent(instance, *silenced))
+    for scale in (1.0, 10.0):
+        x, memory = inputs(instance, draw, 2, 5, 7, scale=scale)
+        check_close(label, instance(x, memory), instance.expected(x, memory), layer.tolerance(3))
+
+
+@clause("DEC-NORMS")
+def test_each_norm_serves_one_sublayer(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).randomize(draw)
+    x, memory = inputs(instance, draw, 2, 5, 7)
+    own = dict(instance.weights)
+    whole = instance(x, memory)
+    for number, sublayer in enumerate(SUBLAYERS, 1):
+        name = f"norm{number}.weight"
+        without = with_silent(instance, [sublayer], x, memory)
+        instance.write({name: own[name] * draw.uniform(*own[name].shape, low=1.5, high=3.0)})
+        check_differs(f"the output for another {name}", instance(x, memory), whole, at_least=1e-3)
+        if decoder_layer.variant.placement == "pre":
+            got = with_silent(instance, [sublayer], x, memory)
+            label = f"the output for another {name}, its sublayer silent,"
+            check_close(label, got, without, decoder_layer.tolerance(3))
+        instance.write(own)
+
+
+@clause("DEC-ORDER")
+def test_the_layer_is_its_three_sublayers_in_turn(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).randomize(draw)
+    x, memory = inputs(instance, draw, 3, 5, 7, scale=10.0)
+    check_in_turn(instance, SUBLAYERS, x, memory)
 
 
 @clause("DEC-ORACLE")
@@ -86,7 +249,73 @@ def test_the_output_is_that_of_the_definition(decoder_layer: Subject, draw: Draw
             check_defined(instance, draw, *inputs(instance, draw, batch, target, source, scale), depth=3)
 
 
+@clause("DEC-GRAD-ALL")
+def test_gradients_reach_everything(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).scatter(draw)
+    check_all_arrive(instance, draw, inputs(instance, draw, 2, 5, 6))
+
+
+@clause("DEC-DROPOUT-EVAL")
+def test_evaluation_drops_nothing(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer, dropout=0.5).scatter(draw)
+    check_drops_nothing(instance, build(decoder_layer, dropout=0.0), inputs(instance, draw, 2, 5, 6))
+
+
+@clause("DEC-DROPOUT-TRAIN")
+def test_training_varies_with_dropout_and_not_without(decoder_layer: Subject, draw: Draw) -> None:
+    instance, plain = (build(decoder_layer, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
+    check_varies(instance, plain, SUBLAYERS, inputs(instance, draw, 2, 5, 6))
+
+
+@clause("DEC-INPUT-KEPT")
+def test_the_arguments_stay_as_they_are(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer).scatter(draw)
+    x, memory = inputs(instance, draw, 2, 5, 6)
+    masks = (causal(x), keys_mask(np.ones(memory.shape[:2]))) if decoder_layer.offers("masks") else ()
+    check_kept(instance, (x, memory, *masks))
+
+
+@clause("DEC-STACK-COUNT")
+def test_each_layer_has_parameters_of_its_own(decoder: Subject) -> None:
+    for layers in (1, 3):
+        check_count(build(decoder, num_layers=layers))
+    decoder.bound.require_weights()
+
+
+@clause("DEC-STACK-CAUSAL")
+def test_no_layer_sees_what_comes_later(decoder: Subject, draw: Draw) -> None:
+    for layers in (1, 3):
+        check_causal(build(decoder, num_layers=layers).scatter(draw), draw)
+
+
+@clause("DEC-STACK-MEM-PAD")
+def test_hidden_rows_of_the_memory_stay_out_of_every_layer(decoder: Subject, draw: Draw) -> None:
+    for layers in (1, 3):
+        check_memory_padding(build(decoder, num_layers=layers).scatter(draw), draw)
+
+
 @clause("DEC-SAME-MEMORY")
+def test_every_layer_reads_the_memory_as_it_is(decoder: Subject, draw: Draw) -> None:
+    instance = build(decoder, num_layers=3).randomize(draw)
+    own = dict(instance.weights)
+    x, memory = inputs(instance, draw, 2, 5, 7)
+    every = layers_of(instance, SUBLAYERS)
+    for layer in range(instance.sizes["num_layers"]):
+        reading = f"layers.{layer}.cross_attention"
+        instance.write({**own, **silent(instance, *(name for name in every if name != reading))})
+        label = f"output, cross-attention of layer {layer} alone,"
+        check_close(label, instance(x, memory), instance.expected(x, memory), decoder.tolerance(4))
+
+
+@clause("DEC-FINAL-NORM")
+def test_past_silent_layers_there_is_the_last_norm_alone(decoder: Subject, draw: Draw) -> None:
+    instance = build(decoder, num_layers=2).randomize(draw)
+    instance.write(silent(instance, *layers_of(instance, SUBLAYERS)))
+    x, memory = inputs(instance, draw, 2, 5, 7, scale=3.0)
+    check_close("output", instance(x, memory), instance.expected(x, memory), decoder.tolerance(2))
+
+
+@clause("DEC-STACK")
 def test_the_stack_is_that_of_the_definition(decoder: Subject, draw: Draw) -> None:
     for layers in (1, 3):
         instance = build(decoder, num_layers=layers).randomize(draw)
@@ -101,6 +330,6 @@ def check_defined(instance: Instance, draw: Draw, x: Array, memory: Array, *, de
     if instance.subject.offers("masks"):
         real = np.arange(x.shape[1])[None] < x.shape[1] - np.arange(len(x))[:, None]
         real[:, 0] = True
-        masks = causal(x.shape[1], real), keys_mask(draw.mask(*memory.shape[:2]))
+        masks = causal(x, real), keys_mask(draw.mask(*memory.shape[:2]))
         got, want = instance(x, memory, *masks), instance.expected(x, memory, *masks)
         check_close("output, with both masks,", got, want, tolerance)

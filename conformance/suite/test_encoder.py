@@ -7,12 +7,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_close, check_finite, check_shape, under
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check_close,
+    check_differs,
+    check_finite,
+    check_shape,
+    under,
+)
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.dependence import check_moves, check_still, keys_mask, moved
+from conformkit.conformance.evidence.dependence import (
+    check_all_arrive,
+    check_drops_nothing,
+    check_kept,
+    check_moves,
+    check_still,
+    keys_mask,
+    moved,
+)
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.suite.sublayers import check_in_turn, check_varies, layers_of, silent
 
 Array = npt.NDArray[Any]
 
@@ -50,15 +66,98 @@ def test_every_position_sees_the_whole_source(encoder_layer: Subject, draw: Draw
     check_moves("position", moved(instance, draw, (inputs(instance, draw, 1, 6),), 0))
 
 
+@clause("ENC-PERM-EQUIV")
+def test_permuted_positions_give_permuted_outputs(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).scatter(draw)
+    x = inputs(instance, draw, 2, 6)
+    order = draw.permutation(x.shape[1])
+    y = instance(x)
+    check_close("output, positions permuted", instance(x[:, order]), y[:, order], encoder_layer.tolerance(2))
+
+
+@clause("ENC-BATCH-INDEP")
+def test_a_sequence_gives_the_same_output_in_any_batch(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).scatter(draw)
+    x = inputs(instance, draw, 3, 3)
+    together = instance(x)
+    check_differs("the output for another sequence", together[0], together[1])
+    for one in range(3):
+        alone = instance(x[one : one + 1])[0]
+        check_close(f"output of sequence {one} alone", alone, together[one], encoder_layer.tolerance(2))
+
+
+def padded(instance: Instance, draw: Draw, *counts: int) -> tuple[Array, Array]:
+    """Return x (B, S, D) and which rows are real: all but so many at the end, for each sequence."""
+    x = inputs(instance, draw, len(counts), 6)
+    if x.shape[1] <= max(counts):
+        raise NotApplicable("the declared limits leave sequences too short to pad one")
+    return x, np.arange(x.shape[1])[None] < x.shape[1] - np.array(counts)[:, None]
+
+
+@clause("ENC-MASK-POLARITY")
+def test_real_positions_have_influence(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).scatter(draw)
+    x, real = padded(instance, draw, 2)
+    check_moves("real position", moved(instance, draw, (x, keys_mask(real)), 0)[real[0]][:, real[0]])
+
+
 @clause("ENC-PAD")
 def test_padded_positions_leave_real_ones_unchanged(encoder_layer: Subject, draw: Draw) -> None:
+    check_pad(build(encoder_layer).scatter(draw), draw)
+
+
+def check_pad(instance: Instance, draw: Draw) -> None:
+    for count in (2, 1):
+        x, real = padded(instance, draw, count)
+        by = moved(instance, draw, (x, keys_mask(real)), 0)[~real[0]][:, real[0]]
+        check_still("the change at real positions when padding changes", by, instance.subject.tolerance(2))
+
+
+@clause("ENC-PAD-INVARIANCE")
+def test_appended_padding_leaves_real_positions_unchanged(encoder_layer: Subject, draw: Draw) -> None:
     instance = build(encoder_layer).scatter(draw)
-    x = inputs(instance, draw, 1, 6)
-    for last in (4, 3):
-        real = np.arange(x.shape[1]) < min(last, x.shape[1] - 1)
-        by = moved(instance, draw, (x, keys_mask(real[None])), 0)
-        check_still("the change at real positions when padding changes", by[~real][:, real], encoder_layer.tolerance())
-        check_moves("real position", by[real][:, real])
+    x, real = padded(instance, draw, 1, 4, 0)
+    together = instance(x, keys_mask(real))
+    for one, own in enumerate(real):
+        alone = instance(x[one : one + 1, own])[0]
+        label = f"output of sequence {one}, {int((~own).sum())} rows of padding appended"
+        check_close(label, together[one, own], alone, encoder_layer.tolerance(2))
+
+
+SUBLAYERS = ("attention", "feed_forward")
+
+
+@clause("ENC-RESIDUALS")
+def test_past_silent_sublayers_x_goes_on(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).randomize(draw)
+    instance.write(silent(instance, *SUBLAYERS))
+    for scale in (3.0, 300.0):
+        x = inputs(instance, draw, 2, 5, scale=scale)
+        check_close("output", instance(x), instance.expected(x), encoder_layer.tolerance(2))
+
+
+@clause("ENC-ATTENTION")
+def test_the_attention_half_is_that_of_the_definition(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).randomize(draw)
+    instance.write(silent(instance, "feed_forward"))
+    for scale in (1.0, 10.0):
+        x = inputs(instance, draw, 2, 5, scale=scale)
+        check_close("output, the network silent,", instance(x), instance.expected(x), encoder_layer.tolerance(2))
+
+
+@clause("ENC-FFN")
+def test_the_network_half_is_that_of_the_definition(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).randomize(draw)
+    instance.write(silent(instance, "attention"))
+    for scale in (1.0, 10.0):
+        x = inputs(instance, draw, 2, 5, scale=scale)
+        check_close("output, attention silent,", instance(x), instance.expected(x), encoder_layer.tolerance(2))
+
+
+@clause("ENC-ORDER")
+def test_the_layer_is_attention_half_then_network_half(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).randomize(draw)
+    check_in_turn(instance, SUBLAYERS, inputs(instance, draw, 3, 5, scale=10.0))
 
 
 @clause("ENC-ORACLE")
@@ -74,6 +173,52 @@ def test_the_output_is_that_of_the_definition(encoder_layer: Subject, draw: Draw
             check_close(
                 "output, with a mask,", instance(x, mask), instance.expected(x, mask), encoder_layer.tolerance(2)
             )
+
+
+@clause("ENC-GRAD-ALL")
+def test_gradients_reach_everything(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).scatter(draw)
+    check_all_arrive(instance, draw, (inputs(instance, draw, 2, 5),))
+
+
+@clause("ENC-DROPOUT-EVAL")
+def test_evaluation_drops_nothing(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer, dropout=0.5).scatter(draw)
+    check_drops_nothing(instance, build(encoder_layer, dropout=0.0), (inputs(instance, draw, 2, 5),))
+
+
+@clause("ENC-DROPOUT-TRAIN")
+def test_training_varies_with_dropout_and_not_without(encoder_layer: Subject, draw: Draw) -> None:
+    instance, plain = (build(encoder_layer, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
+    check_varies(instance, plain, SUBLAYERS, (inputs(instance, draw, 2, 5),))
+
+
+@clause("ENC-INPUT-KEPT")
+def test_the_arguments_stay_as_they_are(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer).scatter(draw)
+    x, real = padded(instance, draw, 1, 0)
+    check_kept(instance, (x, *((keys_mask(real),) if encoder_layer.offers("masks") else ())))
+
+
+@clause("ENC-STACK-COUNT")
+def test_each_layer_has_parameters_of_its_own(encoder: Subject) -> None:
+    for layers in (1, 3):
+        check_count(build(encoder, num_layers=layers))
+    encoder.bound.require_weights()
+
+
+@clause("ENC-FINAL-NORM")
+def test_past_silent_layers_there_is_the_last_norm_alone(encoder: Subject, draw: Draw) -> None:
+    instance = build(encoder, num_layers=2).randomize(draw)
+    instance.write(silent(instance, *layers_of(instance, SUBLAYERS)))
+    x = inputs(instance, draw, 2, 5, scale=3.0)
+    check_close("output", instance(x), instance.expected(x), encoder.tolerance(2))
+
+
+@clause("ENC-STACK-PAD")
+def test_padding_stays_out_of_every_layer(encoder: Subject, draw: Draw) -> None:
+    for layers in (1, 3):
+        check_pad(build(encoder, num_layers=layers).scatter(draw), draw)
 
 
 @clause("ENC-STACK")

@@ -1,0 +1,60 @@
+"""Layers of an encoder-decoder in which some sublayers are silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import check_close, check_differs
+from conformkit.conformance.subject import Instance
+from conformkit.conformance.suite.transparent import zeros
+
+__all__ = ["check_in_turn", "check_varies", "layers_of", "silent", "with_silent"]
+
+Array = npt.NDArray[Any]
+
+
+def silent(instance: Instance, *sublayers: str) -> dict[str, Array]:
+    """Return weights with which these sublayers give 0; `layers.1.attention` is one of a stack."""
+    last = "out" if instance.subject.variant.output_projection else "v"
+    found: dict[str, Array] = {}
+    for name in sublayers:
+        found |= zeros(instance, f"{name}.{'down' if name.endswith('feed_forward') else last}.")
+    return found
+
+
+def layers_of(instance: Instance, sublayers: Sequence[str]) -> list[str]:
+    """Return the names of these sublayers in every layer of a stack."""
+    return [f"layers.{layer}.{name}" for layer in range(instance.sizes["num_layers"]) for name in sublayers]
+
+
+def with_silent(instance: Instance, sublayers: Sequence[str], *inputs: Array | None) -> Array:
+    """Return the output with some sublayers silent, and put their weights back."""
+    own = instance.weights
+    y = instance.write(silent(instance, *sublayers))(*inputs)
+    instance.write(own)
+    return y
+
+
+def check_in_turn(instance: Instance, sublayers: Sequence[str], x: Array, *others: Array | None) -> None:
+    """Check that a pre-norm layer is its sublayers' own steps, one after the other, all others silent."""
+    want = x
+    for name in sublayers:
+        want = with_silent(instance, [other for other in sublayers if other != name], want, *others)
+    tolerance = instance.subject.tolerance(len(sublayers))
+    check_close("output, beside that of its sublayers in turn,", instance(x, *others), want, tolerance)
+
+
+def check_varies(
+    instance: Instance, plain: Instance, sublayers: Sequence[str], inputs: tuple[Array | None, ...]
+) -> None:
+    """Check that dropout shows in training mode, in each sublayer, and that a rate of 0 drops nothing."""
+    own = dict(instance.weights)
+    for name in sublayers:
+        instance.write({**own, **silent(instance, *(other for other in sublayers if other != name))})
+        first, second = (instance(*inputs, mode="train", seed=seed) for seed in (1, 2))
+        check_differs(f"output in training mode, {name} alone, dropout 0.5, another seed,", first, second)
+    got, want = plain(*inputs, mode="train", seed=1), plain(*inputs)
+    check_close("output in training mode, dropout 0", got, want, plain.subject.tolerance(2))
