@@ -80,3 +80,10 @@ def test_err_182_hooks_on_modules_see_gradients_of_outputs(printed, differ):
 def test_err_183_a_table_is_cut_to_the_length(printed, outcome):
     x, table = np.zeros((2, 3, 4)), np.zeros((1, 5, 4))
     printed({"whole table": outcome(lambda: x + table), "cut to 3": outcome(lambda: x + table[:, :3])})
+
+
+def test_err_184_what_was_not_written_is_not_fast(printed, differ):
+    lengths = [10, 20, 30, 50]
+    written, counted = sum(lengths), 50 * len(lengths)
+    differ(written, counted, by=50)
+    printed({"written": written, "counted": counted, "too fast by": counted / written})

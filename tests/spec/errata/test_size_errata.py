@@ -96,3 +96,10 @@ def test_err_121_the_output_projection_is_a_fourth_matrix(printed, differ):
     single, multi = 3 * WIDTH**2, 4 * WIDTH**2
     differ(single, multi)
     printed({"queries, keys, values": single, "with the output projection": multi})
+
+
+def test_err_122_a_token_keeps_one_score_a_key(printed, differ):
+    shapes = [np.empty((8, length, length), np.float32) for length in (64, 128, 256, 512)]
+    tokens = [scores.nbytes // scores.shape[1] for scores in shapes]
+    differ(tokens[1] / tokens[0], 4, by=1)
+    printed({"bytes a token": tokens, "bytes a sequence": [scores.nbytes for scores in shapes]})

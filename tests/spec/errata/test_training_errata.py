@@ -7,6 +7,7 @@ import math
 import numpy as np
 import torch
 
+from conformkit.reference import collate, shift_right
 from conformkit.spec.attention import attention_weights, softmax
 from conformkit.spec.multi_head_attention import split_heads
 
@@ -210,3 +211,37 @@ def test_err_154_a_floor_bends_the_line(printed, differ):
 
 def test_err_155_chinchilla_has_less_than_half_the_parameters(printed):
     printed({"parameters": 175 / 70, "tokens per parameter, both": [300e9 / 175e9, 1.4e12 / 70e9]})
+
+
+def test_err_159_a_target_ends(printed):
+    src, tgt_in, tgt_out = collate([([9], [5, 6, 7])], pad_id=0, bos_id=1, eos_id=2)
+    assert src.tolist() == [[9]]
+    as_it_is = torch.tensor([[5, 6, 7]])
+    printed({
+        "decoder input": tgt_in[0], "targets": tgt_out[0], "input of the source": shift_right(as_it_is, 1)[0],
+        "its targets": as_it_is[0],
+    })  # fmt: skip
+
+
+def test_err_160_answers_stand_in_the_input(printed, differ):
+    target = torch.arange(5, 13)[None]
+    _, tgt_in, tgt_out = collate([(target[0], target[0])], pad_id=0, bos_id=1, eos_id=2)
+    shares = [
+        float((read[0, 1:] == wanted[0, :-1]).sum() / wanted.shape[1])
+        for read, wanted in ((shift_right(target, 1), target), (tgt_in, tgt_out))
+    ]
+    differ(shares, 0, by=0.8)
+    printed({"shifted, last id dropped": shares[0], "with an end id": shares[1]})
+
+
+def test_err_161_variances_change_where_a_matrix_is_not_square(printed, differ):
+    def gain(fan_in: int, fan_out: int) -> float:
+        bound = math.sqrt(6 / (fan_in + fan_out))
+        return fan_in * bound**2 / 3  # a sum of fan_in products; a uniform draw has variance bound²/3
+
+    hidden = gain(512, 2048)
+    after = gain(2048, 512) * hidden / 2  # half the mean square is negative
+    differ([hidden, after], 1, by=0.5)
+    printed({
+        "after 512 to 512": round(gain(512, 512), 12), "after 512 to 2048": hidden, "after ReLU and 2048 to 512": after,
+    })  # fmt: skip
