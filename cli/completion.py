@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["clause_ids", "colors", "implementations", "isolations", "levels", "profiles"]
+__all__ = ["clause_ids", "colors", "dtypes", "implementations", "isolations", "levels", "profiles"]
 
 _MOST = 200
 
@@ -47,6 +47,11 @@ def profiles() -> list[str]:
 def levels() -> list[str]:
     """Return how binding a clause may be."""
     return ["MUST", "SHOULD", "MAY"]
+
+
+def dtypes() -> list[str]:
+    """Return the number formats."""
+    return ["float64", "float32", "float16", "bfloat16"]
 
 
 def isolations() -> list[str]:

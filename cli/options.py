@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from conformkit.cli.completion import clause_ids, colors, implementations, isolations, levels, profiles
+from conformkit.cli.completion import clause_ids, colors, dtypes, implementations, isolations, levels, profiles
 from conformkit.cli.exits import wrong
 from conformkit.spec.clauses import PROFILES, UnknownClauseError, select
 
 __all__ = [
-    "Config", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness", "check_named", "known_profiles",
-    "prefixes_of",
+    "FORMATS", "Config", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness", "check_named",
+    "known_profiles", "prefixes_of",
 ]  # fmt: skip
 
 Impl = Annotated[
@@ -50,6 +50,16 @@ Shade = Annotated[
     str,
     typer.Option(
         "--color", metavar="auto|always|never", autocompletion=colors, help="auto respects NO_COLOR, FORCE_COLOR."
+    ),
+]
+FORMATS = dtypes()
+Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="|".join(FORMATS),
+        autocompletion=dtypes,
+        help="Judge in this number format, whatever conform.toml declares.",
     ),
 ]
 Config = Annotated[

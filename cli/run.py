@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from conformkit.cli.exits import Exit, complain, one_of, wrong
-from conformkit.cli.options import Config, Impl, Isolation, Only, Profile, Shade, Strictness, check_named, prefixes_of
+from conformkit.cli.options import (
+    FORMATS,
+    Config,
+    Dtype,
+    Impl,
+    Isolation,
+    Only,
+    Profile,
+    Shade,
+    Strictness,
+    check_named,
+    prefixes_of,
+)
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.spec.clauses import PROFILES, Level
 
@@ -44,6 +56,7 @@ def run(
         int, typer.Option(metavar="N", min=0, help="Draws other inputs; the same seed draws the same ones.")
     ] = 0,
     device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where the implementation computes.")] = "cpu",
+    dtype: Dtype = "",
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Show no drawn or wanted number, nor the seed, in any report.")
     ] = False,
@@ -80,6 +93,7 @@ def run(
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "seed": seed, "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps")),
+        "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "hints": hints, "hidden": hidden, "pages": _pages(pages), "processes": processes or min(2, os.cpu_count() or 1),
     }  # fmt: skip
     targets = report_targets(

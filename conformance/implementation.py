@@ -22,9 +22,11 @@ from conformkit.conformance.binding.exports import (
 )
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.interface import Driver, Reply
+from conformkit.conformance.evidence.formats import HALF, narrowest
 from conformkit.conformance.parameters import check_parameters
 from conformkit.conformance.subject import Subject
 from conformkit.spec.components import Component, components_of
+from conformkit.spec.tolerances import tolerance
 
 if TYPE_CHECKING:
     from conformkit.conformance.tool import Tool
@@ -130,7 +132,7 @@ class Implementation:
             if self._unfinished(bound):
                 del self._subjects[component.name]
                 continue
-            if not bound.fits and any(part.precision == "float32" for part in parts):
+            if not bound.fits and bound.dtype == "float64" and any(part.precision == "float32" for part in parts):
                 bound.precision = "float32"  # as its parts; its own numbers can't tell
 
     def _bound(
@@ -256,6 +258,19 @@ class Implementation:
     def subjects(self) -> list[Subject]:
         """Return all components that it has, in the contract's order."""
         return list(self._subjects.values())
+
+    def forms(self) -> tuple[str, ...]:
+        """Return the formats to which what is drawn is rounded, so that its components see the oracle's numbers."""
+        return narrowest({bound.dtype for bound in self.bounds()})
+
+    def accuracy(self, component: str) -> tuple[str, float]:
+        """Return the half precision in which a component is judged, and how far off that is; nothing for wider ones.
+
+        What concerns `all` is held to the coarsest of them. Tools compute in float32 whatever the components do.
+        """
+        judged = self.bounds() if component == "all" else [s.bound for s in self.subjects() if s.name == component]
+        halves = [bound.precision for bound in judged if bound.precision in HALF]
+        return max(((form, tolerance(form)) for form in halves), key=lambda pair: pair[1], default=("", 0.0))
 
     def missing(self, profile: str = "core") -> list[str]:
         """Return the required components of a profile that it lacks; not those that its variant does without."""

@@ -149,7 +149,7 @@ class Judge:
     def _try(self, clause: Clause) -> Result:
         test = self._tests[clause.id]
         self.implementation.session.take_output()
-        with gathering() as evidence:
+        with gathering(*self.implementation.accuracy(clause.component)) as evidence:
             result = self._outcome(clause, test, evidence)
         with suppress(DriverError):
             self.implementation.tidy()
@@ -160,7 +160,8 @@ class Judge:
 
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
         try:
-            test(**provide(arguments(test), self.implementation, Draw(self._seed, clause.id)))
+            draw = Draw(self._seed, clause.id, self.implementation.forms())
+            test(**provide(arguments(test), self.implementation, draw))
         except ClauseFailure as failure:
             shown = _shown(failure.compared)
             return Result(

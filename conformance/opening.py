@@ -110,11 +110,14 @@ def _found(request: RunRequest) -> tuple[Location, Config]:
     except FileNotFoundError as error:
         advice = ("give a module's name, a .py file or a folder; names are looked up in the current folder first",)
         raise LoadFailure(str(error), advice=advice) from None
+    config = _declared(request, location)
+    return location, replace(config, dtypes=(request.dtype,)) if request.dtype else config
+
+
+def _declared(request: RunRequest, location: Location) -> Config:
     if isinstance(request.config, Config):
-        return location, request.config
-    if request.config is not None:
-        return location, load_config(request.config)
-    return location, load_config(_config_folders(location))
+        return request.config
+    return load_config(request.config if request.config is not None else _config_folders(location))
 
 
 def _config_folders(location: Location) -> list[Path]:

@@ -129,6 +129,8 @@ class Report:
     device: str
     variant: Mapping[str, Any]
     """Choices that are not canonical."""
+    dtype: str = ""
+    """The number format that was asked for, whatever is declared; empty when none was."""
     only: tuple[str, ...] = ()
     results: list[Result] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)

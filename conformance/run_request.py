@@ -24,6 +24,8 @@ class RunRequest:
     seed: int = 0
     isolation: str = "process"
     device: str = "cpu"
+    dtype: str = ""
+    """The number format to judge its components in, whatever it declares."""
     config: Path | Config | None = None
     """What it declares; by default, what the file beside it says."""
     processes: int = 1

@@ -86,15 +86,23 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
     return Report(
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
-        device=request.device, variant=_variants(implementation), only=request.only, hints=request.hints,
-        pages=request.pages, hidden=request.hidden,
+        device=request.device, dtype=request.dtype, variant=_variants(implementation), only=request.only,
+        hints=request.hints, pages=request.pages, hidden=request.hidden,
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
-        notes=[*_isolation_notes(implementation), *(note for b in implementation.bounds() for note in b.notes)],
+        notes=[
+            *_isolation_notes(implementation), *_accuracy_notes(implementation),
+            *(note for b in implementation.bounds() for note in b.notes),
+        ],
     )  # fmt: skip
 
 
 def _isolation_notes(implementation: Implementation) -> list[str]:
     return [implementation.session.note] if implementation.session.note else []
+
+
+def _accuracy_notes(implementation: Implementation) -> list[str]:
+    form, allowed = implementation.accuracy("all")
+    return [f"judged in {form}: numbers may be off by {allowed:g} of the largest, in each component"] if form else []
 
 
 def _variants(implementation: Implementation) -> dict[str, object]:

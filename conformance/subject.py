@@ -14,10 +14,11 @@ from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import NoSizeError, complete, nearest_allowed
 from conformkit.conformance.evidence.checks import NotApplicable, check_shape
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.formats import HALF, rounded
 from conformkit.conformance.parameters import check_same_extent, readable
 from conformkit.spec.components import Parameter
 from conformkit.spec.masks import causal_mask
-from conformkit.spec.tolerances import Precision, tolerance
+from conformkit.spec.tolerances import ROOM, Precision, tolerance
 from conformkit.spec.variants import Variant
 
 if TYPE_CHECKING:
@@ -92,6 +93,22 @@ class Subject:
     def tolerance(self, depth: int = 1) -> float:
         """The relative error allowed to a result of this component."""
         return tolerance(self.precision, depth)
+
+    @property
+    def half(self) -> bool:
+        """Whether it is judged in half precision."""
+        return self.precision in HALF
+
+    def no_finer(self, fixed: float) -> float:
+        """Return a fixed tolerance; in half precision no less than the format's own."""
+        return max(fixed, self.tolerance()) if self.half else fixed
+
+    def up_to(self, wanted: float, *, power: int = 1) -> float:
+        """Return a factor for inputs of order 1, no larger than float16 can hold where it is judged in it.
+
+        `power` is how many of the inputs in a product are multiplied by it.
+        """
+        return min(wanted, ROOM ** (1 / power)) if self.precision == "float16" else wanted
 
     def offers(self, what: str) -> bool:
         """Whether the implementation has this ability (`gradients`, `dropout`, `causal-off`, …)."""
@@ -179,7 +196,9 @@ class Instance:
 
     def write(self, weights: Mapping[str, Array]) -> Instance:
         """Write canonical weights; those not given keep their last value."""
-        self.weights = self.weights | {name: np.asarray(value, np.float64) for name, value in weights.items()}
+        self.weights = self.weights | {
+            name: self.held(np.asarray(value, np.float64)) for name, value in weights.items()
+        }
         self.write_raw(self.subject.bound.to_implementation(self.weights, self.sizes))
         return self
 
@@ -351,7 +370,7 @@ class Instance:
         """Return what the definition gives with the weights last written or read."""
         component = self.subject.bound.component
         definition = component.method(method) if method else component
-        named = {n: a for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
+        named = {n: self.held(a) for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
         assert definition.forward is not None
         return definition.forward(self.weights, named, self.sizes, self.subject.variant)
 
@@ -394,11 +413,15 @@ class Instance:
                 named["mask"] = causal_mask(length)
             named["positions"] = np.arange(length)
         values = {**self.sizes, "causal": self.sizes.get("causal", True), **(options or {})}
-        half = self.dtype if self.dtype in {"float16", "bfloat16"} else None
+        half = self.dtype if self.dtype in HALF else None
         header, tensors = bound.call_request(named, values, strided=strided, cast=form or half, method=method)
         if cast:
             tensors = {n: self._cast(a) for n, a in tensors.items()}
         return header, tensors
+
+    def held(self, array: Array) -> Array:
+        """Return the numbers that arrive: in half precision, those that it holds."""
+        return rounded(array, self.dtype) if self.dtype in HALF else array
 
     def _cast(self, array: Array) -> Array:
         if not np.issubdtype(array.dtype, np.floating):

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance, Subject, example_inputs
 from conformkit.spec.components import Parameter
-from conformkit.spec.tolerances import tolerance
+from conformkit.spec.tolerances import Precision, tolerance
 
 __all__ = ["ROUNDING", "placements", "probe"]
 
@@ -67,7 +67,7 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
     failure: ImplementationFailure | None = None
     for dtype in dtypes:
         subject.bound.dtype = dtype
-        subject.bound.precision = "float64" if dtype == "float64" else "float32"
+        subject.bound.precision = cast("Precision", dtype)
         try:
             instance = subject.build(dtype=dtype)
             if subject.bound.component.profile == "seq2seq":
@@ -146,6 +146,7 @@ def _search(
     bound, ours = instance.subject.bound, instance.canonical
     first: tuple[Rule, ...] | None = None
     best: tuple[float, tuple[Rule, ...]] = (np.inf, ())
+    enough, found = _near(instance)
     try:
         for rules in placements(
             theirs, ours, instance.sizes, known, bare=not instance.subject.link.is_torch, limit=instance.subject.tries
@@ -158,19 +159,30 @@ def _search(
             error = _error(instance, canonical, inputs, output)
             if error < best[0]:
                 best = (error, rules)
-            if error < _FITS:
+            if error < enough:
                 break
     except Unassignable as nothing:
         if first is None:
             _give_up(instance, nothing)
             return ()
-    matched = best[0] < _FITS_FLOAT32
+    matched = best[0] < found
     bound.rules = best[1] if matched else first or ()
     if matched:
         _settle_precision(instance, best[0])
         if first is not None and bound.rules != first:
             bound.notes += _relabelled(bound.rules, first)
     return bound.rules
+
+
+def _near(instance: Instance) -> tuple[float, float]:
+    """Return below which error no better layout is looked for, and below which the best one counts as found.
+
+    In half precision a wrong layout is off by several times what rounding explains, by a tenth and more.
+    """
+    if instance.subject.half:
+        explained = instance.subject.tolerance(_DEPTH.get(instance.subject.name, 1))
+        return explained / 2, explained
+    return _FITS, _FITS_FLOAT32
 
 
 def _give_up(instance: Instance, nothing: Unassignable) -> None:
@@ -238,7 +250,7 @@ def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Arr
 def _settle_precision(instance: Instance, error: float) -> None:
     """A float64 result that is right only to float32 precision was computed in float32 somewhere."""
     bound = instance.subject.bound
-    bound.fits = error < _FITS_FLOAT32
+    bound.fits = error < _near(instance)[1]
     depth = _DEPTH.get(bound.component.name, 1)
     # frequencies in float32 turn the few positions of a probe by little; later ones tell
     least = 1e-12 if bound.variant.positions == "rotary" else tolerance("float64", 4)

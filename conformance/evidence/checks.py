@@ -79,6 +79,10 @@ class Evidence:
     outlined: Outline = WITHHELD
     """As much of them as may be told where the draws are hidden."""
     notes: list[str] = field(default_factory=list)
+    form: str = ""
+    """The number format in which the implementation computes, where it is not the one in which results arrive."""
+    finest: float = 0.0
+    """The relative error that this format explains; no result is compared more closely."""
 
     def compared(self, distance: float) -> None:
         """Keep the worst error."""
@@ -89,9 +93,9 @@ _current: ContextVar[Evidence] = ContextVar("evidence")
 
 
 @contextmanager
-def gathering() -> Iterator[Evidence]:
-    """Collect the evidence of one clause."""
-    evidence = Evidence()
+def gathering(form: str = "", finest: float = 0.0) -> Iterator[Evidence]:
+    """Collect the evidence of one clause; of an implementation in this format, none finer than that."""
+    evidence = Evidence(form=form, finest=finest)
     token = _current.set(evidence)
     try:
         yield evidence
@@ -164,14 +168,16 @@ def check_close(
     """Check that every entry is within `tolerance` of what is wanted, relative to the largest number wanted.
 
     `scale` replaces that largest number where the result is a small difference of large ones; `hidden` marks what a
-    mask hides, for the reader of a failure.
+    mask hides, for the reader of a failure. In half precision nothing is held to less than what the format explains.
     """
     check_shape(label, got, np.shape(want))
     check_finite(label, got)
     want = np.asarray(want, np.float64)
+    evidence = _evidence()
+    tolerance = max(tolerance, evidence.finest)
     allowed = tolerance * (scale if scale is not None else max(float(np.abs(want).max(initial=0.0)), 1e-30))
     error = np.abs(got.astype(np.float64) - want)
-    _evidence().compared(float(error.max(initial=0.0)) / max(allowed, 1e-300))
+    evidence.compared(float(error.max(initial=0.0)) / max(allowed, 1e-300))
     if (error > allowed).any():
         raise _mismatch(label, got, want, error > allowed, f"relative tolerance {tolerance:.0e}", allowed, hidden)
 
@@ -253,8 +259,10 @@ def _mismatch(
     at = _worst(error)
     worst = float(error[at])
     far = f", {worst / allowed:.3g} times what is allowed" if allowed > 0.0 and np.isfinite(worst) else ""
+    evidence = _current.get(None)
+    form = (evidence.form if evidence is not None and got.dtype.kind == "f" else "") or got.dtype
     return _fail(
-        f"{label}{_index(at)} is {_number(got[at])}, want {_number(want[at])} ({got.dtype}, {how})",
+        f"{label}{_index(at)} is {_number(got[at])}, want {_number(want[at])} ({form}, {how})",
         f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
         compared=Compared(got, want, allowed, hidden=hidden),
         outline=outlines.off(worst / allowed if allowed > 0.0 else None),

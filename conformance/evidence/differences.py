@@ -10,20 +10,20 @@ derivative wherever the function bends one way, at a kink of ReLU too: half thei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_close, check_shape
+from conformkit.conformance.evidence.checks import NotApplicable, check_close, check_shape
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Gradients, Instance
+from conformkit.conformance.subject import Gradients, Instance, Subject
 
 __all__ = [
     "Comparison", "Point", "Slope", "check_gradients", "compare", "cotangent_for", "differentiate", "directions",
-    "moved", "output_shape", "slope",
+    "moved", "output_shape", "slope", "slope_of_definition", "wide_enough",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -130,6 +130,32 @@ def differentiate(
     found = instance.vjp(*inputs, cotangent=cotangent, wrt=wrt, mode=mode, seed=seed)
     check_shape(f"{instance.subject.name}'s output", found.out, cotangent.shape)
     return found
+
+
+def wide_enough(every: Sequence[Subject]) -> list[Subject]:
+    """Return the components whose outputs are fine enough for differences; raise NotApplicable where none is.
+
+    In half precision a step that shows is as large as what it is to be compared with.
+    """
+    wide = [subject for subject in every if not subject.half]
+    if every and not wide:
+        form = every[0].precision
+        raise NotApplicable(f"differences of its own outputs drown in {form}'s rounding: GRAD-ORACLE takes exact ones")
+    return wide
+
+
+def slope_of_definition(
+    instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], cotangent: Array
+) -> Slope:
+    """Return how fast the definition changes along a direction, in float64, with the weights last written or read."""
+    component, variant = instance.subject.bound.component, instance.subject.variant
+    given = {n: instance.held(a) for n, a in zip(component.inputs, inputs, strict=False)}
+
+    def value(amount: float) -> float:
+        weights, arrays = moved(instance.weights, ways, amount), moved(given, ways, amount)
+        return float((component.forward(weights, arrays, instance.sizes, variant) * cotangent).sum())
+
+    return slope(value, 1e-6, value(0.0))
 
 
 @dataclass(frozen=True, slots=True)

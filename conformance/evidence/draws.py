@@ -1,7 +1,8 @@
 """Inputs and weights that clauses are tried on: the same for everybody, unless a seed is given.
 
-Values are drawn, then rounded to float32, so that every number format sees the same numbers. Sizes differ from one
-another on purpose: equal ones hide transposes.
+Values are drawn, then rounded to float32, so that float64 and float32 see the same numbers; an implementation that is
+judged in half precision sees them rounded once more, as does the oracle. Sizes differ from one another on purpose:
+equal ones hide transposes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from conformkit.conformance.evidence.formats import HALF, rounded
 from conformkit.spec.components import Parameter
 
 __all__ = ["Draw"]
@@ -22,10 +24,12 @@ Array = npt.NDArray[Any]
 
 
 class Draw:
-    """Random draws of one clause, from the run's seed and the clause's id."""
+    """Random draws of one clause, from the run's seed and the clause's id, as numbers that all of `forms` hold."""
 
-    def __init__(self, seed: int, clause_id: str) -> None:
+    def __init__(self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",)) -> None:
         self.seed = seed
+        self._forms = forms
+        self._half = bool(set(forms) & set(HALF))
         self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
 
     def values(self, *shape: int, scale: float = 1.0) -> Array:
@@ -43,7 +47,11 @@ class Draw:
     def qkv(
         self, leading: tuple[int, ...], *, queries: int = 3, keys: int = 5, dk: int = 4, dv: int = 6, scale: float = 1.0
     ) -> tuple[Array, Array, Array]:
-        """Inputs of attention: q (…, queries, dk), k (…, keys, dk), v (…, keys, dv); queries and keys of that scale."""
+        """Inputs of attention: q (…, queries, dk), k (…, keys, dk), v (…, keys, dv); queries and keys of that scale.
+
+        Of no more than 1 in half precision: one rounding of a score of 10 changes its weight by 4 % in bfloat16.
+        """
+        scale = min(scale, 1.0) if self._half else scale
         q, k = (self.values(*leading, rows, dk, scale=scale) for rows in (queries, keys))
         return q, k, self.values(*leading, keys, dv)
 
@@ -79,9 +87,8 @@ class Draw:
             return self.values(*parameter.shape, scale=0.5)
         if role in {"embedding", "positions"}:
             return self.values(*parameter.shape)
-        sharp = 1.6 if role in {"q", "k"} else 1.0
+        sharp = 1.6 if role in {"q", "k"} and not self._half else 1.0
         return self.values(*parameter.shape, scale=gain * sharp / math.sqrt(parameter.shape[-1]))
 
-    @staticmethod
-    def _rounded(values: Array) -> Array:
-        return values.astype(np.float32).astype(np.float64)
+    def _rounded(self, values: Array) -> Array:
+        return rounded(values, *self._forms)

@@ -44,6 +44,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "variant": _constants(report.variant),
         "isolation": report.isolation,
         "device": report.device,
+        "dtype": report.dtype,
         "seed": None if report.hidden else report.seed,
         "hidden": report.hidden,
         "pages": plain(report.pages),

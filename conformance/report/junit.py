@@ -47,7 +47,8 @@ def _properties(report: Report) -> ET.Element:
     known = {
         "kit": kit_version(), "spec": SPEC_VERSION, "location": report.location, "framework": report.framework,
         "profile": report.profile, "level": report.level.value, "seed": seed_line(report),
-        "isolation": report.isolation, "device": report.device, "complete": str(report.complete).lower(),
+        "isolation": report.isolation, "device": report.device, "dtype": report.dtype or "as declared",
+        "complete": str(report.complete).lower(),
         "verdict": verdict_line(report),
     }  # fmt: skip
     for name, value in known.items():

@@ -102,7 +102,7 @@ def _header(report: Report, page: Console) -> None:
         f"seed {seed_line(report)}",
         f"isolation {report.isolation}",
     ]
-    say(page, ", ".join([*facts, report.device]))
+    say(page, ", ".join([*facts, report.device, *([report.dtype] if report.dtype else [])]))
     if report.variant:
         say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
     if report.isolation == "none":

@@ -110,6 +110,7 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--level", report.level.value] if report.level is not Level.MUST else []
     words += ["--isolation", report.isolation] if report.isolation != "process" and not report.hidden else []
     words += ["--device", report.device] if report.device != "cpu" else []
+    words += ["--dtype", report.dtype] if report.dtype else []
     return shlex.join([*words, *extra])
 
 

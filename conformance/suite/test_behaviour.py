@@ -22,6 +22,7 @@ from conformkit.conformance.evidence.checks import (
 )
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each
+from conformkit.conformance.evidence.formats import HALF
 from conformkit.conformance.evidence.twins import check_same, fresh, twin
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
@@ -176,7 +177,7 @@ def test_float64_comes_out_where_float64_goes_in(every: list[Subject], draw: Dra
 def test_half_precision_comes_out_where_half_precision_goes_in(every: list[Subject], draw: Draw) -> None:
     accepted = 0
     for subject in each(every, "gradients"):
-        for half in ("float16", "bfloat16"):
+        for half in (subject.precision,) if subject.half else HALF:
             with contextlib.suppress(ImplementationFailure):
                 instance = subject.build(dtype=half, num_layers=1)
                 outcome = instance.call(*example_inputs(instance, draw))
@@ -194,6 +195,13 @@ def test_a_mask_means_the_same_in_every_number_format(attend: Attend, draw: Draw
     mask = draw.mask(5, 7)
     wanted = attend(q, k, v, mask)
     bias = np.where(mask, 0.0, -np.inf)
+    if attend.subject.half:
+        attend.subject.requires("bool-masks")
+        attend.subject.requires("float-masks")
+        form = attend.subject.precision
+        check_close(
+            f"the output for {form} inputs and a {form} mask", attend(q, k, v, bias), wanted, attend.tolerance()
+        )
     for own, other in each_of(_formats(attend.subject)):
         arrays = q.astype(own), k.astype(own), v.astype(own)
         label = f"the output for {own} inputs"

@@ -107,7 +107,7 @@ class NormWindow:
         own = {**self._start, **self._parameters(self.name, gamma, beta)}
         if self.post:
             return self._after(own, rows, spread, offset)
-        x = spread * rows + offset
+        x = self.instance.held(spread * rows + offset)
         return Norm(x, self._before(own, x), max(1.0, float(np.abs(x).max())))
 
     def expected(self, norm: Norm, kind: str = "") -> Array:
@@ -130,7 +130,7 @@ class NormWindow:
             raise NotApplicable("the first norm has no β with which to choose what the second one reads")
         first = self._parameters("norm1", spread, offset if centers else 0.0)
         self.instance.write({**own, **silent_attention(self.instance), **first})
-        x = rows if centers else rows + offset
+        x = self.instance.held(rows if centers else rows + offset)
         read = normalize(self.instance.weights, "norm1", x, self.variant)
         return Norm(read, self._output(x), max(1.0, float(np.abs(read).max())))
 

@@ -1,0 +1,59 @@
+"""The suite in half precision: right code conforms, mistakes are found, what can't be judged is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.defects import defects
+from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.embed import check
+from conformkit.conformance.evidence.formats import HALF
+from conformkit.conformance.results import Report, Verdict
+from conformkit.spec.variants import CANONICAL
+
+WRONG = {
+    "sdpa-temperature": "SDPA-SCALE", "emb-grad-freq": "GRAD-ORACLE", "lm-future-embedding": "LM-CAUSAL",
+    "ln-no-sqrt": "LN-SCALE-INV", "mask-fill-zero": "MASK-ZERO-WEIGHT",
+}  # fmt: skip
+"""Mistakes that a tolerance chosen carelessly lets pass, and the clause that finds each."""
+
+
+def judged(impl: str, form: str, *only: str) -> Report:
+    return check(impl, dtype=form, only=only, diagnose=False)
+
+
+@pytest.mark.parametrize("form", HALF)
+def test_the_reference_conforms(form: str) -> None:
+    report = judged("conformkit.reference", form)
+    assert report.conforms, [(r.clause.id, r.message) for r in report.failures()]
+    unjudged = {r.clause.id for r in report.results if form in r.reason}
+    assert unjudged == {"GRAD-CHECK", "GRAD-DROPOUT"}
+    assert any(form in note for note in report.notes)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_found(name: str, tmp_path: Path) -> None:
+    package = write_reference(tmp_path / "wrong", defects()[name].patches, CANONICAL)
+    report = judged(str(package), "bfloat16", WRONG[name])
+    assert [r.verdict for r in report.results if r.clause.id == WRONG[name]] == [Verdict.FAIL]
+
+
+def test_parameters_whose_names_say_nothing_are_told_apart(tmp_path: Path) -> None:
+    package = write_reference(tmp_path / "renamed", (), CANONICAL)
+    for file in package.glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        for old, new in {"self.q(": "self.a(", "self.k(": "self.q(", "self.a(": "self.k("}.items():
+            text = text.replace(old, new)
+        file.write_text(text, encoding="utf-8")
+    report = judged(str(package), "bfloat16", "SA-ORACLE", "MHA-ORACLE")
+    assert report.conforms, [(r.clause.id, r.message) for r in report.failures()]
+    assert any("is used as" in note for note in report.notes)
+
+
+def test_the_format_that_is_asked_for_replaces_the_declared_one() -> None:
+    report = check("conformkit.reference", dtype="float32", config=Config(dtypes=("bfloat16",)), only=("DT-FLOAT32",))
+    assert [r.verdict for r in report.results] == [Verdict.PASS]
+    assert report.dtype == "float32"
