@@ -9,7 +9,7 @@ from conformkit.cli.exits import Exit, fail, wrong
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.report.text import plain
+from conformkit.conformance.report.text import one_line, plain
 from conformkit.spec.clauses import UnknownClauseError
 
 __all__ = ["explained"]
@@ -23,7 +23,7 @@ def explained(impl: str) -> Iterator[None]:
     except LoadFailure as error:
         where = f"where:   {error.where}" if error.where else ""
         printed = f"printed: {plain(error.output, 600).strip()}" if error.output else ""
-        fail(Exit.NOT_LOADED, f"{impl} cannot be judged: {error.problem}", where, printed, *error.advice)
+        fail(Exit.NOT_LOADED, f"{one_line(impl, 200)} cannot be judged: {error.problem}", where, printed, *error.advice)
     except ConfigError as error:
         line = f", line {error.line}" if error.line else ""
         fail(Exit.NOT_LOADED, f"{error.path}{line}: {error.problem}", error.advice)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import Config, Impl, Isolation, check_named
+from conformkit.cli.reports import STDOUT, report_targets, write_files
 
 if TYPE_CHECKING:
     from conformkit.conformance.inspecting.inspection import Inspection
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect"]
 
-_STDOUT = "-"
 _MOST = 4096
 _SIZES = ("d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_size", "max_len", "d_k", "d_v")
 
@@ -60,7 +59,7 @@ def inspect(
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     sizes = _sizes(size or [])
-    _check_free(json_path)
+    targets = report_targets({"--json": json_path})
     from conformkit.conformance.driver.head_start import head_start
 
     early = head_start(impl, how)
@@ -77,7 +76,7 @@ def inspect(
     finally:
         if early is not None:
             early.close()
-    _show(found, json_path, shade)
+    _show(found, targets, shade)
     raise typer.Exit(Exit.DIFFERS if found.conspicuous else Exit.CONFORMS)
 
 
@@ -97,26 +96,11 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _check_free(path: str) -> None:
-    from conformkit.conformance.report.files import obstacle
-
-    problem = obstacle(Path(path)) if path and path != _STDOUT else ""
-    if problem:
-        wrong("--json", f"{problem}.")
-
-
-def _show(found: Inspection, json_path: str, color: Color) -> None:
+def _show(found: Inspection, targets: Mapping[str, str], color: Color) -> None:
     from conformkit.conformance.inspecting import terminal
     from conformkit.conformance.inspecting.json_form import as_json
-    from conformkit.conformance.report.files import write
     from conformkit.conformance.report.terminal import console
 
-    if json_path == _STDOUT:
-        sys.stdout.buffer.write(as_json(found).encode())
-        return
-    if json_path:
-        try:
-            write(Path(json_path), as_json(found))
-        except OSError as error:
-            fail(Exit.KIT_FAILED, f"what was found could not be written to {json_path}: {error.strerror or error}")
-    terminal.write(found, console(sys.stdout, color))
+    write_files(targets, lambda _: as_json(found))
+    if STDOUT not in targets.values():
+        terminal.write(found, console(sys.stdout, color))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["STDOUT", "print_utf8", "read_report", "report_targets", "write_files"]
 
 STDOUT = "-"
+_BY_HAND = frozenset({".py", ".pyi", ".ipynb", ".toml", ".cfg"})
 
 
 def report_targets(paths: Mapping[str, str]) -> dict[str, str]:
@@ -25,7 +27,7 @@ def report_targets(paths: Mapping[str, str]) -> dict[str, str]:
 
     wanted = {option: path for option, path in paths.items() if path}
     for option, path in wanted.items():
-        problem = obstacle(Path(path)) if path != STDOUT else ""
+        problem = _precious(Path(path)) or obstacle(Path(path)) if path != STDOUT else ""
         if problem:
             wrong(option, f"{problem}.")
     seen: dict[str, str] = {}
@@ -34,6 +36,13 @@ def report_targets(paths: Mapping[str, str]) -> dict[str, str]:
         if other != option:
             wrong(option, f"and {other} would both write to {path}; name two places.")
     return wanted
+
+
+def _precious(path: Path) -> str:
+    """Return why no report may replace this file: somebody wrote it by hand."""
+    if path.suffix.lower() in _BY_HAND and os.path.lexists(path):
+        return f"{path} is no report and would be lost; name another file"
+    return ""
 
 
 def write_files(targets: Mapping[str, str], text_of: Callable[[str], str]) -> None:

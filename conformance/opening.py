@@ -12,7 +12,7 @@ from pathlib import Path
 from conformkit.conformance.binding.config import Config, load_config
 from conformkit.conformance.binding.exports import ExportMismatch
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
-from conformkit.conformance.driver.location import Location, locate, mentions_torch
+from conformkit.conformance.driver.location import Location, locate, mentions_torch, sources
 from conformkit.conformance.driver.session import InProcess, Session
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
@@ -28,6 +28,14 @@ _ALONE = (
     "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
     "if files of one folder import each other, name the folder",
 )
+
+
+_NOTEBOOK = (
+    "judge what its cells define in the notebook itself: from conformkit.conformance import check; check(MyClass);",
+    "or write them into a .py file: jupyter nbconvert --to script",
+)
+_OWN_WORDS = "load"
+"""The type of a failure that the worker tells in a sentence of its own."""
 
 
 class LoadFailure(Exception):
@@ -60,6 +68,7 @@ def opened(
             implementation.deadline = time.monotonic() + request.seconds
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
+        _refuse_unbindable(implementation, request, location)
         yield implementation, location
 
 
@@ -161,7 +170,6 @@ def _load(
             implementation.load(components, profile=request.profile)
         else:
             implementation.load_like(like)
-    _refuse_unbindable(implementation, request)
 
 
 @contextmanager
@@ -176,17 +184,25 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
         problem = f"importing it raised {failure.type}: {failure.message}"
         if failure.kind == "exit":
             problem = f"importing it ended the process: {failure.message}"
-        if failure.kind == "unsupported":
+        if failure.kind == "unsupported" or failure.type == _OWN_WORDS:
             problem = failure.message
-        alone = request.isolation == "sandbox" and failure.type == "ModuleNotFoundError"
-        raise LoadFailure(problem, where=failure.where, advice=_ALONE if alone else (), output=output) from None
+        raise LoadFailure(problem, where=failure.where, advice=_advice(request, failure), output=output) from None
     except WorkerLost as lost:
         output = implementation.session.take_output()
         raise LoadFailure(f"importing it failed: {lost.detail}", output=output, late=lost.kind == "timeout") from None
 
 
-def _refuse_unbindable(implementation: Implementation, request: RunRequest) -> None:
+def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, ...]:
+    if request.isolation == "sandbox" and failure.type == "ModuleNotFoundError":
+        return _ALONE
+    return _NOTEBOOK if request.impl.endswith(".ipynb") else ()
+
+
+def _refuse_unbindable(implementation: Implementation, request: RunRequest, location: Location) -> None:
     """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
+    if location.path is not None and next(sources(location.path), None) is None:
+        begin = "conform init NAME writes a package of stubs to begin with"
+        raise LoadFailure(f"there is no Python file in {request.impl}", advice=(begin,))
     if request.profile != "core":
         _refuse_without_tools(implementation, request)
     if request.profile == "lm":

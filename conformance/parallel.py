@@ -31,6 +31,7 @@ def judge_in_parallel(
     documents: SimpleQueue[list[Clause]] = SimpleQueue()
     for _, group in groupby(clauses, key=lambda clause: clause.document):
         documents.put(list(group))
+    processes = max(1, min(processes, documents.qsize()))  # whoever comes later finds nothing to do
     done: SimpleQueue[Result] = SimpleQueue()
     stop = threading.Event()
     verdicts = Verdicts()

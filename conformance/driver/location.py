@@ -59,16 +59,34 @@ def locate(text: str, folder: Path | None = None) -> Location:
 
 
 def _locate(text: str, folder: Path) -> Location:
-    path = Path(text).expanduser()
-    path = path if path.is_absolute() else folder / path
-    if path.is_file():
-        return _of_file(path.resolve())
-    if path.is_dir():
-        return _of_folder(path.resolve())
-    if not all(part.isidentifier() for part in text.split(".")):
-        message = f"no file or folder {text!r} in {folder}"
+    try:
+        path = folder / Path(text).expanduser()  # `/` keeps an absolute one
+        if path.is_file():
+            return _of_file(path.resolve())
+        if path.is_dir():
+            return _of_folder(path.resolve())
+        odd = "is a link to nothing" if path.is_symlink() else "is neither a file nor a folder" if path.exists() else ""
+    except (OSError, RuntimeError) as error:  # too long, not to be read, the home of nobody
+        message = f"{text[:200]!r} cannot be looked at: {getattr(error, 'strerror', None) or error}"
+        raise FileNotFoundError(message) from None
+    if odd:
+        message = f"{text!r} {odd}"
+        raise FileNotFoundError(message)
+    if text.endswith(".py") or not all(part.isidentifier() for part in text.split(".")):
+        place = "" if Path(text).is_absolute() else f" in {folder}"
+        message = f"no file or folder {text!r}{place}{_nearest(path)}"
         raise FileNotFoundError(message)
     return _of_module(text, folder)
+
+
+def _nearest(path: Path) -> str:
+    """Return what lies there under a name like this one, as the end of a sentence."""
+    import difflib  # noqa: PLC0415 - only where something is wrong
+
+    folders, files = _entries(path.parent)
+    names = [*(folder.name for folder in folders), *(file.name if path.suffix else file.stem for file in files)]
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f"; nearest: {near[0]}" if near else ""
 
 
 def sources(root: Path) -> Iterator[Path]:
@@ -219,7 +237,7 @@ def _of_module(name: str, folder: Path) -> Location:
                 return Location("module", name, candidate.resolve(), (entry.resolve(),))
     spec = importlib.util.find_spec(top)  # a top-level name: this imports nothing
     if spec is None:
-        message = f"no module {name!r}, neither beneath {folder} nor installed"
+        message = f"no module {name!r}, neither beneath {folder} nor installed{_nearest(folder / top)}"
         raise FileNotFoundError(message)
     origin = Path(spec.origin) if spec.origin and not rest else None
     path = origin.parent if origin is not None and origin.name == "__init__.py" else origin

@@ -16,14 +16,21 @@ def obstacle(path: Path) -> str:
 
     Asked before a run, so that minutes of work are not lost to a typing error.
     """
-    folder = path.parent
+    try:
+        return _obstacle(path, path.parent)
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        return f"{path} cannot be looked at: {error.strerror or error}"
+
+
+def _obstacle(path: Path, folder: Path) -> str:
     if not folder.exists():
         return f"the folder {folder} does not exist; create it with: mkdir -p {folder}"
     if not folder.is_dir():
         return f"{folder} is a file, not a folder; name another place"
     if path.is_dir():
         return f"{path} is a folder; name a file in it"
-    if not os.access(path if path.exists() else folder, os.W_OK):
+    places = [path, folder] if path.is_file() else [path] if path.exists() else [folder]  # a file is replaced
+    if not all(os.access(place, os.W_OK) for place in places):
         return f"{path} may not be written by this user; name another place"
     return ""
 

@@ -32,6 +32,17 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(conform,
     assert one_red.requests == []
 
 
+@pytest.mark.parametrize("option", ["--html", "--json", "--junit"])
+@pytest.mark.parametrize("name", ["model.py", "conform.toml", "work.ipynb"])
+def test_a_file_that_somebody_wrote_is_no_place_for_a_report(conform, one_red, tmp_path, option, name):
+    (tmp_path / name).write_text("mine")
+    result = conform("run", "--impl", "mypkg", option, str(tmp_path / name))
+    assert result.exit_code == 2
+    assert "would be lost" in result.stderr
+    assert (tmp_path / name).read_text() == "mine"
+    assert one_red.requests == []
+
+
 def test_two_forms_in_one_file_are_refused_by_name(conform, one_red, tmp_path):
     del one_red
     target = str(tmp_path / "report")

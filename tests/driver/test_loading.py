@@ -322,9 +322,27 @@ def test_a_module_is_located_beneath_the_folder_or_installed_without_importing_i
     assert (installed.kind, installed.path.name) == ("module", "hypothesis")
 
 
-@pytest.mark.parametrize("text", ["nowhere.py", "no/where", "no_such_module_at_all", "a-b"])
-def test_what_is_nowhere_is_not_located(tmp_path, text):
-    with pytest.raises(FileNotFoundError):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nowhere.py", "no file or folder 'nowhere.py' in "),
+        ("no/where", "no file or folder 'no/where' in "),
+        ("no_such_module_at_all", "neither beneath .* nor installed$"),
+        ("a-b", "no file or folder"),
+        ("mypgk", "nor installed; nearest: mypkg$"),
+        ("mypgk/", "in .*; nearest: mypkg$"),
+        ("atention.py", "in .*; nearest: attention.py$"),
+        ("atention", "nor installed; nearest: attention$"),
+        ("dangling.py", "is a link to nothing"),
+        ("/dev/null", "is neither a file nor a folder"),
+        ("x" * 5000, "cannot be looked at: File name too long"),
+    ],
+)  # fmt: skip
+def test_what_is_nowhere_is_told_with_what_is_nearest(tmp_path, text, words):
+    (tmp_path / "mypkg").mkdir()
+    (tmp_path / "attention.py").touch()
+    (tmp_path / "dangling.py").symlink_to("gone.py")
+    with pytest.raises(FileNotFoundError, match=words):
         locate(text, tmp_path)
 
 

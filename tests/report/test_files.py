@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,11 @@ def test_obstacles_are_sentences_with_advice(tmp_path):
     assert "is a file, not a folder" in obstacle(tmp_path / "file" / "report.json")
     assert "name a file in it" in obstacle(tmp_path)
     assert obstacle(tmp_path / "new.json") == ""
+    assert "File name too long" in obstacle(tmp_path / ("x" * 5000))
+
+
+def test_a_file_in_a_folder_that_may_not_be_written_to_cannot_be_replaced(tmp_path, monkeypatch):
+    (tmp_path / "report.json").write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
+    assert "may not be written" in obstacle(tmp_path / "report.json")
+    assert obstacle(Path("/dev/null")) == ""
