@@ -44,6 +44,8 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
     for name in names:
         if name not in _FREE and sizes[name] is not None:
             sizes[name] = nearest_allowed(name, sizes[name], limits)
+    if variant.shared_embeddings and "tgt_vocab_size" in sizes:
+        sizes["tgt_vocab_size"] = sizes["src_vocab_size"]
     for heads_and_width in _heads_and_widths(sizes, limits):
         found = _worked_out(_with_dependent(sizes | heads_and_width, limits), variant, limits)
         if found is not None:

@@ -12,8 +12,8 @@ from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance
 
 __all__ = [
-    "causal", "check_all_arrive", "check_drops_nothing", "check_kept", "check_moves", "check_still", "keys_mask", "moved",
-    "repeated",
+    "causal", "check_all_arrive", "check_drops_nothing", "check_kept", "check_moves", "check_still", "keys_mask",
+    "moved", "repeated",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -25,7 +25,7 @@ def keys_mask(real: Array) -> Array:
 
 
 def causal(x: Array, real: Array | None = None) -> Array:
-    """Return the mask (B, 1, T, T) for x (B, T, …) that hides what comes later, and all but the real positions (B, T)."""
+    """Return the mask (B, 1, T, T) for x (B, T, …) that hides what comes later, and what is not real (B, T)."""
     own = keys_mask(np.ones(x.shape[:2]) if real is None else real)
     return own & np.tri(x.shape[1], dtype=np.bool_)
 

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_close, check_finite, check_shape, check_zero, under
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_finite,
+    check_refuses,
+    check_shape,
+    check_zero,
+    under,
+)
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject, real_ids
+from conformkit.conformance.suite.sublayers import silent
 from conformkit.spec.encoder_decoder import padding_mask, target_mask
 
 Array = npt.NDArray[Any]
@@ -24,6 +37,8 @@ _SIZES = (
     "num_decoder_layers",
     "d_ff",
 )
+DEPTH = 10
+"""So many components a row of logits passes, two layers of each kind and more."""
 
 
 def build(transformer: Subject, width: int = 12, heads: int = 3, **options: Any) -> Instance:
@@ -68,47 +83,278 @@ def test_each_target_position_has_a_row_of_logits(transformer: Subject, draw: Dr
         check_finite("output", out)
 
 
+@clause("S2S-LOGITS-RAW")
+def test_rows_of_logits_are_no_probabilities(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    out = logits(instance, *pairs(instance, draw, 3, 5, 6))
+    check("every row sums to 1: these are probabilities", not np.allclose(out.sum(axis=-1), 1.0, atol=1e-4))
+    total = np.exp(np.minimum(out, 50.0)).sum(axis=-1)
+    check("the exponentials of every row sum to 1: these are logarithms of probabilities",
+          not np.allclose(total, 1.0, atol=1e-4))  # fmt: skip
+    check("no logit is below 0", bool((out < 0).any()))
+
+
 @clause("S2S-PARAM-COUNT")
 def test_there_are_as_many_parameters_as_in_the_definition(transformer: Subject) -> None:
-    for encoder, decoder in ((2, 3), (3, 1)):
-        check_count(build(transformer, num_encoder_layers=encoder, num_decoder_layers=decoder))
+    for layers in (2, 1):
+        check_count(build(transformer, num_encoder_layers=layers, num_decoder_layers=layers))
     transformer.bound.require_weights()
+
+
+@clause("S2S-ASYMMETRIC")
+def test_encoder_and_decoder_have_depths_of_their_own(transformer: Subject) -> None:
+    for encoder, decoder in ((1, 3), (3, 1)):
+        instance = build(transformer, num_encoder_layers=encoder, num_decoder_layers=decoder)
+        if instance.sizes["num_encoder_layers"] == instance.sizes["num_decoder_layers"]:
+            raise NotApplicable("the declared limits leave equal depths")
+        check_count(instance)
+
+
+@clause("S2S-VOCABULARIES")
+def test_every_id_of_either_vocabulary_is_taken(transformer: Subject, draw: Draw) -> None:
+    for source, target in ((7, 13), (13, 7)):
+        instance = build(transformer, src_vocab_size=source, tgt_vocab_size=target).scatter(draw)
+        src, tgt = pairs(instance, draw, 2, 4, 5)
+        src[:, -1], tgt[:, -1] = (instance.sizes[f"{side}_vocab_size"] - 1 for side in ("src", "tgt"))
+        check_finite("the logits of the highest ids", logits(instance, src, tgt))
+
+
+@clause("S2S-OOV")
+def test_an_id_outside_its_vocabulary_is_refused(transformer: Subject, draw: Draw) -> None:
+    for source, target in ((7, 13), (13, 7)):
+        instance = build(transformer, src_vocab_size=source, tgt_vocab_size=target)
+        for side, name in enumerate(("src", "tgt")):
+            ids, size = pairs(instance, draw, 1, 4, 5), instance.sizes[f"{name}_vocab_size"]
+            ids[side][:, 0] = size
+            check_refuses(f"id {size} in {name}, a vocabulary of {size},", partial(logits, instance, *ids))
+
+
+@clause("S2S-MAX-LEN")
+def test_the_longest_sequences_are_taken(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer, max_len=6).scatter(draw)
+    longest = instance.sizes["max_len"]
+    for source, target in ((longest, 2), (2, longest)):
+        check_finite("logits", logits(instance, *pairs(instance, draw, 1, source, target)))
+
+
+def other_at_each(ids: Array, vocab_size: int, pad_id: int) -> Array:
+    """Return as many copies of ids (1, T) as it has positions, each with another id at its own."""
+    each = np.arange(ids.shape[1])
+    changed = np.repeat(ids, len(each), axis=0)
+    changed[each, each] = other_id(ids[0], vocab_size, pad_id)
+    return changed
 
 
 @clause("S2S-CAUSAL")
 def test_later_target_ids_leave_earlier_logits_unchanged(transformer: Subject, draw: Draw) -> None:
     instance = build(transformer).scatter(draw)
     src, tgt = pairs(instance, draw, 1, 4, 6)
-    each = np.arange(tgt.shape[1])
-    changed = np.repeat(tgt, len(each), axis=0)
-    changed[each, each] = other_id(tgt[0], instance.sizes["tgt_vocab_size"], instance.sizes["pad_id"])
+    changed = other_at_each(tgt, instance.sizes["tgt_vocab_size"], instance.sizes["pad_id"])
     before = logits(instance, src, tgt)
-    by = np.abs(logits(instance, np.repeat(src, len(each), axis=0), changed) - before).max(axis=-1)
-    tolerance = 10 * transformer.tolerance(10)
+    by = np.abs(logits(instance, np.repeat(src, len(changed), axis=0), changed) - before).max(axis=-1)
+    tolerance = 10 * transformer.tolerance(DEPTH)
     check_zero("the change of the logits at t when the id changes at j > t", np.triu(by.T, 1), at_most=tolerance)
     check("the logits do not depend on the id at their own position", bool((np.diag(by) > 1e-6).all()))
+
+
+@clause("S2S-SRC-DEP")
+def test_every_source_id_moves_every_row_of_logits(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = pairs(instance, draw, 1, 6, 4)
+    changed = other_at_each(src, instance.sizes["src_vocab_size"], instance.sizes["pad_id"])
+    out = logits(instance, changed, np.repeat(tgt, len(changed), axis=0))
+    check_moves("source id", np.abs(out - logits(instance, src, tgt)).max(axis=-1))
+
+
+@clause("S2S-SRC-ORDER")
+def test_the_source_in_another_order_gives_other_logits(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = pairs(instance, draw, 2, 6, 4)
+    check_order(src.shape[1])
+    src[:] = distinct(instance, "src", src.shape[1])
+    turned = src[:, draw.permutation(src.shape[1])]
+    check_differs(
+        "the logits for the source in another order", logits(instance, turned, tgt), logits(instance, src, tgt)
+    )
+
+
+@clause("S2S-TGT-ORDER")
+def test_the_target_in_another_order_gives_other_logits(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer, num_decoder_layers=1).scatter(draw)
+    src, tgt = pairs(instance, draw, 2, 4, 6)
+    check_order(tgt.shape[1] - 1)
+    tgt[:] = distinct(instance, "tgt", tgt.shape[1])
+    turned = tgt.copy()
+    turned[:, :-1] = tgt[:, draw.permutation(tgt.shape[1] - 1)]
+    last = (logits(instance, src, ids)[:, -1] for ids in (turned, tgt))
+    check_differs("the last logits for the earlier target in another order", *last)
+
+
+def check_order(positions: int) -> None:
+    if positions < 2:
+        raise NotApplicable("the declared limits leave nothing to put in another order")
+
+
+def distinct(instance: Instance, side: str, count: int) -> Array:
+    """Return ids that all differ, as far as the vocabulary goes, and are no padding."""
+    size, pad = instance.sizes[f"{side}_vocab_size"], instance.sizes["pad_id"]
+    return (pad + 1 + np.arange(count) % max(size - 1, 1)) % size
 
 
 @clause("S2S-SRC-PAD")
 def test_padding_of_the_source_leaves_the_logits_unchanged(transformer: Subject, draw: Draw) -> None:
     instance = build(transformer).scatter(draw)
     src, tgt = pairs(instance, draw, 2, 4, 5)
-    padded = np.full((2, min(7, instance.sizes["max_len"])), instance.sizes["pad_id"])
-    padded[:, : src.shape[1]] = src
     before = logits(instance, src, tgt)
-    check_close(
-        "the logits, padding appended to the source,", logits(instance, padded, tgt), before, transformer.tolerance(10)
-    )
+    for length in (5, 8):
+        got = logits(instance, padded(instance, src, length), tgt)
+        label = f"the logits, the source padded to {length} positions,"
+        check_close(label, got, before, transformer.tolerance(DEPTH))
+
+
+@clause("S2S-TGT-PAD")
+def test_padding_of_the_target_leaves_its_logits_unchanged(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = pairs(instance, draw, 2, 5, 4)
+    before = logits(instance, src, tgt)
+    for length in (5, 8):
+        got = logits(instance, src, padded(instance, tgt, length))[:, : tgt.shape[1]]
+        label = f"the logits, the target padded to {length} positions,"
+        check_close(label, got, before, transformer.tolerance(DEPTH))
+
+
+def padded(instance: Instance, ids: Array, length: int) -> Array:
+    """Return ids (B, T) with padding appended, as far as the model goes."""
+    longest = max(min(instance.subject.tokens(length), instance.sizes["max_len"]), ids.shape[1])
+    found = np.full((len(ids), longest), instance.sizes["pad_id"])
+    found[:, : ids.shape[1]] = ids
+    return found
+
+
+def ragged(instance: Instance, draw: Draw) -> list[tuple[Array, Array]]:
+    """Return three pairs src (1, S), tgt (1, T) of different lengths."""
+    return [pairs(instance, draw, 1, source, target) for source, target in ((6, 3), (2, 5), (4, 1))]
+
+
+def beside(instance: Instance, apart: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the pairs side by side, padded to the longest."""
+    longest = [max(ids.shape[1] for ids in side) for side in zip(*apart, strict=True)]
+    src, tgt = (
+        np.concatenate([padded(instance, pair[side], longest[side]) for pair in apart]) for side in (0, 1)
+    )  # fmt: skip
+    return src, tgt
+
+
+@clause("S2S-BATCH-INDEP")
+def test_each_pair_gives_the_same_logits_in_any_batch(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    apart = ragged(instance, draw)
+    together = logits(instance, *beside(instance, apart))
+    for number, (src, tgt) in enumerate(apart):
+        alone = logits(instance, src, tgt)[0]
+        got = together[number, : tgt.shape[1]]
+        check_close(f"logits of pair {number} beside others", got, alone, transformer.tolerance(DEPTH))
+
+
+@clause("S2S-MASKS-BUILT")
+def test_without_masks_padding_and_future_are_hidden_all_the_same(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = beside(instance, ragged(instance, draw))
+    real = tgt != instance.sizes["pad_id"]
+    got, want = instance(src, tgt)[real], logits(instance, src, tgt)[real]
+    check_close("logits at real positions, no mask given,", got, want, transformer.tolerance(DEPTH))
 
 
 @clause("S2S-ENCODE-DECODE")
 def test_the_halves_give_what_the_whole_gives(transformer: Subject, draw: Draw) -> None:
-    instance = build(transformer).scatter(draw)
-    src, tgt = pairs(instance, draw, 2, 6, 4)
+    rate = {"dropout": 0.5} if transformer.offers("dropout") else {}
+    instance = build(transformer, **rate).scatter(draw)
+    src, tgt = beside(instance, ragged(instance, draw))
     src_mask, tgt_mask = masks(instance, src, tgt)
     memory = instance.call(src, src_mask, method="encode").out
     halves = instance.call(tgt, memory, tgt_mask, src_mask, method="decode").out
-    check_close("decode(tgt, encode(src))", halves, logits(instance, src, tgt), transformer.tolerance(10))
+    real = tgt != instance.sizes["pad_id"]
+    want = logits(instance, src, tgt)[real]
+    check_close("decode(tgt, encode(src))", halves[real], want, transformer.tolerance(DEPTH))
+
+
+def steps(instance: Instance, src: Array, tgt: Array) -> Array:
+    """Return the last row of logits of every prefix of the target."""
+    src_mask = masks(instance, src, tgt)[0]
+    memory = instance.call(src, src_mask, method="encode").out
+    rows = []
+    for count in range(1, tgt.shape[1] + 1):
+        prefix = tgt[:, :count]
+        tgt_mask = target_mask(prefix, instance.sizes["pad_id"])
+        rows.append(instance.call(prefix, memory, tgt_mask, src_mask, method="decode").out[:, -1])
+    return np.stack(rows, axis=1)
+
+
+@clause("S2S-STEP")
+def test_each_step_gives_its_row_of_the_whole(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = pairs(instance, draw, 2, 4, 6)
+    check_close("the last logits of each prefix", steps(instance, src, tgt), logits(instance, src, tgt),
+                transformer.tolerance(DEPTH))  # fmt: skip
+
+
+@clause("S2S-STEP-MASK")
+def test_steps_hide_the_padding_of_the_memory(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = pairs(instance, draw, 2, 3, 4)
+    together = steps(instance, padded(instance, src, 7), tgt)
+    want = logits(instance, src, tgt)
+    check_close("the last logits of each prefix, the source padded,", together, want, transformer.tolerance(DEPTH))
+
+
+@clause("S2S-EMBED-TGT")
+def test_past_silent_layers_the_target_s_embedding_shows(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).randomize(draw)
+    instance.write(silent(instance, *all_sublayers(instance)))
+    src, tgt = pairs(instance, draw, 2, 5, 6)
+    got, want = logits(instance, src, tgt), instance.expected(src, tgt, *masks(instance, src, tgt))
+    check_close("logits, every sublayer silent,", got, want, transformer.tolerance(4))
+
+
+@clause("S2S-EMBED-SRC")
+def test_past_silent_layers_the_source_s_embedding_shows(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).randomize(draw)
+    instance.write(silent(instance, *all_sublayers(instance)))
+    src, _ = pairs(instance, draw, 2, 6, 2)
+    mask = padding_mask(src, instance.sizes["pad_id"])
+    got, want = instance.call(src, mask, method="encode").out, instance.expected(src, mask, method="encode")
+    check_close("the memory, every sublayer silent,", got, want, transformer.tolerance(4))
+
+
+def all_sublayers(instance: Instance) -> list[str]:
+    parts = {"encoder": ("attention", "feed_forward"),
+             "decoder": ("self_attention", "cross_attention", "feed_forward")}  # fmt: skip
+    return [
+        f"{side}.layers.{layer}.{name}"
+        for side, names in parts.items() for layer in range(instance.sizes[f"num_{side}_layers"]) for name in names
+    ]  # fmt: skip
+
+
+@clause("S2S-TIE")
+def test_another_target_embedding_is_another_head(transformer: Subject, draw: Draw) -> None:
+    name = "src_embedding.weight" if transformer.variant.shared_embeddings else "tgt_embedding.weight"
+    check_both_places(transformer, draw, name)
+
+
+@clause("S2S-SHARED")
+def test_another_source_embedding_is_another_target_embedding(transformer: Subject, draw: Draw) -> None:
+    check_both_places(transformer, draw, "src_embedding.weight")
+
+
+def check_both_places(transformer: Subject, draw: Draw, name: str) -> None:
+    """Write another matrix of this name, and compare with the definition, which has it in several places."""
+    instance = build(transformer).randomize(draw)
+    src, tgt = pairs(instance, draw, 2, 5, 6)
+    before = logits(instance, src, tgt)
+    instance.write({name: draw.values(*instance.weights[name].shape)})
+    got = logits(instance, src, tgt)
+    check_differs(f"the logits for another {name}", got, before, at_least=1e-3)
+    check_close("logits", got, instance.expected(src, tgt, *masks(instance, src, tgt)), transformer.tolerance(DEPTH))
 
 
 @clause("S2S-ORACLE")
@@ -116,8 +362,26 @@ def test_the_logits_are_those_of_the_definition(transformer: Subject, draw: Draw
     for width, heads, encoder, decoder in ((12, 3, 2, 3), (8, 1, 1, 1), (8, 4, 3, 1)):
         instance = build(transformer, width, heads, num_encoder_layers=encoder, num_decoder_layers=decoder)
         instance.randomize(draw)
-        for batch, source, target in ((2, 7, 4), (3, 2, 6), (1, 1, 1)):
-            src, tgt = pairs(instance, draw, batch, source, target)
-            both = masks(instance, src, tgt)
-            want = instance.expected(src, tgt, *both)
-            check_close("logits", instance(src, tgt, *both), want, transformer.tolerance(10))
+        for src, tgt in (pairs(instance, draw, 3, 2, 6), pairs(instance, draw, 1, 1, 1), ragged_batch(instance, draw)):
+            real = tgt != instance.sizes["pad_id"]
+            want = instance.expected(src, tgt, *masks(instance, src, tgt))[real]
+            check_close("logits", logits(instance, src, tgt)[real], want, transformer.tolerance(DEPTH))
+
+
+def ragged_batch(instance: Instance, draw: Draw) -> tuple[Array, Array]:
+    return beside(instance, ragged(instance, draw))
+
+
+@clause("S2S-GRAD-ALL")
+def test_gradients_reach_every_parameter(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = pairs(instance, draw, 3, 6, 6)
+    check_all_arrive(instance, draw, (src, tgt, *masks(instance, src, tgt)))
+
+
+@clause("S2S-DROPOUT-EVAL")
+def test_evaluation_drops_nothing(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer, dropout=0.5).scatter(draw)
+    src, tgt = pairs(instance, draw, 2, 5, 6)
+    plain = build(transformer, dropout=0.0)
+    check_drops_nothing(instance, plain, (src, tgt, *masks(instance, src, tgt)))
