@@ -258,7 +258,7 @@ class Instance:
 
     # -- calls -------------------------------------------------------------------------------------------------
 
-    def __call__(self, *inputs: Array, **options: Any) -> Array:
+    def __call__(self, *inputs: Array | None, **options: Any) -> Array:
         """Call in eval mode and return the output; options as for `call`."""
         return self.call(*inputs, **options).out
 
