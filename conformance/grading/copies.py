@@ -38,10 +38,11 @@ def copied(root: Path) -> Iterator[tuple[str, str]]:
 def _reference() -> dict[str, str]:
     """Return the full names of the reference's functions by what they look like without their names."""
     found: dict[str, str] = {}
-    for file in sorted(reference_folder().glob("*.py")):
+    folder = reference_folder()
+    for file in sorted(folder.rglob("*.py"), key=lambda file: (len(file.parts), file)):
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        stem = f"conformkit.reference.{file.stem}"
-        found |= {_fingerprint(function): f"{stem}.{name}" for name, function in _functions(tree)}
+        stem = ".".join(("conformkit.reference", *file.relative_to(folder).with_suffix("").parts))
+        found = {_fingerprint(function): f"{stem}.{name}" for name, function in _functions(tree)} | found
     found.pop("", None)
     return found
 

@@ -8,6 +8,7 @@ from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.grading.advice import advise
 from conformkit.conformance.grading.copies import copied
 from conformkit.reference import attention, multi_head_attention
+from conformkit.reference.seq2seq import decoder
 
 FORBIDDEN = ("torch.nn.MultiheadAttention", "torch.nn.functional.scaled_dot_product_attention", "transformers")
 ATTENTION, FUNCTION, LIBRARY = FORBIDDEN
@@ -95,7 +96,10 @@ def test_functions_of_the_reference_are_found_under_other_names(tmp_path):
     tree = Renamed().visit(ast.parse(inspect.getsource(multi_head_attention)))
     (tmp_path / "own.py").write_text(ast.unparse(tree), encoding="utf-8")
     (tmp_path / "as_it_is.py").write_text(inspect.getsource(attention), encoding="utf-8")
+    (tmp_path / "decoder.py").write_text(inspect.getsource(decoder), encoding="utf-8")
     found = dict(copied(tmp_path))
+    line = inspect.getsourcelines(decoder.DecoderLayer.forward)[1]
+    assert found["conformkit.reference.seq2seq.decoder.DecoderLayer.forward"] == f"decoder.py:{line}"
     assert "conformkit.reference.multi_head_attention.MultiHeadAttention.forward" in found
     line = inspect.getsourcelines(attention._check_shapes)[1]
     assert found["conformkit.reference.attention._check_shapes"] == f"as_it_is.py:{line}"
