@@ -119,6 +119,7 @@ def test_a_row_ends_at_its_end_id_and_others_go_on(use_cache: bool) -> None:
         stop = whole.index(end) + 1 if end in whole else 9
         assert row == (whole[:stop] + [0] * 9)[: got.shape[1]]
     assert any(end not in row for row in endless.tolist())
+    assert got.shape == (8, 9)
     assert ours.generate(sources[:1], 9, 1, eos_id=end).shape[1] == endless[0].tolist().index(end) + 1
 
 
