@@ -73,7 +73,7 @@ def check_all_arrive(instance: Instance, draw: Draw, inputs: tuple[Array | None,
     """
     names = instance.subject.bound.component.inputs
     wrt = [n for n, a in zip(names, inputs, strict=False) if a is not None and a.dtype.kind == "f"]
-    found = instance.vjp(*inputs, cotangent=draw.values(*instance(*inputs).shape), wrt=wrt)  # type: ignore[arg-type]
+    found = instance.vjp(*inputs, cotangent=draw.values(*instance(*inputs).shape), wrt=wrt)
     left = [name for name, gradient in {**found.inputs, **found.parameters}.items() if gradient is None]
     check(f"no gradient reaches {', '.join(left)}", not left)
     for name, gradient in found.inputs.items():

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from conformkit.conformance.evidence.checks import (
     NotApplicable,
-    check,
     check_close,
     check_differs,
     check_finite,
@@ -105,7 +104,6 @@ def test_a_query_row_moves_its_own_output_row_only(cross_attention: Subject, dra
     by = moved(instance, draw, sequences(instance, draw, 1, 5, 4), 0)
     others = by * (1 - np.eye(len(by)))
     check_still("the change of output t when the query changes at j ≠ t", others, cross_attention.tolerance())
-    check("an output row does not depend on its query row", bool((np.diag(by) > 1e-6).all()))
 
 
 @clause("XATTN-NO-CAUSAL")
