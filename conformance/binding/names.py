@@ -108,6 +108,7 @@ _SIDES = {
 }
 _FIRST = re.compile(r"(^|[a-z])(1|a)$|attn|attention|^input|^pre|^sa|first|^in")
 _THIRD = re.compile(r"(^|[a-z])(3|c)$|ff|mlp|final|third|feed")
+_ZEROTH = re.compile(r"(^|[a-z])0$")
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
@@ -201,9 +202,14 @@ def _third_norm(path: tuple[str, ...]) -> float:
 
 
 def _numbered_norm(path: tuple[str, ...], *, first: bool) -> float:
-    last = path[-1] if path else ""
-    bare = re.sub(r"\d+$", "", last)
+    said = next((segment for segment in reversed(path) if not segment.isdigit()), "")
+    bare = re.sub(r"\d+$", "", said)
     score = 4.0 if any(bare.startswith(n) or bare.endswith(n) for n in _NORMS) else -4.0
+    last = path[-1] if path else ""
+    if not _FIRST.search(last) and not _SECOND.search(last) and len(path) > 1 and path[-2].isdigit():
+        last = path[-2]  # a list of sublayers, each with its norm
+    if score > 0 and _ZEROTH.search(last):  # who counts from 0 calls the second one 1: this says more than that does
+        return score + (4.0 if first else -4.0)
     is_second = bool(_SECOND.search(last))
     is_first = bool(_FIRST.search(last)) and not last.startswith("post")
     if is_first != is_second:

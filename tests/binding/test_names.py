@@ -119,6 +119,17 @@ def test_a_bare_array_leaves_weight_or_bias_to_its_shape(theirs, part):
     assert likeliest(theirs, ATTENTION) == {f"{part}.weight", f"{part}.bias"}
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("norms.0", "norms.1"), ("norms.1", "norms.2"), ("ln_0", "ln_1"), ("0.norm", "1.norm"), ("sub.0.ln", "sub.1.ln")],
+)
+def test_two_norms_of_a_list_come_in_its_order_from_whichever_number_it_counts(first, second):
+    def together(*pairs):
+        return sum(fit(f"{theirs}.weight", (f"{ours}.weight",)) for theirs, ours in pairs)
+
+    assert together((first, "norm1"), (second, "norm2")) > together((first, "norm2"), (second, "norm1"))
+
+
 def test_a_norm_without_a_number_leaves_both_open():
     assert likeliest("norm.weight", BLOCK) == {"norm1.weight", "norm2.weight"}
 
