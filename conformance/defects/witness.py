@@ -38,7 +38,9 @@ def witness(
     """
     patches = tuple(patch for defect in chosen for patch in defect.patches)
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
-        dtypes = tuple({bound.dtype: None for bound in like or ()})
+        formats = [bound.dtype for bound in like or ()]
+        formats += ["float32" for bound in like or () if bound.offers.get("float32")]
+        dtypes = tuple(dict.fromkeys(formats))
         package = write_reference(Path(folder) / "witness", patches, made or variant, dtypes, variant)
         request = RunRequest(impl=str(package), profile=profile, seed=seed, tries=tries)
         with opened(request, warm, components=components) as (implementation, _):

@@ -12,6 +12,7 @@ import pytest
 
 from conformkit.conformance import registry
 from conformkit.conformance.defects import defects
+from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.defects.witness import witness
 from conformkit.conformance.diagnosis.diagnose import diagnose
@@ -139,7 +140,15 @@ def test_a_run_on_the_reference_names_the_mistake_in_it(name: str, tmp_path: Pat
     defect = defects()[name]
     impl = write_reference(tmp_path / "witness", defect.patches, defect.variant)
     report = run(RunRequest(impl=str(impl)))
-    assert name in {like.defect for result in report.failures() for like in result.looks_like}
+    twins = {other for other, red in kills().items() if red == kills()[name]}  # what differs in its story alone
+    assert twins & {like.defect for result in report.failures() for like in result.looks_like}
+
+
+def test_a_mistake_that_float32_alone_shows_is_named(warm: SharedNursery, tmp_path: Path) -> None:
+    defect = defects()["pe-upcast"]
+    impl = write_reference(tmp_path / "witness", defect.patches, defect.variant)
+    case = Case("", ("", "", ""), ("PE-DTYPE",), ("pe-upcast",))
+    assert [like.defect for like in named(case, impl, warm)] == ["pe-upcast"]
 
 
 INVERTED = """
