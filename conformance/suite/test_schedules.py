@@ -42,6 +42,9 @@ def test_the_rate_rises_in_a_straight_line_and_reaches_the_peak(cosine_schedule:
         rate = _cosine(cosine_schedule, warmup, setting)
         label = f"the rate of step {warmup}, where the warm-up ends, is {rate:.6g}, want {peak:g}"
         check(label, abs(rate - peak) <= 1.01 * rise)
+        highest = max(_cosine(cosine_schedule, step, setting) for step in range(warmup - 1, warmup + 2))
+        label = f"about the end of the warm-up the rate is {highest:.6g}, the peak {peak:g}"
+        check(label, highest <= peak * (1 + 1e-6))
 
 
 @clause("SCHED-COSINE")
