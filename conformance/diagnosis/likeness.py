@@ -1,7 +1,8 @@
 """How much alike two failures of a clause are, read off what they say.
 
 What is told of an error depends on the accuracy that a component is held to, and where in an array the worst entry is
-may depend on rounding: neither is compared. What was drawn from probabilities need only be near.
+may depend on rounding: neither is compared, nor what parameters are called. What was drawn from probabilities need only
+be near.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ __all__ = ["Likeness", "at_most", "likeness", "telling"]
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?<![\w.])-?(?:nan|inf)(?!\w)")
 _TOLERANCE = re.compile(r" \((?P<format>\w+), (?:exactly|relative tolerance \S+)\)|, \S+ times what is allowed")
 _PLACE = re.compile(r"\[\d+(?:, \d+)*\]")
+_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
+"""What an implementation calls a parameter; the reference calls it otherwise."""
 _WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
 _LISTS = ("yours", "the definition's")
 _CLOSE = 2e-4
@@ -95,7 +98,7 @@ def _of_numbers(one: Result, ours: list[str], theirs: list[str]) -> Likeness:
 def _texts(result: Result) -> list[str]:
     """Return what it says, but for lists of parameters, which everybody calls otherwise."""
     told = (result.message, *(line for line in result.details if not line.startswith(_LISTS)))
-    return [_PLACE.sub("[]", _TOLERANCE.sub("", text)) for text in told]
+    return [_NAME.sub("…", _PLACE.sub("[]", _TOLERANCE.sub("", text))) for text in told]
 
 
 def _halves(texts: list[str]) -> tuple[str, str]:

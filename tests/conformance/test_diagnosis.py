@@ -72,6 +72,11 @@ class TestLikeness:
         ours = "it has 624 trainable numbers, want 588"
         assert alike(ours, ours, "yours: q, k", "with 3", of=("yours: query, key", "with 3")) is Likeness.SAME
 
+    def test_parameters_are_called_as_everybody_likes(self):
+        ours = "how layers.0.fc1.bias changed[3] is -0.123456, want -0.001234"
+        theirs = "how blocks.0.feed_forward.up.bias changed[1] is -0.654321, want -0.004321"
+        assert alike(ours, theirs) is Likeness.WORDS
+
     def test_a_failure_is_no_exception_and_no_success(self):
         assert likeness(failed("SDPA-SCALE"), failed("SDPA-SCALE", NUMBERS, Verdict.ERROR)) is Likeness.RED
         assert likeness(failed("SDPA-SCALE"), passed("SDPA-SCALE")) is Likeness.NONE
