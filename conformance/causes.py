@@ -27,7 +27,7 @@ def name_causes(
 
     `warm` may hold references with mistakes in them, too; where there is none that may, `trusted` gives one.
     """
-    composite = request.profile == "core"  # other profiles have no parts and no choices of their own
+    composite = request.profile != "lm"  # which has no parts and no choices of its own
     if composite:
         report.undeclared = undeclared(implementation, report.results)
     if request.diagnose:
@@ -47,7 +47,8 @@ def _diagnosed(
     trusted: Callable[[], Nursery] | None,
 ) -> list[Result]:  # fmt: skip
     """Add the known mistakes that reproduce the failures. References with mistakes in them run in workers, too."""
-    variant = implementation.config.variant_for("TinyTransformerLM")
+    whole = "TinyTransformerLM" if request.profile in {"core", "lm"} else "Transformer"
+    variant = implementation.config.variant_for(whole)
     with ExitStack() as closing:
         if warm is None or not warm.torch:
             warm = trusted() if trusted is not None else None

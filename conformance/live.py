@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from itertools import count
 from typing import Any
 
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
 from conformkit.spec.tools import TOOLS
 
 __all__ = ["module_of"]
@@ -45,7 +45,7 @@ def _libraries(value: object) -> dict[str, types.ModuleType]:
 
 def _members(live: object) -> Mapping[str, Any]:
     members = dict(live) if isinstance(live, Mapping) else {str(getattr(live, "__name__", type(live).__name__)): live}
-    known = [component.export for component in COMPONENTS.values()] + list(TOOLS)
+    known = [component.export for component in COMPONENTS.values()] + [*SEQ2SEQ_NAMES, *TOOLS]
     strange = [str(name) for name in members if name not in known]
     if strange or not members:
         name = strange[0] if strange else ""

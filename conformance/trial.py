@@ -31,7 +31,7 @@ _Placed = tuple[tuple[Rule, ...], dict[str, Array]]
 Known = Mapping[str, str]
 """Where parts of a component were found to have their weights, as `placements` takes it."""
 
-_DEPTH = {"TransformerBlock": 2, "TinyTransformerLM": 5}
+_DEPTH = {"TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Transformer": 10}
 _FAINT = 1e-4
 """Rows this small show a norm's eps, whatever it is."""
 _ROUNDED = 1e-3

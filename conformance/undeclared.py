@@ -39,16 +39,31 @@ _CHOICES = {
     "PositionalEncoding": _POSITIONS,
     "TransformerBlock": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "TinyTransformerLM": (*_MODEL, *_NORMS, "positions", "sinusoid_layout", *_FEED_FORWARD, *_ATTENTION),
+    "CrossAttention": ("qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width"),
+    "EncoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
+    "DecoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
+    "Transformer": (
+        *_MODEL,
+        "shared_embeddings",
+        *_NORMS,
+        "positions",
+        "sinusoid_layout",
+        *_FEED_FORWARD,
+        *_ATTENTION,
+    ),
 }
 """By component, the choices that concern it."""
 _SHAPING = {
     "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm", "norm_bias",
-    "positions", "tied", "head_bias", "final_norm", "embedding_norm",
+    "positions", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
 }  # fmt: skip
 """Choices that add parameters or remove some."""
 _WITHIN = {
     "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
     "TinyTransformerLM": ("TransformerBlock", "MultiHeadAttention", "FeedForward"),
+    "EncoderLayer": ("CrossAttention",),
+    "DecoderLayer": ("CrossAttention", "EncoderLayer"),
+    "Transformer": ("CrossAttention", "EncoderLayer", "DecoderLayer"),
 }
 _SIZES = ({"d_model": 48, "num_heads": 12, "d_ff": 28}, {"d_model": 48, "num_heads": 24, "d_ff": 20})
 """Heads that many numbers divide, each differently: two sizes tell `2` from `num_heads // 6`."""
@@ -222,7 +237,7 @@ class Search:
 def _effective(variant: Variant, name: str) -> Variant:
     """Return the variant without choices that have no effect in a component, as its others are."""
     idle: list[str] = []
-    added = name in {"PositionalEncoding", "TinyTransformerLM"}
+    added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"}
     idle += ["positions"] if variant.positions != "rotary" and not added else []
     idle += ["rotary_layout", "rotary_base"] if variant.positions != "rotary" else []
     idle += ["sinusoid_layout"] if variant.positions != "sinusoidal" else []
