@@ -1,6 +1,16 @@
-"""What holds for all tests: hypothesis measures no time, since a busy machine is no mistake."""
+"""What holds for all tests: hypothesis measures no time; tests of GPUs that were all skipped are no success."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End as pytest does without tests where those of GPUs were asked for and each was skipped."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.option.markexpr == "gpu" and reporter is not None:
+        ran = any(reporter.stats.get(outcome) for outcome in ("passed", "failed", "error"))
+        if not ran and reporter.stats.get("skipped"):
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED

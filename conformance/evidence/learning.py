@@ -142,6 +142,9 @@ def pupil(model: Subject, sizes: Mapping[str, Any], seed: int, exactly: tuple[st
     """Build a model to be trained, as it is initialized. NotApplicable where it can't be trained at such sizes."""
     model.requires("gradients")
     form = "float32" if model.offers("float32") else None
+    if model.half and form is None:
+        told = f"steps of training are lost in the rounding of {model.precision} weights"
+        raise NotApplicable(f"{told}; declare float32 as well")
     instance = model.build(dtype=form, seed=seed, **sizes)
     for name in exactly:
         if instance.sizes.get(name, sizes[name]) != sizes[name]:

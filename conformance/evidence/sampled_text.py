@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, under
+from conformkit.conformance.evidence.checks import NotApplicable, check, under
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.greedy_text import read_logits, written
 from conformkit.conformance.evidence.logits import parts
@@ -102,7 +102,20 @@ def _candidates(model: Subject, draw: Draw, gain: float) -> tuple[Instance, Arra
     instance = model.build(vocab_size=19, num_layers=1, block_size=6).scatter(draw, gain=gain)
     size, length = instance.sizes["vocab_size"], model.tokens(1)
     prompts = draw.ids(size, 60, length) if length > 1 else np.arange(size)[:, None]
-    return instance, prompts, read_logits(instance, prompts)
+    logits = read_logits(instance, prompts)
+    if not model.half:
+        return instance, prompts, logits
+    apart = _apart(logits) > model.tolerance() / 4  # among logits of half precision there are ties
+    if apart.sum() < 2:
+        raise NotApplicable(f"in {model.precision} its first logits are too near to each other")
+    return instance, prompts[apart], logits[apart]
+
+
+def _apart(logits: Array, ranks: int = 5) -> Array:
+    """Return how far the first logits of each row (B, V) are from one another, relative to the spread of all."""
+    ranked = -np.sort(-logits, axis=-1)
+    gaps = (ranked[:, :-1] - ranked[:, 1:])[:, :ranks].min(axis=-1)
+    return np.asarray(gaps / np.maximum(ranked[:, 0] - ranked[:, -1], 1e-30))
 
 
 def _separated(logits: Array, ranks: int = 5) -> Array:
@@ -179,13 +192,13 @@ def with_p(law: Chances, counts: Sequence[int], **options: Any) -> Iterator[tupl
         yield count, p
 
 
-def p_between(logits: Array) -> float:
+def p_between(logits: Array, rounding: float = 1e-3) -> float:
     """Return a p that no row of logits (R, V) hits within rounding, and whose sets are as different as may be."""
     together = np.cumsum(-np.sort(-next_token_probabilities(logits), axis=-1), axis=-1)
     best, found = -1.0, 0.5
     for p in np.linspace(0.3, 0.95, 131):
         clear = float(np.abs(together - p).min())
         score = float(np.ptp((together < p).sum(axis=-1))) + 50.0 * min(clear, 0.01)
-        if clear > 1e-3 and score > best:
+        if clear > rounding and score > best:
             best, found = score, float(p)
     return found

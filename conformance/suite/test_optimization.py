@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_close, check_differs, check_equal, each_of, under
+from conformkit.conformance.evidence.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_equal,
+    each_of,
+    under,
+)
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.trainees import (
     adam,
@@ -274,6 +282,8 @@ def test_training_goes_on_as_if_it_had_not_stopped(
     load_checkpoint: Tool, save_checkpoint: Tool, model: Subject, own_adam: Tool | None, draw: Draw
 ) -> None:
     instance = trainee(model, draw)
+    if instance.dtype == "float16":
+        raise NotApplicable("Adam's ε is 0 in float16, whose weights need another format to be trained")
     optimizer = adam(instance, own_adam)
     later = [_drawn(instance, draw) for _ in range(3)]
     with _file() as path:
@@ -352,6 +362,8 @@ def _descends(
     train_step: Tool, instance: Instance, x: Array, y: Array, gradients: Mapping[str, Array], **options: Any
 ) -> None:
     """Take a step, and check that each parameter went down its gradient."""
+    if instance.subject.half and instance.dtype == instance.subject.precision:
+        raise NotApplicable(f"what a step changes is lost in the rounding of {instance.dtype} weights")
     before = parameters_of(instance)
     _step(train_step, instance, x, y, **options)
     after = parameters_of(instance)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import (
     NotApplicable,
+    check,
     check_close,
     check_finite,
     check_hidden,
@@ -31,12 +32,16 @@ from conformkit.spec.tolerances import Precision, tolerance
 Array = npt.NDArray[Any]
 KEYS = 16
 """A square, so that √d_k is exact, and so is every score."""
+_SIZE: dict[Precision, float] = {"float64": 1e4, "float32": 1e3, "float16": 128.0, "bfloat16": 128.0}
+"""Scores far beyond what an exponential holds, in each format."""
+_EPS: dict[Precision, float] = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""What is between 1 and the next number."""
 
 
 @clause("NUM-SOFTMAX-LARGE")
 def test_weights_are_exact_for_scores_of_ten_thousand(attend: Attend, draw: Draw) -> None:
     for instance, precision in _formats(attend.subject):
-        size = 1e4 if precision == "float64" else 1e3
+        size = _SIZE[precision]
         signs = np.where(draw.uniform(5, KEYS) < 0.5, -size, size)
         scores = rounded(signs + draw.values(5, KEYS), "float32", precision)
         _check_weights(instance, scores, precision)
@@ -45,7 +50,7 @@ def test_weights_are_exact_for_scores_of_ten_thousand(attend: Attend, draw: Draw
 @clause("NUM-ALL-NEGATIVE")
 def test_rows_far_below_the_rest_keep_their_weights(attend: Attend, draw: Draw) -> None:
     for instance, precision in _formats(attend.subject):
-        size = 1e4 if precision == "float64" else 1e3
+        size = _SIZE[precision]
         level = np.array([-size, size, -size, 0.0, size])[:, None]
         _check_weights(instance, rounded(level + draw.values(5, KEYS), "float32", precision), precision)
         level = np.array([-size, size])[:, None, None]
@@ -55,12 +60,13 @@ def test_rows_far_below_the_rest_keep_their_weights(attend: Attend, draw: Draw) 
 @clause("NUM-SOFTMAX-SHIFT")
 def test_a_constant_added_to_a_row_of_scores_changes_nothing(attend: Attend, draw: Draw) -> None:
     for instance, precision in _formats(attend.subject):
-        unit, far = (4.0, 512.0) if precision in HALF else (1 / 16, 8192.0)  # their sums are exact in any format
+        unit, far = (1.0, 128.0) if precision in HALF else (1 / 16, 8192.0)  # their sums are exact in any format
         q, k, v = _scored(instance, np.round(draw.values(5, KEYS, scale=3.0) / unit) * unit)
         before = instance(q, k, v, np.zeros((5, KEYS)))
         shift = np.array([far, -far, 0.0, -far, far])[:, None]
         after = instance(q, k, v, np.broadcast_to(shift, (5, KEYS)).copy())
         check_close(f"the weights with ±{far:g} added to whole rows", after, before, _allowed(precision, far))
+        _check_sums(after, precision)
 
 
 @clause("NUM-MASKED-GARBAGE")
@@ -210,17 +216,21 @@ def _scored(instance: Instance, scores: Array) -> tuple[Array, Array, Array]:
 
 def _check_weights(instance: Instance, scores: Array, precision: Precision) -> None:
     q, k, v = _scored(instance, scores)
-    check_close(f"the weights in {instance.dtype}", instance(q, k, v), softmax(q), _allowed(precision, np.abs(q).max()))
+    got = instance(q, k, v)
+    check_close(f"the weights in {instance.dtype}", got, softmax(q), _allowed(precision, np.abs(q).max()))
+    _check_sums(got, precision)
+
+
+def _check_sums(weights: Array, precision: Precision) -> None:
+    """Check in half precision, where scores as large say little of single weights, that a row adds up to about 1."""
+    if precision in HALF:
+        off = np.abs(np.log(np.maximum(weights.sum(axis=-1), 1e-30)))
+        check(f"a row of weights adds up to {np.exp(off.max()):.3g} times 1, or that part", bool(off.max() < 1.0))
 
 
 def _allowed(precision: Precision, size: float) -> float:
-    """Return the usual tolerance, or what one rounding of scores of that size does to weights: right code may round.
-
-    Not in half precision: there is no need to round the scores drawn here, and one rounding would excuse anything.
-    """
-    if precision in HALF:
-        return tolerance(precision)
-    return max(tolerance(precision), 2 * float(np.finfo(np.dtype(precision)).eps) * size)
+    """Return the usual tolerance, or what one rounding of scores of that size does to weights: right code may round."""
+    return max(tolerance(precision), 2 * _EPS[precision] * size)
 
 
 def _constant_rows(block: Subject, draw: Draw) -> Iterator[tuple[Instance, Array]]:

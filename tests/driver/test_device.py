@@ -3,6 +3,10 @@
 The device `meta` of torch holds no numbers and is there on every machine: enough to see what goes where.
 """
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +17,7 @@ from conformkit.conformance.driver.frameworks.torch import Torch
 from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
+from tests.gpus import HERE
 
 
 class Plain:
@@ -76,3 +81,16 @@ def test_a_device_that_is_not_there_ends_the_run(impl, isolation):
 def test_the_other_device_is_looked_for_as_well():
     with pytest.raises(UnsupportedError, match="needs mps"):
         Torch("mps")
+
+
+@pytest.mark.skipif(HERE["cuda"] or HERE["mps"], reason="there is a GPU")
+@pytest.mark.parametrize(
+    "command",
+    [["-P", ".ci/needs_gpu.py"], ["-m", "pytest", "-n", "0", "-m", "gpu", "tests/reference/training/test_gpu.py"]],
+    ids=["tox", "pytest"],
+)
+def test_where_there_is_no_gpu_its_tests_are_no_success(command: list[str]) -> None:
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, *command], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 5, done.stderr
+    assert "not run: needs cuda" in done.stdout

@@ -1,6 +1,6 @@
 """Judge right implementations with many seeds: none may break a binding clause.
 
-python tests/right/false_alarms.py [--seeds N] [--profile NAME] [--without PREFIX] [NAME|PATH …]
+python tests/right/false_alarms.py [--seeds N] [--profile NAME] [--without PREFIX] [--dtype NAME] [NAME|PATH …]
 
 Each is loaded once and judged with seeds 0 … N-1, by the clauses of the profile but those of the prefix. Without names:
 the reference, and of profile lm all of tests/right_lm, else all of tests/right and the examples that are right.
@@ -38,9 +38,11 @@ def right_ones(profile: str = "core") -> list[str]:
     return found
 
 
-def alarms(impl: str, seeds: Sequence[int], profile: str = "core", without: str = "-") -> Iterator[tuple[int, Result]]:
+def alarms(
+    impl: str, seeds: Sequence[int], profile: str = "core", without: str = "-", dtype: str = ""
+) -> Iterator[tuple[int, Result]]:
     """Yield the binding clauses that an implementation breaks, with the seed."""
-    with opened(RunRequest(impl=impl, profile=profile)) as (implementation, _):
+    with opened(RunRequest(impl=impl, profile=profile, dtype=dtype)) as (implementation, _):
         for seed in seeds:
             judge = Judge(implementation, tests(profile), seed=seed)
             for name, clause in clauses_of(profile).items():
@@ -57,11 +59,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--profile", choices=list(PROFILES), default="core")
     parser.add_argument("--without", default="-", help="leave out clauses whose ids begin so")
+    parser.add_argument("--dtype", default="", help="the number format to judge in, whatever is declared")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     total = 0
     for impl in options.names or right_ones(options.profile):
-        found = list(alarms(impl, range(options.seeds), options.profile, options.without))
+        found = list(alarms(impl, range(options.seeds), options.profile, options.without, options.dtype))
         total += len(found)
         print(f"{Path(impl).name}: {len(found)} alarms in {options.seeds} seeds", flush=True)
         for seed, result in found:

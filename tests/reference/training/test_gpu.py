@@ -15,8 +15,9 @@ from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.session import begin, load_trained, resume
 from conformkit.reference.training.speed import Fast
 from conformkit.spec.variants import CANONICAL, FAMOUS
+from tests.gpus import HERE
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not HERE["cuda"], reason="not run: needs cuda")]
 DEVICE = "cuda"
 
 

@@ -1,0 +1,12 @@
+"""Say which GPUs are missing; end with pytest's "no tests ran" (5) where all are: that must not look green."""
+
+import sys
+
+import torch
+
+HERE = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+
+for name, here in HERE.items():
+    print(f"{name}: is judged" if here else f"not run: needs {name}")
+if not any(HERE.values()):
+    sys.exit(5)
