@@ -107,8 +107,12 @@ _SIDES = {
     "tgt": re.compile(r"^(?:tgt|trg|target|dec|decoder|output|out)"),
 }
 _FIRST = re.compile(r"(^|[a-z])(1|a)$|attn|attention|^input|^pre|^sa|first|^in")
-_THIRD = re.compile(r"(^|[a-z])(3|c)$|ff|mlp|final|third|feed")
 _ZEROTH = re.compile(r"(^|[a-z])0$")
+_OF_THREE = (
+    re.compile(r"self|mask|slf|^sa|sa$|first|attn1"), re.compile(r"cross|enc|src|mem|second|ca$|attn2|context"),
+    re.compile(r"ff|mlp|final|third|feed"),
+)  # fmt: skip
+"""What the three norms of a decoder layer are called after."""
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
@@ -140,8 +144,11 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
     return "", (*path, last)
 
 
-def fit(theirs: str, canonical: tuple[str, ...]) -> float:
-    """Return how well a name fits canonical parameters (several when they are fused); 0 when it says nothing."""
+def fit(theirs: str, canonical: tuple[str, ...], *, three: bool = False) -> float:
+    """Return how well a name fits canonical parameters (several when they are fused); 0 when it says nothing.
+
+    `three`: there are layers with three norms.
+    """
     kind, path = _read(theirs)
     role, own_kind, container = _role(canonical)
     score = 0.0
@@ -149,8 +156,8 @@ def fit(theirs: str, canonical: tuple[str, ...]) -> float:
         score += 2.0 if kind == own_kind else -2.0
     score += _container(path, container) + _side(path, canonical[0])
     role = role.removeprefix("src_").removeprefix("tgt_")
-    if role == "norm3":
-        return score + _third_norm(path)
+    if role == "norm3" or (three and role in {"norm1", "norm2"} and not canonical[0].startswith("encoder.")):
+        return score + _of_three_norms(path, int(role[-1]))
     if role in {"norm1", "norm2"}:
         return score + _numbered_norm(path, first=role == "norm1")
     names = _ROLES.get(role, set())
@@ -194,11 +201,18 @@ def _side(path: tuple[str, ...], canonical: str) -> float:
     return 3.0 * bool(_SIDES[side].match(first)) - 3.0 * bool(_SIDES[other].match(first))
 
 
-def _third_norm(path: tuple[str, ...]) -> float:
-    last = path[-1] if path else ""
-    bare = re.sub(r"\d+$", "", last)
-    score = 4.0 if any(bare.startswith(n) or bare.endswith(n) for n in _NORMS) else -4.0
-    return score + 3.0 * bool(_THIRD.search(last)) - 3.0 * bool(re.search(r"[12]$", last))
+def _of_three_norms(path: tuple[str, ...], role: int) -> float:
+    """Tell the norms of a decoder layer apart by what they are called after, else by their numbers from 0 or 1."""
+    ending = path[-3:]
+    bare = [re.sub(r"\d+$", "", segment) for segment in ending]
+    score = 4.0 if any(b.startswith(n) or b.endswith(n) for b in bare if b for n in _NORMS) else -4.0
+    named = [number for number, words in enumerate(_OF_THREE, 1) if any(words.search(s) for s in ending[-2:])]
+    if len(named) == 1:
+        return score + (3.0 if named[0] == role else -3.0)
+    numbers = [int(found[0]) for segment in reversed(ending) if (found := re.search(r"\d+$", segment))]
+    if not numbers:
+        return score
+    return score + (2.0 if role - numbers[0] in {0, 1} else -3.0)
 
 
 def _numbered_norm(path: tuple[str, ...], *, first: bool) -> float:

@@ -197,8 +197,9 @@ def _options(
         if ("{i}" in name) == theirs.layered and counts.get(name, theirs.layers) == theirs.layers
     }  # fmt: skip
     found = []
+    three = any(name.endswith("norm3.weight") for name in ours)
     for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=not theirs.bare):
-        score = fit(theirs.name, layout.parts) - layout.penalty
+        score = fit(theirs.name, layout.parts, three=three) - layout.penalty
         score += 10.0 * _is_known(theirs.name, layout, known)
         found.append(_Option(layout, score, _turned(layout.axes)))
     return sorted(found, key=lambda o: -o.score)

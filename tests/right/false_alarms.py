@@ -3,7 +3,7 @@
 python tests/right/false_alarms.py [--seeds N] [--profile NAME] [--without PREFIX] [--dtype NAME] [NAME|PATH …]
 
 Each is loaded once and judged with seeds 0 … N-1, by the clauses of the profile but those of the prefix. Without names:
-the reference, and of profile lm all of tests/right_lm, else all of tests/right and the examples that are right.
+the reference, and all of tests/right_lm or tests/right_seq2seq, else of tests/right and the examples that are right.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ WRONG = {"three_mistakes"}
 def right_ones(profile: str = "core") -> list[str]:
     """Return everything in this repository that is right, as `--impl` takes it."""
     found = ["conformkit.reference"]
-    for folder in [ROOT / "tests" / "right_lm"] if profile == "lm" else [ROOT / "examples", ROOT / "tests" / "right"]:
+    own = [ROOT / "examples", ROOT / "tests" / "right"] if profile == "core" else [ROOT / "tests" / f"right_{profile}"]
+    for folder in own:
         for entry in sorted(folder.iterdir()):
             single = entry.suffix == ".py" and entry.stem not in {"__init__", Path(__file__).stem}
             single = single and not entry.stem.startswith("test_")

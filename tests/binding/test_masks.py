@@ -1,0 +1,57 @@
+"""Masks of an encoder-decoder in the forms that implementations take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.binding.masks import SHAPES, MaskForm, formed, masks_of, queries_of
+
+REAL = np.array([[True, True, True, False], [True, True, True, True]])
+KEYS = REAL[:, None, None, :]
+TARGET = KEYS & np.tri(4, dtype=bool)
+SIZES = {"B": 2, "H": 3, "1": 1}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_has_the_axes_that_it_says_and_keeps_what_is_hidden(shape):
+    got = formed(TARGET if shape.endswith("T T") else KEYS, MaskForm(shape=shape), queries=4, heads=3)
+    want = [SIZES.get(axis, 4) for axis in shape.split()]
+    assert list(got.shape) == want
+    hidden = np.broadcast_to(got, np.broadcast_shapes(got.shape, (4,)))[..., 0, :] if shape == "T T" else got
+    assert (~hidden).any()
+
+
+def test_padding_is_expanded_to_all_queries():
+    got = formed(KEYS, MaskForm(shape="B T T"), queries=5, heads=1)
+    assert got.shape == (2, 5, 4)
+    assert (got == REAL[:, None]).all()
+
+
+def test_polarity_and_kind_are_those_declared():
+    assert (formed(KEYS, MaskForm(true="hide"), queries=1, heads=1) == ~KEYS).all()
+    added = formed(KEYS, MaskForm(kind="float"), queries=1, heads=1)
+    assert (added[KEYS] == 0).all()
+    assert np.isneginf(added[~KEYS]).all()
+    ones = formed(KEYS, MaskForm(kind="int"), queries=1, heads=1)
+    assert ones.dtype == np.int64
+    assert (ones == KEYS).all()
+
+
+def test_what_torch_takes_apart_is_taken_from_the_masks_of_the_contract():
+    used = frozenset({"tgt_padding", "memory_padding", "causality"})
+    found = masks_of({"src_mask": KEYS, "tgt_mask": TARGET}, used)
+    assert (found["tgt_padding"][:, 0, 0] == REAL).all()
+    assert (found["memory_padding"] == KEYS).all()
+    assert (found["causality"][0, 0] == np.tri(4, dtype=bool)).all()
+
+
+def test_only_what_a_call_uses_is_passed():
+    assert masks_of({"src_mask": KEYS, "tgt_mask": TARGET}, frozenset({"src"})) == {}
+    assert list(masks_of({"mask": KEYS}, frozenset({"mask"}))) == ["mask"]
+
+
+def test_queries_are_the_target_s_except_of_the_source_s_own_mask():
+    inputs = {"src": np.zeros((2, 7)), "tgt": np.zeros((2, 4))}
+    assert queries_of("src_mask", inputs) == 7
+    assert queries_of("tgt_mask", inputs) == queries_of("memory_mask", inputs) == 4

@@ -1,0 +1,31 @@
+"""Profile seq2seq on the reference in variants that concern it: no clause is red."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.results import Verdict
+from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.runner import run
+from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
+
+VARIANTS = {
+    "post": CANONICAL.but(placement="post", final_norm=False),
+    "rotary and grouped": CANONICAL.but(positions="rotary", kv_heads="1", norm="rmsnorm", gated=True),
+    "learned": CANONICAL.but(positions="learned", embedding_norm=True, norm_bias=False),
+    "one table for all": CANONICAL.but(shared_embeddings=True, tied=True, embedding_scale=True, head_bias=False),
+    "none": CANONICAL.but(positions="none", output_projection=False),
+    "vaswani": FAMOUS["vaswani"],
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_the_suite_finds_nothing_wrong_with_the_reference(variant: Variant, tmp_path: Path) -> None:
+    folder = write_reference(tmp_path / "reference_in_variant", variant=variant)
+    report = run(RunRequest(impl=str(folder), profile="seq2seq", diagnose=False))
+    quiet = {Verdict.PASS, Verdict.NOT_APPLICABLE}
+    assert [f"{r.clause.id}: {r.message or r.reason}" for r in report.results if r.verdict not in quiet] == []
+    assert report.conforms
