@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import sys
 from collections.abc import Mapping, Sequence
@@ -103,4 +104,5 @@ def _show(found: Inspection, targets: Mapping[str, str], color: Color) -> None:
 
     write_files(targets, lambda _: as_json(found))
     if STDOUT not in targets.values():
-        terminal.write(found, console(sys.stdout, color))
+        with contextlib.suppress(BrokenPipeError):
+            terminal.write(found, console(sys.stdout, color))

@@ -11,9 +11,18 @@ from conformkit.cli import clean_start
 
 __all__ = ["main"]
 
+_WRONG_USAGE = 2
+
 
 def main() -> int:
     """Run the command of this process and return its exit code."""
+    _open_closed_streams()
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is not imported before the start is clean
+    except OSError as error:
+        sys.stderr.write(f"conform: the current folder is not to be found: {error.strerror}\n  go into another one, or")
+        sys.stderr.write(' where it was made anew: cd "$PWD"\n')
+        return _WRONG_USAGE
     clean_start.ensure(sys.argv[1:])
     _show_what_the_locale_can()
     code = _outcome()
@@ -24,6 +33,17 @@ def main() -> int:
         if not isinstance(error, BrokenPipeError):  # which is a reader who left, as `head` does
             return _kit_failed(error)
     return code
+
+
+def _open_closed_streams() -> None:
+    """Lead what a shell closed (`>&-`) to nowhere: else the next file or socket that is opened takes its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _show_what_the_locale_can() -> None:
@@ -40,6 +60,8 @@ def _outcome() -> int:
 
         app(prog_name="conform")
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # typer ends with 1 where a reader has left
+            return 0
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except BrokenPipeError:
         return 0

@@ -85,7 +85,7 @@ def _nearest(path: Path) -> str:
 
     folders, files = _entries(path.parent)
     names = [*(folder.name for folder in folders), *(file.name if path.suffix else file.stem for file in files)]
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
     return f"; nearest: {near[0]}" if near else ""
 
 

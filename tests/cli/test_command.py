@@ -36,6 +36,31 @@ def test_a_reader_who_leaves_early_sees_no_traceback():
     assert "Exception ignored" not in result.stderr
 
 
+@pytest.mark.parametrize("arguments", ["spec", "explain SDPA MHA", "defects"])
+def test_a_reader_who_leaves_early_changes_no_exit_code(arguments):
+    command = f"{sys.executable} -P -m conformkit.cli {arguments} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "code"),
+    [(">&-", "spec SDPA", 0), ("2>&-", "badge nope.json", 2), ("<&- >&- 2>&-", "spec SDPA", 0)],
+    ids=["stdout", "stderr", "all"],
+)
+def test_a_closed_stream_is_no_reason_to_fail(closed, arguments, code):
+    command = f"{sys.executable} -P -m conformkit.cli {arguments} {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_a_current_folder_that_is_gone_is_told(tmp_path):
+    command = f"cd {tmp_path} && rmdir {tmp_path} && {sys.executable} -P -m conformkit.cli spec SDPA"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("conform: the current folder is not to be found")
+
+
 def test_a_locale_without_unicode_is_no_reason_to_fail(process):
     result = process("run", "--help", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"})
     assert (result.returncode, result.stderr) == (0, "")

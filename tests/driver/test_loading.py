@@ -331,8 +331,8 @@ def test_a_module_is_located_beneath_the_folder_or_installed_without_importing_i
         ("a-b", "no file or folder"),
         ("mypgk", "nor installed; nearest: mypkg$"),
         ("mypgk/", "in .*; nearest: mypkg$"),
-        ("atention.py", "in .*; nearest: attention.py$"),
-        ("atention", "nor installed; nearest: attention$"),
+        ("lowercases.py", "in .*; nearest: lowercase.py$"),
+        ("lowercases", "nor installed; nearest: lowercase$"),
         ("dangling.py", "is a link to nothing"),
         ("/dev/null", "is neither a file nor a folder"),
         ("x" * 5000, "cannot be looked at: File name too long"),
@@ -340,7 +340,7 @@ def test_a_module_is_located_beneath_the_folder_or_installed_without_importing_i
 )  # fmt: skip
 def test_what_is_nowhere_is_told_with_what_is_nearest(tmp_path, text, words):
     (tmp_path / "mypkg").mkdir()
-    (tmp_path / "attention.py").touch()
+    (tmp_path / "lowercase.py").touch()
     (tmp_path / "dangling.py").symlink_to("gone.py")
     with pytest.raises(FileNotFoundError, match=words):
         locate(text, tmp_path)
