@@ -72,10 +72,11 @@ def layouts(
         for rank, axes in enumerate(_candidates(parameters, per_head=heads is not None)):
             if heads is not None and any(p.sizes["h"] != heads for p in parameters):
                 continue
-            if _extent(axes, parameters) == squeezed:
+            extent = _extent(axes, parameters)
+            if extent in {shape, squeezed}:
                 swapped = len(squeezed) == 2 and (rank == 0) != matrices_out_first and rank < 2
                 penalty = 0.1 * rank + (0.5 if swapped else 0.0) + _order_penalty(parts)
-                yield Layout(parts, _with_singletons(axes, shape), penalty)
+                yield Layout(parts, axes if extent == shape else _with_singletons(axes, shape), penalty)
 
 
 def _groups(canonical: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:

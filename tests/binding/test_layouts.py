@@ -40,6 +40,13 @@ def test_a_matrix_can_be_stored_in_either_orientation():
     assert sources((10, 12), {"q.weight": attention()["q.weight"]}) == {"q.weight -> m (h d)", "q.weight -> m (d h)"}
 
 
+def test_a_head_of_one_entry_has_its_matrix_all_the_same():
+    """Would break if an axis that happens to have one entry were taken for one that is always one."""
+    sizes = {"d_model": 6, "num_heads": 6, "kv_heads": 6, "head_width": 1}
+    single = COMPONENTS["MultiHeadAttention"].parameters(sizes, Variant())
+    assert "q.weight -> d m" in sources((1, 6), {"q.weight": single["q.weight"]}, heads=6)
+
+
 def test_a_square_matrix_can_be_stored_in_both():
     square = {"up.weight": Parameter("f m", {"f": 5, "m": 5})}
     assert sources((5, 5), square) == {"up.weight -> f m", "up.weight -> m f"}
