@@ -135,6 +135,9 @@ def _verdict(found: Adapted) -> list[str]:
     judged = f"{len(found.report.results)} clauses judged with this draft"
     if found.conforms:
         return [f"proven: {judged}, and it conforms"]
+    if found.report.missing and not red:
+        lacking = ", ".join(found.report.missing)
+        return [f"proven as far as it goes: {judged}, none broken; it does not conform without {lacking}"]
     lines = [f"  {r.clause.id}: {r.clause.title}" for r in red[:_SHOWN]]
     more = [f"  and {len(red) - _SHOWN} more"] if len(red) > _SHOWN else []
     said = [f"  lacking: {', '.join(found.report.missing)}"] if found.report.missing else []

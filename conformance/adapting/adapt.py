@@ -9,6 +9,7 @@ import numpy as np
 
 from conformkit.conformance import runner
 from conformkit.conformance.adapting.bench import Bench
+from conformkit.conformance.adapting.candidates import near_miss
 from conformkit.conformance.adapting.choosing import Proposal, choose
 from conformkit.conformance.adapting.construction import Item
 from conformkit.conformance.adapting.draft import Draft
@@ -53,7 +54,9 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
     found = draft(blank, named, early)
     if not found.proposals:
         advice = ("say where one is: conform adapt … --component MultiHeadAttention=yourpackage.module:YourClass",)
-        raise LoadFailure("nothing in it looks like a component of the contract", advice=(*advice, *found.left_out))
+        near = tuple(f"{name}: {why}" for name, why in found.missing.items() if why)
+        problem = "nothing in it looks like a component of the contract"
+        raise LoadFailure(problem, advice=(*near, *advice, *found.left_out))
     proof = replace(request, config=parse_config(found.text()), diagnose=False, only=_prefixes(found, named))
     try:
         return Adapted(found, runner.run(proof))
@@ -74,9 +77,10 @@ def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
             raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
         _refuse_unfit(proposals, named, bench)
         lacking = _lacking(proposals, search) if others else []
+        why = {name: near_miss(COMPONENTS[name], items, bench.taken(), bench.refusals) for name in lacking}
         choices = search.entries()
         further = structure(proposals, choices, bench)
-        return Draft(request.impl, implementation.framework, proposals, choices, lacking, left_out, further)
+        return Draft(request.impl, implementation.framework, proposals, choices, why, left_out, further)
 
 
 def _is_own(location: Location) -> bool:

@@ -15,10 +15,10 @@ from conformkit.conformance.binding.exports import ExportMismatch, bind_export
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.implementation import Implementation, Link
 from conformkit.conformance.subject import Instance, Subject, example_inputs
 from conformkit.spec.components import COMPONENTS
 
@@ -60,7 +60,11 @@ class Bench:
     """Tries tables of components in the worker of an implementation that binds nothing yet."""
 
     def __init__(self, implementation: Implementation) -> None:
-        self.link = implementation
+        self.implementation = implementation
+        self.link: Link = implementation
+        """What subjects ask: the implementation, or what stands before it."""
+        self.parts: dict[str, Mapping[str, Any]] = {}
+        """Tables of the components that were chosen, by their names."""
         self.sizes: Mapping[str, Any] = {}
         """Sizes to try with, where others than the usual ones are needed."""
         self.refusals: list[str] = []
@@ -76,14 +80,19 @@ class Bench:
         bound.offers["gradients"] = self.link.is_torch
         subject = Subject(bound, self.link)
         subject.tries = _TRIES
+        subject.declared = config.rules_for(component)
         return subject
+
+    def taken(self) -> list[str]:
+        """Return where the components are that were chosen."""
+        return [table["path"] for table in self.parts.values()]
 
     def export(self, component: str, path: str) -> Mapping[str, Any]:
         """Describe what is at a path. Raises DriverError."""
         if path not in self._exports:
             name = COMPONENTS[component].export
             request = {"op": "describe", "targets": {name: path}, "module": None}
-            self._exports[path] = self.link.request(request).header["exports"][name]
+            self._exports[path] = self.implementation.request(request).header["exports"][name]
         return self._exports[path]
 
     def shown(self, component: str, table: Mapping[str, Any], **sizes: Any) -> Shown:
@@ -106,9 +115,23 @@ class Bench:
         instance = self._instance(subject)
         inputs = example_inputs(instance, Draw(0, "causal"), further=0)[0]
         changed = inputs.copy()
-        changed[:, -1] += 1.0
+        changed[:, -1] = example_inputs(instance, Draw(1, "causal"), further=0)[0][:, -1]  # no shift: norms hide it
         before, after = instance(inputs)[:, :-1], instance(changed)[:, :-1]
         return bool(np.isfinite(before).all() and np.allclose(before, after, rtol=1e-6, atol=1e-7))
+
+    def mixes_rows(self, component: str, table: Mapping[str, Any]) -> bool:
+        """Whether rows of a batch depend on one another, or on their place: then the first axis may be another one."""
+        try:
+            instance = self._instance(self.subject(component, table))
+            inputs = example_inputs(instance, Draw(0, "rows"), further=0)[0]
+            other = example_inputs(instance, Draw(1, "rows"), further=0)[0]
+            changed = np.concatenate([other[:1], inputs[1:]])
+            before, turned, after = instance(inputs), instance(inputs[::-1])[::-1], instance(changed)
+        except WorkerLost:
+            raise
+        except TROUBLE:
+            return True
+        return not (np.allclose(before, turned, atol=1e-6) and np.allclose(before[1:], after[1:], atol=1e-6))
 
     def extents(self, component: str, table: Mapping[str, Any]) -> set[int]:
         """Return the extents of its parameters, as constructed with the usual sizes."""

@@ -13,6 +13,7 @@ __all__ = ["Call", "call_of"]
 
 _MASKS = {"mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "causal_mask", "blocked", "bias", "attn_bias",
           "m", "msk", "att_mask", "look_ahead_mask", "allowed", "visible", "hidden_mask", "additive_mask"}  # fmt: skip
+_TARGETS = {"targets", "target", "labels", "label", "y", "tgt_ids", "target_ids"}
 _FIXED = {"use_cache": False, "need_weights": False, "start_pos": 0, "past_len": 0}
 
 
@@ -30,12 +31,15 @@ class Call:
     flag: str = ""
     required: bool = False
     spare: tuple[str, ...] = ()
+    targets: str = ""
+    """The argument that takes what a model should have said."""
 
-    def written(self, *, mask: bool = False, flag: bool = False) -> list[Any]:
-        """Return what stands after `call = `, with the mask or the flag passed."""
+    def written(self, *, mask: bool = False, flag: bool = False, targets: bool = False) -> list[Any]:
+        """Return what stands after `call = `, with the mask, the flag or the targets passed."""
         named = dict(self.named)
         named |= {self.mask: "mask"} if mask and self.mask else {}
         named |= {self.flag: "causal"} if flag and self.flag else {}
+        named |= {self.targets: "ids"} if targets else {}
         return [*self.positional, *([named] if named else [])]
 
 
@@ -55,7 +59,8 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     named = {p["name"]: _FIXED[p["name"]] for p in rest if p["name"] in _FIXED}
     known = {*named, flag, mask["name"] if mask else ""}
     spare = tuple(p["name"] for p in rest if p["required"] and p["name"] not in known)
-    return Call(first, named, mask["name"] if mask else "", flag, bool(mask and mask["required"]), spare)
+    targets = next((p["name"] for p in rest if p["name"] in _TARGETS), "") if inputs == ("ids",) else ""
+    return Call(first, named, mask["name"] if mask else "", flag, bool(mask and mask["required"]), spare, targets)
 
 
 def _letter(name: str) -> str | None:

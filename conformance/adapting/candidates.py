@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 
 from conformkit.conformance.adapting.calling import call_of
-from conformkit.conformance.adapting.construction import Item, passed, ways
+from conformkit.conformance.adapting.construction import NO_PARTS, Item, Parts, passed, ways
 from conformkit.conformance.adapting.meanings import meant, required_sizes
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
 
-__all__ = ["LIKELY", "ranked"]
+__all__ = ["LIKELY", "near_miss", "ranked"]
 
 LIKELY = 3
 """From this rank on a name says that it is the component, whatever its numbers are."""
@@ -36,15 +36,35 @@ _NOT = {
 _MOST = 8
 
 
-def ranked(component: Component, items: Sequence[Item], taken: Sequence[str]) -> list[tuple[int, Item]]:
+def ranked(
+    component: Component, items: Sequence[Item], taken: Sequence[str], parts: Parts = NO_PARTS
+) -> list[tuple[int, Item]]:
     """Return what may be this component, the most plausible first, with its rank; at most eight."""
     found = [(_rank(component, item), item) for item in items if item.path not in taken and _may_be(component, item)]
-    found = [(rank, item) for rank, item in found if rank >= 0 and ways(component, item, items)]
+    found = [(rank, item) for rank, item in found if rank >= 0 and ways(component, item, items, parts)]
     return sorted(found, key=lambda pair: -pair[0])[:_MOST]
 
 
+def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str], refusals: Sequence[str]) -> str:
+    """Return why what is called like this component can't be it, and what to write; nothing where nothing is."""
+    for item in items:
+        if item.path in taken or not component.arguments or not _named(component, item.name):
+            continue
+        spare = call_of(component, item.call).spare if item.kind == "class" else ()
+        if spare:
+            more = f"its call wants {', '.join(spare)}, which the contract does not have"
+            return f"{item.path} is called like it, but {more}: write a class around it whose call makes them"
+        if item.kind == "function" and _sized(component, item) < 2:
+            why = "is a function that is handed its weights: write a class around it that keeps them as attributes"
+            return f"{item.path} {why}"
+        why = next((text for text in refusals if text.startswith(f"{item.path}:")), "")
+        if why and item.kind == "class":
+            return f"{why}: say with construct and call how it is built and called"
+    return ""
+
+
 def _may_be(component: Component, item: Item) -> bool:
-    if item.kind == "mapping":
+    if item.kind in {"mapping", "numbers"}:
         return False
     if component.name == "ScaledDotProductAttention":
         return item.kind == "function" and _takes_three(item)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations
+from types import MappingProxyType
 from typing import Any
 
 from conformkit.conformance.adapting.meanings import LONGEST, constant, is_settings, meant, required_sizes, sizes_of
 from conformkit.spec.components import Component
 
-__all__ = ["Item", "Way", "passed", "settings_of", "ways"]
+__all__ = ["NO_PARTS", "Item", "Parts", "Way", "names_in", "numbers", "passed", "settings_of", "ways"]
 
 Signature = Sequence[Mapping[str, Any]]
+Parts = Mapping[str, Mapping[str, Any]]
+NO_PARTS: Parts = MappingProxyType({})
+_CALLED = {
+    "MultiHeadAttention": r"(self_?|multi_?head_?|masked_?)*(attn|attention)|mha|sa",
+    "FeedForward": r"feed_?forward|ffn?|mlp|ffwd|position_?wise_?feed_?forward|pos_?ffn",
+}
+"""What arguments are called that take a component."""
 _MOST = 8
 _SOURCES = 3
 _FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
@@ -45,24 +54,23 @@ class Way:
     construct: dict[str, Any]
     doubts: tuple[str, ...] = ()
     settings: str = ""
-    names: frozenset[str] = field(default_factory=frozenset)
-    """The contract's names that are passed."""
-
-    @property
-    def length(self) -> bool:
-        """Whether a longest input was made up."""
-        return LONGEST in _leaves(self.construct)
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    """Sizes that no argument says, since its module does."""
 
 
-def ways(component: Component, item: Item, items: Sequence[Item]) -> list[Way]:
-    """Return ways to construct it, the most plausible first; none where it can't be this component."""
+def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts = NO_PARTS) -> list[Way]:
+    """Return ways to construct it, the most plausible first; none where it can't be this component.
+
+    `parts` are the tables of components found so far, for constructors that take them.
+    """
     if not component.arguments:
         return [Way({})]
     signature = item.call if item.kind == "function" else item.construct
     usable = [p for p in signature or () if p["kind"] in {"positional", "keyword"}]
     settings = next((p for p in usable if _holds_settings(p, item)), None)
     if settings is None:
-        return list(islice(_plain(component, usable, item), _MOST))
+        fixed = numbers(item, items, sizes_of(component))
+        return list(islice(_plain(component, usable, fixed, parts), _MOST))
     rest = [p for p in usable if p is not settings]
     found = [way for source in settings_of(item, items)[:_SOURCES] for way in _by(component, settings, source, rest)]
     own, doubts = _others(component, rest)
@@ -101,22 +109,54 @@ def passed(parameters: Signature, component: Component) -> tuple[dict[str, Any],
     return {p["name"]: known[p["name"]] for p in parameters if p["name"] in known}, missing, unknown
 
 
-def _plain(component: Component, parameters: Signature, item: Item) -> Iterator[Way]:
+def numbers(item: Item, items: Sequence[Item], wanted: Collection[str]) -> dict[str, int]:
+    """Return the sizes that are numbers in the module where it is defined, by the contract's names."""
+    own = f"{item.path.partition(':')[0]}:"
+    module = next((other for other in items if other.path == own and other.kind == "numbers"), None)
+    found: dict[str, int] = {}
+    for parameter in (module.construct or ()) if module is not None else ():
+        ours = meant(parameter["name"], wanted)
+        if ours in wanted and ours not in {"dropout", "causal"}:
+            found.setdefault(str(ours), int(parameter["default"]))
+    return found
+
+
+def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:
+    """Return the components that a constructor takes, by their arguments' names, as the file builds them."""
+    found: dict[str, Any] = {}
+    for parameter in (p for p in parameters if p["required"]):
+        name = next((part for part, words in _CALLED.items() if re.fullmatch(words, parameter["name"].lower())), "")
+        table = parts.get(name)
+        if table is not None and name not in found.values():
+            found[parameter["name"]] = {"object": table["path"], "arguments": table["construct"]}
+    return found
+
+
+def _plain(
+    component: Component, parameters: Signature, numbers_there: Mapping[str, int], parts: Parts
+) -> Iterator[Way]:
     """Yield ways in which every size is an argument of its own; what names leave open is tried in every order."""
     known, missing, unknown = passed(parameters, component)
+    held = _parts([p for p in parameters if p["name"] not in known], parts)
+    known |= held
+    missing = [name for name in missing if name not in names_in(held)]
+    unknown = [name for name in unknown if name not in held]
     open_ = [name for name in unknown if constant(name, component) is None]
     made_up = {name: constant(name, component) for name in unknown if name not in open_}
     fill = len(open_)
     if fill > min(len(missing), 4):
         return
     for order in permutations(missing, fill):
-        if {"d_model", "vocab_size"} & (set(missing) - set(order)):
+        fixed = {name: numbers_there[name] for name in missing if name in numbers_there and name not in order}
+        if {"d_model", "vocab_size"} & (set(missing) - set(order) - set(fixed)):
             continue
         chosen = known | made_up | dict(zip(open_, order, strict=True))
         named = {p["name"]: chosen[p["name"]] for p in parameters if p["name"] in chosen}
         tried = [f"{theirs} is taken for {ours}, by trying" for theirs, ours in zip(open_, order, strict=True)]
-        yield Way(named, (*tried, *_guesses(made_up)), names=_names(named))
-    del item
+        doubts = (*tried, *_guesses(made_up))
+        yield Way(named, doubts, fixed=fixed)
+        if "d_model" in numbers_there and "d_model" not in fixed:
+            yield Way(named, doubts, fixed=fixed | {"d_model": numbers_there["d_model"]})
 
 
 def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Way]:
@@ -136,7 +176,7 @@ def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: S
     if source.kind == "mapping":
         given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
     value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
-    yield Way({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)), names=_names(given) | _names(others))
+    yield Way({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)))
 
 
 def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,6 +190,8 @@ def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) 
             found[name] = 1
         elif name.lower().endswith("eps"):
             found[name] = 1e-5
+        elif name.lower() == "multiple_of":
+            found[name] = 1
         elif name in _FAMOUS and "vocab_size" in sizes_of(component):
             found[name] = _FAMOUS[name]
     return found
@@ -175,11 +217,9 @@ def _literal(default: str | None) -> Any:
     return int(number) if number.is_integer() and "." not in str(default) and "e" not in str(default) else number
 
 
-def _names(named: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(str(v).removeprefix("not ") for v in named.values() if isinstance(v, str))
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return [leaf for inner in value.values() for leaf in _leaves(inner)]
-    return [value]
+def names_in(construct: Mapping[str, Any]) -> frozenset[str]:
+    """Return the contract's names that arguments pass on, those of objects included."""
+    found: set[str] = set()
+    for value in construct.values():
+        found |= names_in(value) if isinstance(value, Mapping) else {str(value).removeprefix("not ")}
+    return frozenset(found)

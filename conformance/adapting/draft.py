@@ -29,7 +29,8 @@ class Draft:
     framework: str
     proposals: Sequence[Proposal]
     choices: Sequence[Undeclared]
-    missing: Sequence[str]
+    missing: Mapping[str, str]
+    """Components that nothing can be taken for, with what comes nearest and why it can't, if anything does."""
     left_out: Sequence[str]
     structure: Mapping[str, Any] = field(default_factory=dict)
     """Choices that nothing but a number of parameters shows."""
@@ -37,13 +38,16 @@ class Draft:
     def doubts(self) -> list[str]:
         """Return what is unsure, a sentence each, with the component that it is about."""
         found = [f"{p.component}: {doubt}" for p in self.proposals for doubt in p.doubts]
-        found += [f"{name}: nothing looks like it{_ELSEWHERE.get(name, '')}" for name in self.missing]
-        return [*found, *self.left_out]
+        return [*found, *self._absent(), *self.left_out]
+
+    def _absent(self) -> list[str]:
+        texts = {name: why or f"nothing looks like it{_ELSEWHERE.get(name, '')}" for name, why in self.missing.items()}
+        return [f"{name}: {text}" for name, text in texts.items()]
 
     def text(self) -> str:
         """Return the file."""
         head = [f"# Draft by conform adapt for {one_line(self.implementation, 80)}: read it before you rely on it."]
-        head += [_comment(f"unsure: {name}: nothing looks like it{_ELSEWHERE.get(name, '')}") for name in self.missing]
+        head += [_comment(f"unsure: {absent}") for absent in self._absent()]
         tables = [[*head, "[implementation]", f"framework = {value_text(self.framework)}"]]
         general = {**self.structure, **self._choices("variant")}
         if general:

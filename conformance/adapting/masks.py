@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,7 @@ class Found:
 def of_attention(item: Item, call: Call, bench: Bench) -> Found | None:
     """Return how a function is called as scaled dot-product attention; None where it can't be, or has another shape."""
     bench.sizes = {}
-    table = {"path": item.path, "call": call.written(mask=bool(call.mask))}
-    if call.spare or not call.mask:
-        table["call"] = call.written()
-    for output in _outputs(table, bench):
+    for table, output in _called(item, call, bench):
         chosen = table | output
         distance = _distance(chosen, None, bench)
         if distance is not None:
@@ -46,6 +43,15 @@ def of_attention(item: Item, call: Call, bench: Bench) -> Found | None:
             _find_mask(found, call, bench, ours=call.mask == _CONTRACT and item.name == "scaled_dot_product_attention")
             return found
     return None
+
+
+def _called(item: Item, call: Call, bench: Bench) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield tables with what to declare of what comes back; a mask that is always added is 0 where there is none."""
+    plain = {"path": item.path, "call": call.written(mask=bool(call.mask and not call.spare))}
+    added = replace(call, named={**call.named, call.mask: "0.0 if mask is None else mask"})
+    tables = [plain, {**plain, "call": added.written()}] if call.required and not call.spare else [plain]
+    for table in tables:
+        yield from ((table, output) for output in _outputs(table, bench))
 
 
 def _outputs(table: Mapping[str, Any], bench: Bench) -> Iterator[dict[str, Any]]:

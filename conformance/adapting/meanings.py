@@ -13,14 +13,14 @@ __all__ = ["LONGEST", "constant", "is_settings", "meant", "required_sizes", "siz
 LONGEST = 256
 """What is passed where a part wants to know the longest input, which the contract tells the whole only."""
 _MORE: dict[str, frozenset[str]] = {
-    "d_model": frozenset({"ninp", "ndim", "channels", "nchannels", "dimmodel", "embd", "embsize", "featuredim",
+    "d_model": frozenset({"ndim", "channels", "nchannels", "dimmodel", "embd", "embsize", "featuredim",
                           "hiddensize", "size", "c", "modelsize", "residualdim", "dresid", "nfeatures"}),
     "num_heads": frozenset({"numhead", "nhead", "headcount", "attentionheads", "numattnheads", "attnheads"}),
     "kv_heads": frozenset({"kvheads", "nkv", "numkv", "keyvalueheads", "nkvheads", "numkvgroups", "nkvgroups"}),
-    "d_ff": frozenset({"dhid", "nhid", "dimff", "mlphidden", "mlpwidth", "innerdim", "ffsize", "ffwidth", "dffn",
+    "d_ff": frozenset({"dimff", "mlphidden", "mlpwidth", "innerdim", "ffsize", "ffwidth", "dffn",
                        "ffnhidden", "dmlp", "mlpsize", "inner", "feedforwarddim", "ffnhiddensize", "hiddensizeff"}),
-    "vocab_size": frozenset({"ntoken", "ntokens", "numembeddings", "vocablen", "vocabdim", "dvocab", "voc"}),
-    "num_layers": frozenset({"nlayers", "nlayer", "nblock", "numblock", "nblocks", "layercount"}),
+    "vocab_size": frozenset({"numembeddings", "vocablen", "vocabdim", "dvocab", "voc"}),
+    "num_layers": frozenset({"nblock", "numblock", "nblocks", "layercount"}),
     "block_size": frozenset({"seqlength", "maxseq", "maxtokens", "contextlen", "window", "maxlen", "maxcontext",
                              "maxpositions", "npositions", "nctx", "contextwindow", "maxsequencelength", "nseq",
                              "positions"}),
@@ -70,7 +70,15 @@ def constant(name: str, component: Component) -> Any:
     other = meant(name, ("block_size", "max_len", "vocab_size", "num_layers", "d_ff", "num_heads", "kv_heads"))
     if other is not None:
         return LONGEST if other in _LENGTHS else _OTHERS[other]
-    known = {"layeridx": 0, "layerid": 0, "layer": 0, "layernumber": 0, "batchfirst": True}
+    known = {
+        "layeridx": 0,
+        "layerid": 0,
+        "layer": 0,
+        "layernumber": 0,
+        "batchfirst": True,
+        "multipleof": 1,
+        "ffndimmultiplier": "None",
+    }
     if name.lower() in _OUTPUTS:
         return "d_model"
     if folded in known:

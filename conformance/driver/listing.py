@@ -1,4 +1,4 @@
-"""What an implementation defines, whatever it is called: classes, functions, and dictionaries of settings."""
+"""What an implementation defines, whatever it is called: classes, functions, dictionaries of settings, sizes."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def config_of(value: Any) -> str | None:
 
 def _items(implementation: Implementation, left_out: list[str]) -> Iterator[dict[str, Any]]:
     for module in _modules(implementation, left_out):
+        yield _numbers(module)
         for name, value in list(vars(module).items()):
             if name.startswith("_") or not _is_defined_in(module, value):
                 continue
@@ -85,6 +86,13 @@ def _modules(implementation: Implementation, left_out: list[str]) -> Iterator[ty
             yield importlib.import_module(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001
             left_out.append(f"{name}: {failure(error, implementation.place, loading=True)['message']}")
+
+
+def _numbers(module: types.ModuleType) -> dict[str, Any]:
+    """Describe the whole numbers in a module as if they were arguments: sizes that its code reads from there."""
+    found = {n: v for n, v in list(vars(module).items()) if type(v) is int and v > 0 and not n.startswith("_")}
+    keys = _keys(dict(islice(found.items(), _MOST_KEYS)))
+    return {"path": f"{module.__name__}:", "kind": "numbers", "construct": keys, "call": None, "config": None}
 
 
 def _is_defined_in(module: types.ModuleType, value: Any) -> bool:

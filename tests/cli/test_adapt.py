@@ -23,7 +23,7 @@ def report(results):
 def adapted(monkeypatch, small_law):
     """Stand for the search: one attention, one doubt, one line that is left to the author; the verdict is to be set."""
     doubts, offered = ["nobody knows\nwhat p is"], [('causal = "never"', "it looks ahead")]
-    draft = Draft("mypkg", "torch", [Proposal("MultiHeadAttention", TABLE, doubts, offered)], [], [], [])
+    draft = Draft("mypkg", "torch", [Proposal("MultiHeadAttention", TABLE, doubts, offered)], [], {}, [])
     box = {"found": Adapted(draft, report([Result(clause, Verdict.PASS) for clause in small_law.values()]))}
     monkeypatch.setattr(adapting, "adapt", lambda request, named, early: box["found"])
     monkeypatch.setattr("conformkit.conformance.driver.head_start.head_start", lambda *_: None)
