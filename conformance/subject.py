@@ -47,7 +47,7 @@ class Outcome:
     structure: str = ""
     """What was returned, `tuple(tensor, tensor)`."""
     graph: bool = False
-    """Whether anything was kept for derivatives; False unless it generated."""
+    """Whether anything was kept for derivatives; False unless it generated or was watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +288,7 @@ class Instance:
             inputs, strided=strided, cast=cast, form=format, method=method, options=options
         )
         header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch, "record": record}
+        header |= {"graph": watch and method is not None}
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
         out = bound.from_theirs(arrays["out"])
@@ -300,6 +301,7 @@ class Instance:
             requires_grad=bool(reply.get("requires_grad")),
             used_random_state=len(set(reply["rng"])) > 1,
             modes=tuple(reply.get("modes") or ()),
+            graph=bool(reply.get("graph")),
             structure=str(reply.get("structure", "")),
         )
 

@@ -51,7 +51,8 @@ class Argument:
 class Method:
     """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape.
 
-    `options` are its arguments that are no arrays. Without an oracle or a shape, tests say what is wanted.
+    `options` are its arguments that are no arrays; `outputs` is how many arrays it returns. Without an oracle or a
+    shape, tests say what is wanted.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Method:
     forward: Forward | None = None
     extent: Extent | None = None
     options: tuple[Argument, ...] = ()
+    outputs: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,18 @@ class Transformer(Protocol):
     def decode(self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None) -> Any:
         """Return the logits (B, T, tgt_vocab_size) of a target, given the memory of its source."""
 
+    def generate(
+        self, src: Any, max_new_tokens: int, bos_id: int, eos_id: int | None = None, src_mask: Any = None,
+        temperature: float = 0.0, top_k: int | None = None, top_p: float | None = None, use_cache: bool = False,
+    ) -> Any:  # fmt: skip
+        """Return a target (B, n) for each source; temperature 0 is greedy, what has ended is filled up."""
+
+    def beam_search(
+        self, src: Any, max_new_tokens: int, bos_id: int, beam_width: int, length_penalty: float = 0.0,
+        eos_id: int | None = None, src_mask: Any = None,
+    ) -> Any:  # fmt: skip
+        """Return the best targets (B, W, n) of each source, and their scores (B, W)."""
+
 
 def padding_mask(ids: Array, pad_id: int) -> Array:
     """Return the mask (B, 1, 1, T) that hides padding."""

@@ -114,6 +114,21 @@ _DECODE = Method(
     lambda i, s: (*i["tgt"].shape, s["tgt_vocab_size"]),
 )  # fmt: skip
 
+_GENERATE = Method(
+    "generate", ("src", "src_mask"),
+    options=(
+        *_required("max_new_tokens", "bos_id"), Argument("eos_id"), Argument("temperature", 0.0), Argument("top_k"),
+        Argument("top_p"), Argument("use_cache", default=False),
+    ),
+)  # fmt: skip
+_BEAM_SEARCH = Method(
+    "beam_search", ("src", "src_mask"), ("seq2seq_beam_search",),
+    options=(
+        *_required("max_new_tokens", "bos_id", "beam_width"), Argument("length_penalty", 0.0), Argument("eos_id"),
+    ),
+    outputs=2,
+)  # fmt: skip
+
 SEQ2SEQ: Mapping[str, Component] = {
     component.name: component
     for component in (
@@ -171,7 +186,7 @@ SEQ2SEQ: Mapping[str, Component] = {
             ("src", "tgt", "src_mask", "tgt_mask"), _transformer,
             lambda w, i, s, v: transformer(w, i["src"], i["tgt"], i.get("src_mask"), i.get("tgt_mask"), s, v),
             "seq2seq", ("Seq2SeqTransformer", "EncoderDecoder", "EncoderDecoderTransformer", "TransformerModel"),
-            (_ENCODE, _DECODE), lambda i, s: (*i["tgt"].shape, s["tgt_vocab_size"]),
+            (_ENCODE, _DECODE, _GENERATE, _BEAM_SEARCH), lambda i, s: (*i["tgt"].shape, s["tgt_vocab_size"]),
         ),
     )
 }  # fmt: skip

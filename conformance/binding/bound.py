@@ -149,13 +149,15 @@ class Bound:
             n: formed(mask, self.masks[n], queries=queries_of(n, inputs), heads=heads) for n, mask in masks.items()
         }
         arrays |= {name: self._swapped(a) for name, a in inputs.items() if name not in MASKS and name in used}
-        known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
+        known: dict[str, Any] = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
+        known |= {"model": {"$self": True}} if ":" in bound.name else {}
         options = self.component.method(method).options if method else ()
         empty = {**dict.fromkeys(FORMS), **{option.name: option.default for option in options}}
         chosen = set_only(bound.call, {**known, **values}, keep=bound.insisted)
         args, kwargs = _filled(chosen, {**empty, **values, **known})
-        header = {"args": args, "kwargs": kwargs, "output": bound.output}
-        return header | ({"method": bound.name} if method else {}), arrays
+        output = list(bound.output) if isinstance(bound.output, tuple) else bound.output
+        header = {"args": args, "kwargs": kwargs, "output": output}
+        return header | (_entry(bound.name) if method else {}), arrays
 
     def generate_request(
         self, ids: Array, count: int, options: Mapping[str, Any]
@@ -220,6 +222,11 @@ class Bound:
             if self.mask.shape.endswith(" 1"):
                 mask = mask[..., None]
         return mask
+
+
+def _entry(name: str) -> dict[str, str]:
+    """Say what is called: a method, or a function that is found under a path with a colon."""
+    return {"function": name} if ":" in name else {"method": name}
 
 
 def _filled(arguments: Arguments, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -18,7 +18,10 @@ __all__ = ["BoundMethod", "call_of", "insisted_on", "takes_apart"]
 
 @dataclass(frozen=True, slots=True)
 class BoundMethod:
-    """A method of the contract: its own name, its arguments, those without a default, what to take of the result."""
+    """A method of the contract: its own name, its arguments, those without a default, what to take of the result.
+
+    A name with a colon is that of a function.
+    """
 
     name: str
     call: Arguments
@@ -52,7 +55,10 @@ def call_of(signature: Signature, inputs: Sequence[str], options: Sequence[Argum
     try:
         found = named_from(rest, contract, set(required))
     except SignatureMismatch:
+        if options:
+            raise
         found = call_from(rest, contract, set(required))
+    _check_by_name(found, options)
     named = {_own(signature, name, masks): value for name, value in found.named.items()}
     return Arguments(found.positional, {**named, **known, **_causality(signature, inputs, apart=apart)})
 
@@ -81,6 +87,16 @@ def _own(signature: Signature, name: str, masks: Sequence[str]) -> str:
     if name == "mask" and "mask" in masks and not _has(signature, "mask"):
         return str(next((p["name"] for p in signature if p["name"] in _MASK), name))
     return name
+
+
+def _check_by_name(found: Arguments, options: Sequence[Argument]) -> None:
+    """Raise SignatureMismatch where an option went to an argument that may well mean something else."""
+    ours = {option.name for option in options}
+    doubtful = {
+        theirs: value.text for theirs, value in found.named.items() if value.text in ours - {meaning(theirs, ours)}
+    }
+    if doubtful:
+        raise SignatureMismatch(list(doubtful.values()), list(doubtful), {})
 
 
 def _causality(signature: Signature, inputs: Sequence[str], *, apart: bool) -> dict[str, Expression]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -272,10 +273,13 @@ def _form(node: Node) -> MaskForm:
 
 
 def _methods(name: str, node: Node) -> Iterator[tuple[str, MethodConfig]]:
-    readers: dict[str, Any] = {
-        "path": lambda n: n.text(200), "call": lambda n: read_arguments(n, CALL_NAMES), "output": read_selector,
-    }  # fmt: skip
-    for method, value in node.table([m.name for m in component(name).methods], "method").items():
+    known = component(name).methods
+    for method, value in node.table([m.name for m in known], "method").items():
+        options = (option.name for m in known if m.name == method for option in m.options)
+        names = (*CALL_NAMES, *options, *(("model",) if component(name).method(method).options else ()))
+        readers: dict[str, Any] = {
+            "path": lambda n: n.text(200), "call": partial(read_arguments, known=names), "output": read_selector,
+        }  # fmt: skip
         yield method, MethodConfig(**{key: readers[key](item) for key, item in value.table(readers).items()})
 
 

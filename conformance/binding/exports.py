@@ -13,9 +13,10 @@ from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.masks import FORMS, MASKS
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
+from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
 from conformkit.conformance.binding.tool_config import MethodConfig
-from conformkit.spec.components import COMPONENTS, GENERATE, Component, component
+from conformkit.spec.components import COMPONENTS, GENERATE, Component, Method, component
 
 __all__ = ["ExportMismatch", "bind_export", "further_targets", "serves", "stub_of", "targets"]
 
@@ -90,6 +91,9 @@ def bind_export(
     )
     if component.name == "TinyTransformerLM":
         _bind_generation(bound, export, free)
+    elif "generate" in bound.methods:
+        bound.generation_stub = stub_of(export, bound.methods["generate"].name)
+    _not_called(bound, export)
     bound.offers |= _abilities(bound)
     return bound
 
@@ -143,16 +147,33 @@ def _methods(
     for method in component.methods:
         declared = own.methods.get(method.name) or MethodConfig()
         name = next((n for n in (declared.path, method.name, *method.further) if n and n in described), None)
-        if name is None:
+        is_function = declared.path is not None and ":" in declared.path and declared.call is not None
+        name = declared.path if is_function else name
+        if name is None or (stub_of(export, name) and name != "generate"):
             continue
+        output = declared.output if declared.output is not None else _outputs(method)
         if declared.call is not None:
-            yield method.name, BoundMethod(name, declared.call, frozenset(), declared.output)
+            yield method.name, BoundMethod(name, declared.call, frozenset(), output)
             continue
         try:
             call = call_of(described[name] or (), method.inputs, method.options)
         except SignatureMismatch:
             continue
-        yield method.name, BoundMethod(name, call, insisted_on(described[name]), declared.output)
+        yield method.name, BoundMethod(name, call, insisted_on(described[name]), output)
+
+
+def _outputs(method: Method) -> Selector:
+    return tuple(range(method.outputs)) if method.outputs > 1 else None
+
+
+def _not_called(bound: Bound, export: Mapping[str, Any]) -> None:
+    """Note which of the methods that write are there and not judged, since nobody knows how they are called."""
+    for method in bound.component.methods:
+        there = any(name in (export["methods"] or {}) for name in (method.name, *method.further))
+        if method.options and there and method.name not in bound.methods and not stub_of(export, method.name):
+            wanted = ", ".join((*method.inputs[:1], *(option.name for option in method.options if option.required)))
+            problem = f"it is not called with {wanted}; say in conform.toml how it is"
+            bound.notes.append(f"{method.name} of {bound.component.name} is not judged: {problem}")
 
 
 def _has_heads(component: Component) -> bool:
@@ -283,7 +304,7 @@ def _abilities(bound: Bound) -> dict[str, bool]:
     settable = bound.causal in {"construct", "mask", "flag"}
     taken = bound.call.names()
     takes = bool(taken & set(MASK_NAMES)) if bound.component.profile == "seq2seq" else "mask" in taken
-    options = bound.generation.call.names() if bound.generation else frozenset()
+    options = bound.generation.call.names() if bound.generation else _taken_by(bound, "generate")
     declared = bound.config.generate.options if bound.config.generate else None
     return {
         "dropout": "dropout" in named,
@@ -294,7 +315,13 @@ def _abilities(bound: Bound) -> dict[str, bool]:
         "float-masks": takes and "float" in bound.mask.kinds,
         "any-rank": bound.limits.rank is None,
         **dict.fromkeys(bound.methods, True),
-        "generate": bound.generation is not None and not bound.generation_stub,
+        "generate": (bound.generation is not None or "generate" in bound.methods) and not bound.generation_stub,
+        **({"length-penalty": "length_penalty" in _taken_by(bound, "beam_search"),
+            "beam-eos-id": "eos_id" in _taken_by(bound, "beam_search")} if "beam_search" in bound.methods else {}),
         **{name.replace("_", "-"): name in (declared if declared is not None else options) for name in
            ("temperature", "top_k", "top_p", "eos_id", "use_cache")},
     }  # fmt: skip
+
+
+def _taken_by(bound: Bound, method: str) -> frozenset[str]:
+    return bound.methods[method].call.names() if method in bound.methods else frozenset()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.exports import ExportMismatch, bind_export, targets
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import COMPONENTS, component
 
 MHA_CONSTRUCT = ("d_model", "num_heads", "dropout=", "causal=")
 LM_CONSTRUCT = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "dropout=")
@@ -35,7 +36,7 @@ def export(construct=(), call=("x",), *, kind="class", path="mypkg.attn:Attn", *
 
 
 def bind(description, text="", name="MultiHeadAttention", free=None):
-    return bind_export(COMPONENTS[name], description, parse_config(text), free)
+    return bind_export(component(name), description, parse_config(text), free)
 
 
 def declared(text, name="MultiHeadAttention"):
@@ -418,3 +419,51 @@ def test_a_declared_argument_without_a_value_here_is_named(text, problem):
     error = mismatch(export(MHA_CONSTRUCT), declared(text))
     assert problem in str(error)
     assert "num_heads" in error.advice[0]
+
+
+# --- what an encoder-decoder writes with ------------------------------------------------------------------------------
+
+SEQ2SEQ_CONSTRUCT = (
+    "src_vocab_size", "tgt_vocab_size", "d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_ff",
+    "max_len", "dropout=", "pad_id=",
+)  # fmt: skip
+
+
+def translator(text="", **methods):
+    described = export(SEQ2SEQ_CONSTRUCT, ("src", "tgt", "src_mask=", "tgt_mask="), **methods)
+    return bind(described, f"[components.Transformer.methods]\n{text}\n" if text else "", "Transformer")
+
+
+def test_options_of_what_writes_are_known_by_well_known_names_and_are_abilities():
+    found = translator(generate=("src", "src_mask", "n", "start_symbol", "eos_token_id=", "topk="))
+    assert texts(found.methods["generate"].call)[1] == {
+        "src": "src", "src_mask": "src_mask", "n": "max_new_tokens", "start_symbol": "bos_id",
+        "eos_token_id": "eos_id", "topk": "top_k",
+    }  # fmt: skip
+    offered = {name for name in ("generate", "eos-id", "top-k", "top-p", "temperature") if found.offers[name]}
+    assert offered == {"generate", "eos-id", "top-k"}
+    assert found.methods["generate"].insisted == {"src", "src_mask", "n", "start_symbol"}
+
+
+def test_beams_come_with_their_scores():
+    found = translator(seq2seq_beam_search=("src", "max_new_tokens", "bos_id", "beam_width", "alpha=", "eos_id="))
+    assert found.methods["beam_search"].output == (0, 1)
+    assert found.offers["length-penalty"]
+    assert found.offers["beam-eos-id"]
+
+
+def test_a_method_that_writes_and_is_called_otherwise_is_noted():
+    found = translator(generate=("src", "max_length", "start"))
+    assert not found.offers["generate"]
+    assert any("generate of Transformer is not judged" in note for note in found.notes)
+
+
+def test_a_declared_function_writes_and_gets_the_model():
+    found = translator("generate = { path = 'mypkg:greedy', call = ['model', 'src', 'max_new_tokens + 1', 'bos_id'] }")
+    src = np.array([[3, 4]])
+    header, arrays = found.call_request(
+        {"src": src}, {"max_new_tokens": 5, "bos_id": 1, "num_heads": 2}, method="generate"
+    )
+    assert header["function"] == "mypkg:greedy"
+    assert header["args"] == [{"$self": True}, {"$tensor": "src"}, 6, 1]
+    assert list(arrays) == ["src"]
