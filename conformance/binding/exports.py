@@ -11,6 +11,7 @@ from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, Generation, set_only
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.limits import Limits, Range
 from conformkit.conformance.binding.masks import FORMS, MASKS
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
@@ -78,7 +79,7 @@ def bind_export(
         is_function=is_function,
         config=own,
         variant=config.variant_for(component.name),
-        limits=config.limits_for(component.name),
+        limits=_limits(component, export, own, config),
         construct=construct,
         call=call,
         causal=own.causal or _causal(component, construct, call),
@@ -107,10 +108,43 @@ def _construct(
         return Arguments((), {a.name: Expression(a.name) for a in component.arguments})
     names = [a.name for a in component.arguments] + (["kv_heads"] if _has_heads(component) else [])
     required = {a.name for a in component.arguments if a.required}
+    single = _one_for_both(component, export["construct"])
+    pairs = {name for both in single.values() for name in both}
     try:
-        return construct_from(export["construct"], names, required)
+        found = construct_from(export["construct"], [*(n for n in names if n not in pairs), *single], required - pairs)
+        named = {n: _first_of(a, single) for n, a in found.named.items()}
+        return replace(found, named=named)
     except SignatureMismatch as mismatch:
         raise _refused(component, export, "construct", mismatch, names) from None
+
+
+_PAIRS: Mapping[str, tuple[str, str]] = {
+    "vocab_size": ("src_vocab_size", "tgt_vocab_size"), "num_layers": ("num_encoder_layers", "num_decoder_layers"),
+}  # fmt: skip
+"""Sizes of an encoder-decoder that many give once for both sides."""
+
+
+def _one_for_both(component: Component, signature: Signature) -> dict[str, tuple[str, str]]:
+    """Return the sizes of which a constructor takes one where the contract has two."""
+    names = [a.name for a in component.arguments]
+    return {
+        single: both for single, both in _PAIRS.items()
+        if both[0] in names and any(meaning(p["name"], [single]) for p in signature)
+        and not any(meaning(p["name"], both) for p in signature)
+    }  # fmt: skip
+
+
+def _first_of(argument: Any, single: Mapping[str, tuple[str, str]]) -> Any:
+    return Expression(single[argument.text][0]) if argument.text in single else argument
+
+
+def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfig, config: Config) -> Limits:
+    """Return what may be drawn: sides of an encoder-decoder alike where its constructor takes one size for both."""
+    declared = config.limits_for(component.name)
+    if own.construct is not None or not export.get("construct"):
+        return declared
+    both = _one_for_both(component, export["construct"]).values()
+    return Limits({second: Range(equals=first) for first, second in both}).merged(declared)
 
 
 def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Arguments:

@@ -118,7 +118,7 @@ class _Case:
             raise package.problem
         self._root.mkdir()
         self._notes += unpack(package.data, package.kind, package.file, self._root, policy.archive)
-        choice = choose(self._root, policy.impl, own_config=not policy.conform)
+        choice = choose(self._root, policy.impl, own_config=not policy.conform, profile=policy.profile)
         self._notes += choice.notes
         if policy.conform:
             config = parse_config(policy.conform)

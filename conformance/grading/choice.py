@@ -11,11 +11,10 @@ from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.driver.loading import defined
 from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.grading.unpack import Unreadable
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import components_of
 
 __all__ = ["Choice", "choose"]
 
-_EXPORTS = frozenset(component.export for component in COMPONENTS.values())
 _FILES_NAMED = 5
 _KINDS = ("folder", "file", "package")
 """Where several hold the same names, the last one is taken."""
@@ -41,7 +40,7 @@ class _Candidate:
         return len(self.names), _KINDS.index(self.kind), depth if self.kind == "folder" else -depth
 
 
-def choose(root: Path, named: str = "", *, own_config: bool = True) -> Choice:
+def choose(root: Path, named: str = "", *, own_config: bool = True, profile: str = "core") -> Choice:
     """Return the implementation in an unpacked submission; `named` is what the policy calls it.
 
     Raises Unreadable where there is no Python or not what the policy names, ConfigError where its conform.toml can't be
@@ -50,7 +49,7 @@ def choose(root: Path, named: str = "", *, own_config: bool = True) -> Choice:
     files = list(sources(root))
     if not files:
         raise Unreadable("it holds no Python file")
-    chosen, notes = (_named(root, named, files), ()) if named else _found(root, files)
+    chosen, notes = (_named(root, named, files), ()) if named else _found(root, files, profile)
     config = load_config(_folders(root, chosen)) if own_config else Config()
     path, module = _with_neighbors(root, chosen)
     return Choice(path, replace(config, module=config.module or module), notes)
@@ -69,12 +68,19 @@ def _named(root: Path, named: str, files: list[Path]) -> Path:
     raise Unreadable(f"it has no {named}; it has {', '.join(map(shown, there[:_FILES_NAMED]))}{more}")
 
 
-def _found(root: Path, files: list[Path]) -> tuple[Path, tuple[str, ...]]:
+def _exports(profile: str) -> frozenset[str]:
+    """Return the names by which the components of a profile are known."""
+    further = profile not in {"core", "lm"}
+    parts = components_of(profile).values()
+    return frozenset(name for part in parts for name in (part.export, *(part.further if further else ())))
+
+
+def _found(root: Path, files: list[Path], profile: str) -> tuple[Path, tuple[str, ...]]:
     heart = _heart(root)
     declared = _declared(heart)
     if declared is not None:
         return declared, ()
-    candidates = sorted(_candidates(root, files), key=lambda c: str(c.path))
+    candidates = sorted(_candidates(root, files, _exports(profile)), key=lambda c: str(c.path))
     best = max(candidates, key=lambda c: c.rank(root))
     if not best.names:
         return files[0] if len(files) == 1 else heart, ()
@@ -106,9 +112,9 @@ def _declared(folder: Path) -> Path | None:
     return next((path for path in (folder / top, folder / f"{top}.py") if path.exists()), folder)
 
 
-def _candidates(root: Path, files: Iterable[Path]) -> Iterator[_Candidate]:
+def _candidates(root: Path, files: Iterable[Path], exports: frozenset[str]) -> Iterator[_Candidate]:
     """Yield every package, every folder of loose files and every such file, with the contract's names in each."""
-    names = {path: frozenset(defined(parse(path))) & _EXPORTS for path in files}
+    names = {path: frozenset(defined(parse(path))) & exports for path in files}
     packages: dict[Path, frozenset[str]] = {}
     folders: dict[Path, frozenset[str]] = {}
     for path, found in names.items():

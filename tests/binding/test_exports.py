@@ -7,7 +7,7 @@ import pytest
 
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import Config, parse_config
-from conformkit.conformance.binding.exports import ExportMismatch, bind_export, targets
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export, serves, targets
 from conformkit.spec.components import COMPONENTS, component
 
 MHA_CONSTRUCT = ("d_model", "num_heads", "dropout=", "causal=")
@@ -467,3 +467,34 @@ def test_a_declared_function_writes_and_gets_the_model():
     assert header["function"] == "mypkg:greedy"
     assert header["args"] == [{"$self": True}, {"$tensor": "src"}, 6, 1]
     assert list(arrays) == ["src"]
+
+
+# --- encoder-decoders -------------------------------------------------------------------------------------------------
+
+S2S_CONSTRUCT = ("vocab_size", "d_model", "nhead", "num_layers", "d_ff", "max_len")
+
+
+def test_one_vocabulary_and_one_depth_serve_both_sides():
+    bound = bind(export(S2S_CONSTRUCT, ("src", "tgt")), name="Transformer")
+    given = texts(bound.construct)[1]
+    assert given["vocab_size"] == "src_vocab_size"
+    assert given["num_layers"] == "num_encoder_layers"
+    assert bound.limits.of("tgt_vocab_size").equals == "src_vocab_size"
+    assert bound.limits.of("num_decoder_layers").equals == "num_encoder_layers"
+
+
+def test_methods_are_found_by_their_further_names():
+    described = export(S2S_CONSTRUCT, ("src", "tgt"), encode=("src", "mask="), decode_step=("tgt", "memory"))
+    bound = bind(described, name="Transformer")
+    assert {name: method.name for name, method in bound.methods.items()} == {
+        "encode": "encode",
+        "decode": "decode_step",
+    }
+    assert texts(bound.methods["encode"].call)[1]["mask"] == "src_mask"
+    assert bound.offers["encode"]
+
+
+def test_attention_serves_as_cross_attention_where_it_takes_a_key_and_a_value():
+    wanted = component("CrossAttention")
+    assert serves(wanted, export(MHA_CONSTRUCT, ("query", "key", "value", "mask=")))
+    assert not serves(wanted, export(MHA_CONSTRUCT, ("x", "mask=", "cache=")))
