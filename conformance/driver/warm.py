@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from conformkit.conformance.driver.errors import LossKind, StartError
+from conformkit.conformance.driver.errors import IsolationUnavailable, LossKind, StartError
 
 __all__ = ["THREAD_VARIABLES", "ColdProcess", "Nursery", "WarmProcess", "nursery", "scrubbed", "start"]
 
@@ -104,8 +104,10 @@ class Nursery(Protocol):
 def nursery(threads: int, *, torch: bool) -> Nursery:
     """Start whatever makes workers here: a warm process where the system can fork."""
     if os.name != "posix":
-        message = "process isolation needs a POSIX system; here only isolation `none` is to be had"
-        raise StartError(message)
+        raise IsolationUnavailable(
+            f"isolation process needs a POSIX system; this is {sys.platform}",
+            "--isolation none judges inside the process of the kit; in WSL there is all of it",
+        )
     make = WarmProcess if hasattr(os, "fork") else ColdProcess
     return make(threads, torch=torch)
 

@@ -23,13 +23,22 @@ for module, names in gone.items():
         if hasattr(module, name):
             delattr(module, name)
 from conformkit.cli.main import main
-sys.exit(main())
 """
 """What a system like Windows lacks, taken away before the command starts."""
 
 
-def bare(*arguments):
-    command = [sys.executable, "-P", "-c", BARE, *map(str, arguments)]
+NO_POSIX = """
+from conformkit.conformance.driver import warm
+class Elsewhere:
+    name = "nt"
+    def __getattr__(self, name):
+        return getattr(os, name)
+warm.os = Elsewhere()
+"""
+
+
+def bare(*arguments, more=""):
+    command = [sys.executable, "-P", "-c", f"{BARE}{more}sys.exit(main())", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
@@ -49,6 +58,18 @@ def test_what_needs_no_process_of_its_own_works(arguments, words):
     done = bare(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert words in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["run --impl", "compare examples/numpy_only", "inspect --impl", "watch --impl"],
+    ids=lambda text: text.split()[0],
+)
+def test_where_no_worker_can_be_made_the_isolation_that_works_is_named(arguments):
+    done = bare(*arguments.split(), "examples/numpy_only", more=NO_POSIX)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "--isolation none" in done.stderr
+    assert "itself failed" not in done.stderr
 
 
 def test_grading_says_that_it_needs_more(tmp_path):
