@@ -21,6 +21,7 @@ _BY_COMPONENT: Mapping[str, str] = {
     "ScaledDotProductAttention": "attention", "SelfAttention": "attention", "MultiHeadAttention": "multi-head",
     "PositionalEncoding": "positions", "FeedForward": "block", "TransformerBlock": "block",
     "CrossAttention": "multi-head", "TokenEmbedding": "positions", "EncoderLayer": "encoder", "Encoder": "encoder",
+    **dict.fromkeys(("create_padding_mask", "create_causal_mask", "create_masks"), "attention"),
     "DecoderLayer": "decoder", "Decoder": "decoder", "Transformer": "model",
     "TinyTransformerLM": "model", "all": "model", "generate": "generation", "beam_search": "generation",
 }  # fmt: skip

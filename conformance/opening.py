@@ -207,7 +207,7 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
         _refuse_without_tools(implementation, request)
     if request.profile == "lm":
         return
-    if not implementation.subjects() and not implementation.stubs:
+    if not implementation.subjects() and not implementation.stubs and not implementation.tools():
         names = ", ".join(component.export for component in COMPONENTS.values())
         advice = [f"looked for {names}"]
         advice += [f"{name}: {error}" for name, error in implementation.errors.items()]

@@ -137,11 +137,13 @@ def _class_of(tool: Tool, how: Framework) -> str:
     document = _docstring(_doc(protocol), _clauses_of(tool.name, "", tool.profile))
     head = "".join(f"{name}: int\n" for name in tool.attributes)
     built = arguments(tool.construct or (), how, lists=tool.lists)
-    parts = [_def("__init__", ["self", *built], "None", "")]
+    called = FUNCTION in tool.calls
+    parts = [_def("__init__", ["self", *built], "None", "", how.begin if called else "")]
     for method, given in tool.calls.items():
-        text = _docstring(inspect.getdoc(getattr(protocol, method)) or "", [])
-        parts.append(_def(method, ["self", *arguments(given, how, lists=tool.lists)], result(tool, method, how), text))
-    return _class(tool.name, "", document, ([head] if head else []) + parts)
+        text = _docstring(inspect.getdoc(getattr(protocol, method)) or "", []) if method else ""
+        typed = ["self", *arguments(given, how, lists=tool.lists)]
+        parts.append(_def(method or how.call, typed, result(tool, method, how), text))
+    return _class(tool.name, how.base if called else "", document, ([head] if head else []) + parts)
 
 
 def _parameters(protocol: type, method: str) -> list[Any]:

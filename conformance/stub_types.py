@@ -36,11 +36,11 @@ FRAMEWORKS: Mapping[str, Framework] = {
 _INTEGERS = (
     "src_vocab_size", "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers", "pad_id", "bos_id", "size",
     "d_model", "num_heads", "num_layers", "d_ff", "vocab_size", "block_size", "max_len", "max_new_tokens", "batch_size",
-    "beam_width", "min_frequency", "window", "step", "warmup", "total", "ignore_index",
+    "beam_width", "min_frequency", "window", "step", "warmup", "total", "ignore_index", "mask_id",
 )  # fmt: skip
 _FLOATS = (
     "dropout", "temperature", "fraction", "label_smoothing", "loss", "tokens_per_character", "lr", "eps",
-    "weight_decay", "peak", "floor", "length_penalty", "alpha",
+    "weight_decay", "peak", "floor", "length_penalty", "alpha", "smoothing", "probability",
 )  # fmt: skip
 _TYPES: Mapping[str, str] = {
     **dict.fromkeys(_INTEGERS, "int"), **dict.fromkeys(_FLOATS, "float"),
@@ -49,13 +49,15 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(("q", "k", "v", "x", "y", "idx", "ids", "logits", "targets", "weights", "query", "key", "value",
                      "memory", "src", "tgt"), "ARRAY"),
     **dict.fromkeys(("mask", "src_mask", "tgt_mask", "memory_mask"), "ARRAY | None"),
+    "pairs": "Sequence[tuple[ARRAY, ARRAY]]", "special_ids": "Sequence[int]",
     "model": "MODULE", "optimizer": "Any", "betas": "tuple[float, float]",
     **dict.fromkeys(("params", "parameters"), "Iterable[ARRAY]"), "batches": "Iterable[tuple[ARRAY, ARRAY]]",
 }  # fmt: skip
 _RESULTS: Mapping[str, str] = {
     "encode": "list[int]", "decode": "str", "step": "None", "zero_grad": "None", "save_checkpoint": "None",
     "load_checkpoint": "int", "cross_entropy": "ARRAY", "attention_entropy": "ARRAY",
-    "fit_power_law": "tuple[float, float]",
+    "fit_power_law": "tuple[float, float]", "collate": "tuple[ARRAY, ARRAY, ARRAY]",
+    **dict.fromkeys(("create_padding_mask", "create_causal_mask", "shift_right", "LabelSmoothingLoss"), "ARRAY"),
     "exponential_moving_average": "list[float]", "rolling_mean": "list[float]",
 }  # fmt: skip
 """Of what is no number and no pair of arrays."""

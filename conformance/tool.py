@@ -40,6 +40,10 @@ class Made:
         """
         return self.tool.ask(self.handle, self.tool.bound.calls[method], arguments, form=form)
 
+    def slope(self, name: str, **arguments: Any) -> tuple[float, Array]:
+        """Return what calling it gives, one number, and its derivative with respect to one of the arguments."""
+        return self.tool.slope_of(self.handle, name, arguments)
+
     def attribute(self, name: str) -> Any:
         """Return an attribute, or what a method of that name gives."""
         return self.tool.plain({"op": "ask", "handle": self.handle, "attribute": self.tool.bound.attributes[name]})
@@ -154,6 +158,14 @@ class Tool:
         """
         return self.ask(self._function(), self.bound.calls[FUNCTION], arguments)
 
+    def leaves(self, **arguments: Any) -> Mapping[str, Array]:
+        """Call the function, and return the arrays that it was given as they are afterwards, lists left out."""
+        self(**arguments)  # by now it is known how arrays are handed over
+        header, tensors = self._filled(self.bound.calls[FUNCTION], arguments)
+        header |= {"op": "ask", "handle": self._function(), "method": None, "output": None, "echo": True}
+        reply = self.link.request(header, tensors)
+        return {name.removeprefix("echo:"): array for name, array in reply.tensors.items()}
+
     def seeded(self, seed: int, **arguments: Any) -> Any:
         """Call the function after seeding every global source of random numbers."""
         return self.ask(self._function(), self.bound.calls[FUNCTION], arguments, seed=seed)
@@ -164,7 +176,7 @@ class Tool:
     ) -> Any:  # fmt: skip
         """Call a method or function; arrays are handed over as tensors, as arrays or as lists, whichever it takes."""
         form = form or self.form
-        if form is None and any(isinstance(a, np.ndarray) for a in arguments.values()):
+        if form is None and _holds_array(list(arguments.values())):
             return self._first_ask(handle, call, arguments, seed)
         header, tensors = self._filled(call, arguments, form)
         header |= {"op": "ask", "handle": handle, "method": call.method, "output": self._output(call), "seed": seed}
@@ -179,9 +191,13 @@ class Tool:
 
     def slope(self, name: str, **arguments: Any) -> tuple[float, Array]:
         """Return what a function of arrays gives, one number, and its derivative with respect to one of them."""
+        return self.slope_of(self._function(), name, arguments)
+
+    def slope_of(self, handle: int, name: str, arguments: Mapping[str, Any]) -> tuple[float, Array]:
+        """Return the same of something that the worker holds."""
         call = self.bound.calls[FUNCTION]
         header, tensors = self._filled(call, arguments, form="tensor")
-        header |= {"op": "vjp", "handle": self._function(), "wrt": [name], "output": self._output(call)}
+        header |= {"op": "vjp", "handle": handle, "wrt": [name], "output": self._output(call)}
         reply = self.link.request({**header, "watch": False}, {**tensors, "cotangent": np.array(1.0)})
         gradient = reply.tensors.get(f"grad:{name}")
         if gradient is None or gradient.shape != arguments[name].shape or reply.tensors["out"].shape != ():
@@ -240,6 +256,11 @@ class Tool:
             return value.tolist()
         tensors[name] = _float(value)
         return {"$tensor" if form == "tensor" else "$array": name}
+
+
+def _holds_array(value: Any) -> bool:
+    """Whether something is an array, or a list with one in it."""
+    return isinstance(value, np.ndarray) or (isinstance(value, list | tuple) and any(map(_holds_array, value)))
 
 
 def _reference(value: Instance | Made | Optimizer | Parameters | Written) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from conformkit.spec.components import Argument
 __all__ = ["FUNCTION", "TOOLS", "Tool", "tools_of"]
 
 FUNCTION = ""
-"""The call of a tool that is a function."""
+"""The call of a tool that is a function, or of the object that a class makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Tool:
     partner: str = ""
     """The component that it works on."""
     profile: str = "lm"
+    masks: bool = False
+    """Whether it returns masks, whose polarity and kind can be declared."""
     elements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names for the elements of an argument that is a pair, for code that takes them one by one."""
 
@@ -55,6 +57,10 @@ def _required(*names: str) -> tuple[Argument, ...]:
 def _function(name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0) -> Tool:
     partner = "TinyTransformerLM" if any(a.name == "model" for a in arguments) else ""
     return Tool(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner)
+
+
+def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = False) -> Tool:
+    return Tool(name, {FUNCTION: arguments}, parts=parts, masks=masks, profile="seq2seq")
 
 
 _TOKENIZER = {"encode": _required("text"), "decode": _required("ids")}
@@ -99,6 +105,19 @@ TOOLS: Mapping[str, Tool] = {
         _function("rolling_mean", *_required("values", "window"), lists=("values",)),
         _function("attention_entropy", *_required("weights")),
         _function("fit_power_law", *_required("sizes", "losses"), lists=("sizes", "losses"), parts=2),
+        _of_pairs("create_padding_mask", *_required("ids"), Argument("pad_id", 0), masks=True),
+        _of_pairs("create_causal_mask", *_required("size"), masks=True),
+        _of_pairs("create_masks", *_required("src", "tgt"), Argument("pad_id", 0), parts=2, masks=True),
+        _of_pairs("shift_right", *_required("tgt", "bos_id")),
+        _of_pairs("collate", *_required("pairs", "pad_id", "bos_id", "eos_id"), parts=3),
+        Tool(
+            "LabelSmoothingLoss", {FUNCTION: _required("logits", "targets")},
+            (Argument("vocab_size"), Argument("smoothing", 0.1), Argument("ignore_index", -100)), profile="seq2seq",
+        ),
+        _of_pairs(
+            "mask_tokens", *_required("ids", "mask_id", "vocab_size", "special_ids"), Argument("probability", 0.15),
+            parts=2,
+        ),
     )
 }  # fmt: skip
 """The contract's tools by name, in the order in which one comes to need them."""

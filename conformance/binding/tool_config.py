@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.binding.arguments import Arguments, read_arguments
+from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.selectors import Selector, read_selector
 from conformkit.conformance.binding.toml_nodes import Node
 from conformkit.spec.components import Argument
@@ -37,6 +38,8 @@ class ToolConfig:
     construct: Arguments | None = None
     call: Arguments | None = None
     output: Selector = None
+    mask: MaskForm = field(default_factory=MaskForm)
+    """What the masks that it returns consist of, and what True means in them."""
     arrays: str | None = None
     """How arrays are handed over: as the framework's tensors, as NumPy arrays or as lists."""
     methods: Mapping[str, MethodConfig] = field(default_factory=dict)
@@ -51,6 +54,7 @@ def read_tool(name: str, node: Node) -> ToolConfig:
         "output": read_selector,
         "arrays": lambda n: n.choice(ARRAYS),
         **(_of_function(tool) if tool.construct is None else _of_class(tool, tool.construct)),
+        **({"mask": _mask} if tool.masks else {}),
     }
     return ToolConfig(name, **{key: readers[key](value) for key, value in node.table(readers).items()})
 
@@ -62,12 +66,18 @@ def _of_function(tool: Tool) -> dict[str, Any]:
 
 def _of_class(tool: Tool, construct: Iterable[Argument]) -> dict[str, Any]:
     names, calls = tool.names(construct), tool.calls
-    return {
-        "factory": Node.flag,
-        "construct": lambda n: read_arguments(n, names),
+    made: dict[str, Any] = {"factory": Node.flag, "construct": lambda n: read_arguments(n, names)}
+    if FUNCTION in calls:
+        return made | _of_function(tool)
+    return made | {
         "methods": lambda n: {m: _method(value, calls[m]) for m, value in n.table(calls, "method").items()},
         "attributes": lambda n: {a: v.text(200) for a, v in n.table(tool.attributes, "attribute").items()},
     }
+
+
+def _mask(node: Node) -> MaskForm:
+    readers = {"kind": lambda n: n.choice(("bool", "float", "int")), "true": lambda n: n.choice(("attend", "hide"))}
+    return MaskForm(**{key: readers[key](value) for key, value in node.table(readers).items()})
 
 
 def _method(node: Node, arguments: Iterable[Argument]) -> MethodConfig:

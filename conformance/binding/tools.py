@@ -9,6 +9,7 @@ from typing import Any
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.signatures import (
     Signature,
     SignatureMismatch,
@@ -50,6 +51,8 @@ class BoundTool:
     attributes: Mapping[str, str]
     arrays: str | None
     """How arrays are handed over, where that is declared."""
+    mask: MaskForm = field(default_factory=MaskForm)
+    """What returned masks consist of, and what True means in them."""
     offers: dict[str, bool] = field(default_factory=dict)
 
 
@@ -74,7 +77,7 @@ def bind_tool(tool: Tool, export: Mapping[str, Any], config: Config) -> BoundToo
     except SignatureMismatch as mismatch:
         raise ToolMismatch(f"{export['path']} {mismatch}; say in conform.toml how it is called") from None
     attributes = {name: own.attributes.get(name, name) for name in tool.attributes}
-    bound = BoundTool(tool, export["path"], own.factory, construct, calls, attributes, own.arrays)
+    bound = BoundTool(tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask)
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
     for name in tool.optional():
         elements = tool.elements.get(name, ())
@@ -93,7 +96,8 @@ def _call(tool: Tool, name: str, export: Mapping[str, Any], own: ToolConfig) -> 
     declared = own.methods.get(name) or MethodConfig()
     output = own.output if declared.output is None else declared.output
     if name == FUNCTION:
-        return _bound(tool, None, own.call, export["call"], tool.calls[name], output)
+        signature = None if own.factory else export["call"]  # that of the factory says nothing of what it makes
+        return _bound(tool, None, own.call, signature, tool.calls[name], output)
     method = declared.path or name
     described = (export["methods"] or {}).get(method)  # a base class of a library has some that are not described
     return _bound(tool, method, declared.call, described, tool.calls[name], output)

@@ -188,14 +188,16 @@ class Operations:
 
     def _ask(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Call, and answer in texts, numbers and lists; or read an attribute, calling it where it is a method."""
-        attribute = header.get("attribute")
+        attribute, given = header.get("attribute"), {}
         if attribute is None:
-            value = self._run({**header, "watch": False}, arrays).value
+            called = self._run({**header, "watch": False}, arrays)
+            value, given = called.value, called.filler.tensors if header.get("echo") else {}
         else:
             value = getattr(self._component(header), attribute)
             value = value() if callable(value) and not self.framework.is_array(value) else value
         taken = outputs.taken(value, header.get("output"), self.framework.is_array)
-        return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, {}
+        after = {f"echo:{name}": self.framework.array(tensor)[0] for name, tensor in given.items()}
+        return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, after
 
     def _vjp(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         wrt = list(header.get("wrt") or [])

@@ -21,7 +21,7 @@ from conformkit.conformance.binding.masks import NAMES, SHAPES, MaskForm
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
-from conformkit.spec.tools import TOOLS
+from conformkit.spec.tools import FUNCTION, TOOLS
 from conformkit.spec.variants import choices
 
 MHA = "[components.MultiHeadAttention]\n"
@@ -30,6 +30,8 @@ GENERATE = "[components.TinyTransformerLM.generate]\n"
 WEIGHTS = "[components.MultiHeadAttention.weights]\n"
 BATCH = "[components.get_batch]\n"
 CHARACTERS = "[components.CharTokenizer]\n"
+PADDING = "[components.create_padding_mask]\n"
+LOSS = "[components.LabelSmoothingLoss]\n"
 
 STRUCTURAL = {
     "unknown-table": (
@@ -144,6 +146,10 @@ STRUCTURAL = {
     "tool-arrays": (BATCH + "arrays = 'numpy'", '"numpy" is not one of tensor, array, list'),
     "tool-construct": (BATCH + "construct = []", "get_batch.construct: there is no key of this name"),
     "tool-call": (CHARACTERS + "call = ['text']", "CharTokenizer.call: there is no key of this name"),
+    "tool-mask": (BATCH + "mask = {}", "get_batch.mask: there is no key of this name"),
+    "tool-mask-true": (PADDING + "mask = { true = 'see' }", '"see" is not one of attend, hide'),
+    "tool-mask-kind": (PADDING + "mask = { kind = 'bits' }", '"bits" is not one of bool, float, int'),
+    "tool-methods-of-a-call": (LOSS + "methods = {}", "LabelSmoothingLoss.methods: there is no key of this name"),
     "tool-method": (
         CHARACTERS + "methods = { tokenize = {} }",
         "methods.tokenize: there is no method of this name; known: encode, decode",
@@ -196,6 +202,8 @@ ACCEPTED = {
     "class": CHARACTERS
     + "path = 'm:make'\nfactory = true\nconstruct = ['text']\nattributes = { vocab_size = 'n' }\n"
     + "methods = { encode = { path = 'tokenize', call = ['text'], output = 'ids' }, decode = {} }",
+    "tool-masks": PADDING + "mask = { kind = 'int', true = 'hide' }",
+    "tool-loss": LOSS + "construct = ['smoothing']\ncall = ['targets', 'logits']",
     "every-tool": "\n".join(f"[components.{name}]\npath = 'A'" for name in TOOLS),
     "every-component": "\n".join(
         f"[components.{name}]\npath = 'A'\nvariant = {{}}\nlimits = {{}}" for name in COMPONENTS
@@ -238,13 +246,19 @@ def test_the_schema_knows_every_component_choice_and_key():
     for name, tool in TOOLS.items():
         kind = SCHEMA["properties"]["components"]["properties"][name]["$ref"].rpartition("/")[2]
         keys = definitions[kind]["properties"]
+        declared = {f.name for f in fields(ToolConfig)} - {"name"}
         if tool.construct is None:
-            assert kind == "function"
+            assert kind == ("maskBuilder" if tool.masks else "function")
             continue
-        assert set(keys) == {f.name for f in fields(ToolConfig)} - {"name", "call"}
+        if FUNCTION in tool.calls:
+            assert set(keys) == declared - {"mask", "methods", "attributes"}
+            continue
+        assert set(keys) == declared - {"call", "mask"}
         assert list(keys["methods"]["properties"]) == list(tool.calls)
         assert list(keys["attributes"]["properties"]) == list(tool.attributes)
-    assert set(definitions["function"]["properties"]) == {"path", "output", "arrays", "call"}
+    of_function = {"path", "output", "arrays", "call"}
+    assert set(definitions["function"]["properties"]) == of_function
+    assert set(definitions["maskBuilder"]["properties"]) == of_function | {"mask"}
     assert set(definitions["method"]["properties"]) == {f.name for f in fields(MethodConfig)}
     variant = definitions["variant"]["properties"]
     assert list(variant) == list(choices())

@@ -10,7 +10,7 @@ from conformkit.conformance.runner import run
 from conformkit.conformance.scaffold import obstacle, package, write_package
 from conformkit.spec.clauses import Level, clauses_of, select
 from conformkit.spec.components import COMPONENTS
-from conformkit.spec.tools import TOOLS
+from conformkit.spec.tools import TOOLS, tools_of
 
 
 def exports(files):
@@ -22,7 +22,19 @@ def exports(files):
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
 def test_every_part_of_the_contract_is_there_with_types_and_what_it_says(framework):
     found = exports(package("mypkg", framework, "lm"))
-    assert set(found) == {c.export for c in COMPONENTS.values()} | set(TOOLS)
+    assert set(found) == {c.export for c in COMPONENTS.values()} | set(tools_of("lm"))
+    described(found)
+
+
+@pytest.mark.parametrize("framework", ["torch", "numpy"])
+def test_the_tools_of_an_encoder_decoder_are_there_and_no_others(framework):
+    found = exports(package("mypkg", framework, "seq2seq"))
+    assert set(found) & set(TOOLS) == set(tools_of("seq2seq"))
+    described({name: node for name, node in found.items() if name in TOOLS})
+
+
+def described(found):
+    """Every part says what it is, and has types."""
     for node in found.values():
         assert ast.get_docstring(node)
         for function in (n for n in ast.walk(node) if isinstance(n, ast.FunctionDef)):
@@ -56,15 +68,16 @@ def test_a_run_on_it_calls_nothing_wrong_and_begins_with_attention(tmp_path, fra
 def test_the_next_step_of_every_tool_can_be_judged_alone(tool):
     results = [
         Result(clause, Verdict.NOT_IMPLEMENTED, unfinished=clause.component == tool)
-        for clause in clauses_of("lm").values()
+        for clause in clauses_of(TOOLS[tool].profile).values()
     ]
     report = Report(
-        "x", "", "torch", "lm", Level.MUST, 0, "process", "cpu", {}, results=results, stubs={tool: "x.py:1"},
+        "x", "", "torch", TOOLS[tool].profile, Level.MUST, 0, "process", "cpu", {}, results=results,
+        stubs={tool: "x.py:1"},
         complete=True,
     )  # fmt: skip
     step = next_step(report)
     assert step.name == tool
-    assert select((step.only,), "lm")
+    assert select((step.only,), TOOLS[tool].profile)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""What functions that build masks return, read as who may attend to what, however it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import check
+from conformkit.conformance.evidence.values import kind, numbers, several
+from conformkit.conformance.tool import Tool
+
+__all__ = ["Builder", "masks_of", "of_keys", "of_pairs"]
+
+Array = npt.NDArray[Any]
+
+_LOW = -1e3
+"""What is added to a score to hide its key is less than this; half precision reaches -65504."""
+
+
+class Builder:
+    """A tool that returns masks: which entries say may attend, as declared."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        self.form = tool.bound.mask
+
+    def __call__(self, label: str, value: Any) -> Array:
+        """Return a mask as truth values, True = may attend, in the shape in which it came."""
+        array = raw(label, value)
+        added = array.dtype.kind == "f" and not (array == 1.0).any()
+        if not added and set(np.unique(array)) <= {0, 1}:
+            return np.asarray(array == 1 if self.form.true == "attend" else array == 0)
+        check(f"{label} holds {_examples(array)}, want truth values, 0 and 1, or 0 and what is added to hide",
+              bool(((array == 0.0) | (array < _LOW)).all()))  # fmt: skip
+        return np.asarray(array == 0.0)
+
+    def check_kind(self, label: str, value: Any) -> None:
+        """Check that it consists of what is declared, of truth values where nothing is."""
+        found = {"b": "bool", "i": "int", "f": "float"}[raw(label, value).dtype.kind]
+        wanted = {"bool": "truth values", "int": "0 and 1", "float": "0 and -inf"}[self.form.kind]
+        check(f"{label} is made of {kind(value)}, want {wanted}", found == self.form.kind)
+
+
+def raw(label: str, value: Any) -> Array:
+    """Return truth values or numbers in nested lists as an array."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):
+        array = np.empty(0, object)
+    check(f"{label} is {kind(value)}, want a mask", isinstance(value, list) and array.dtype.kind in "bif")
+    return array
+
+
+def of_keys(label: str, mask: Array, rows: int, keys: int) -> Array:
+    """Return who of (rows, keys) is seen; between these axes there may be others, along which nothing changes."""
+    fits = mask.ndim >= 2 and (mask.shape[0], mask.shape[-1]) == (rows, keys) and mask.size
+    check(f"{label} has shape {mask.shape}, want ({rows}, 1, 1, {keys})", bool(fits))
+    flat = mask.reshape(rows, -1, keys)
+    same = bool((flat == flat[:, :1]).all())
+    check(f"{label}, of shape {mask.shape}, is not the same for every query", same)
+    return np.asarray(flat[:, 0])
+
+
+def of_pairs(label: str, mask: Array, rows: int, size: int) -> Array:
+    """Return who sees whom, (rows, size, size); between rows and queries there may be further axes."""
+    want = (rows, 1, size, size)
+    fits = mask.ndim >= 3 and (mask.shape[0], *mask.shape[-2:]) == (rows, size, size)
+    check(f"{label} has shape {mask.shape}, want {want}", bool(fits))
+    flat = mask.reshape(rows, -1, size, size)
+    check(f"{label}, of shape {mask.shape}, is not the same for every head", bool((flat == flat[:, :1]).all()))
+    return np.asarray(flat[:, 0])
+
+
+def masks_of(value: Any) -> list[Any]:
+    """Return the masks of source and target, and the memory's where there is one."""
+    if isinstance(value, Mapping):
+        names = [name for name in ("src_mask", "tgt_mask", "memory_mask") if name in value]
+        if names[:2] == ["src_mask", "tgt_mask"]:
+            return [value[name] for name in names]
+    if isinstance(value, list) and len(value) == 3:
+        return list(value)
+    return several("create_masks", value, 2)
+
+
+def _examples(array: Array) -> str:
+    return ", ".join(f"{x:g}" for x in np.unique(numbers("the mask", array.tolist()))[:3])

@@ -1,0 +1,99 @@
+"""What `mask_tokens` made of ids: who was chosen, what became of them, and exact bounds on chance for both.
+
+A share of hits is judged by Chernoff's bound as in `statistics`, from the nearer end of an interval where right
+functions differ. It holds for exact counts, too: drawing without replacement keeps nearer to the mean than with it
+(Hoeffding 1963).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import check
+from conformkit.conformance.evidence.statistics import divergence, threshold
+from conformkit.conformance.evidence.values import ids, several
+from conformkit.conformance.tool import Tool
+from conformkit.spec.masked_language import Share
+
+__all__ = ["FIRST", "MASK", "RATE", "SIZE", "SPECIAL", "Masked", "Masking", "check_share", "text"]
+
+Array = npt.NDArray[Any]
+
+SIZE, MASK, SPECIAL = 1000, 3, (0, 1, 2, 5)
+"""The vocabulary, the mask id, and ids that are never chosen; 0 pads."""
+FIRST = 6
+"""From here on ids are text."""
+FALSE_ALARMS = 1e-9
+"""How likely one clause may be to call a right function wrong."""
+RATE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """Ids, and the inputs and labels that were made of them; `none` is the label of what was not chosen."""
+
+    ids: Array
+    inputs: Array
+    labels: Array
+    none: int
+
+    @property
+    def chosen(self) -> Array:
+        """Where there is a label."""
+        return np.asarray(self.labels != self.none)
+
+    @property
+    def text(self) -> Array:
+        """Where an id can be chosen."""
+        return np.asarray(self.ids >= FIRST)
+
+
+class Masking:
+    """The implementation's function, on ids of SIZE with MASK and SPECIAL."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+
+    def __call__(self, given: Array, *, seed: int = 1, probability: float | None = None) -> Masked:
+        """Mask ids (B, T); the most frequent label of a first draw, of RATE, is taken for that of nothing."""
+        inputs, labels = self._draw(given, seed, probability)
+        usual = labels if probability is None else self._draw(text(60, 20), seed, None)[1]
+        values, counts = np.unique(usual, return_counts=True)
+        return Masked(given, inputs, labels, int(values[np.argmax(counts)]))
+
+    def arguments(self, given: Array, probability: float | None = None) -> dict[str, Any]:
+        """Return what the function is given."""
+        share = {} if probability is None else {"probability": probability}
+        return {"ids": given, "mask_id": MASK, "vocab_size": SIZE, "special_ids": SPECIAL, **share}
+
+    def rates(self) -> list[float | None]:
+        """Return the shares to try: the default, and another one where that can be said."""
+        return [None, 0.5] if self.tool.offers("probability") else [None]
+
+    def _draw(self, given: Array, seed: int, probability: float | None) -> tuple[Array, Array]:
+        made = several("mask_tokens", self.tool.seeded(seed, **self.arguments(given, probability)), 2)
+        return ids("the inputs", made[0], given.shape), ids("the labels", made[1], given.shape)
+
+
+def text(rows: int, length: int, *, special: int = 0) -> Array:
+    """Return ids (rows, length + special) from the lower half of the vocabulary, `special` of each row special ones."""
+    words = FIRST + np.arange(rows * length).reshape(rows, length) % (SIZE // 2 - FIRST)
+    if not special:
+        return words
+    half = length // 2
+    begin, middle, end = (np.full((rows, 1), SPECIAL[n]) for n in (1, 3, 2))
+    pads = np.full((rows, special - 3), SPECIAL[0])
+    return np.concatenate([begin, words[:, :half], middle, words[:, half:], end, pads], axis=1)
+
+
+def check_share(label: str, hits: int, draws: int, share: Share, *, events: int) -> None:
+    """Check that so many hits can come of a share; `events` is how many the clause judges."""
+    got = hits / draws
+    nearest = min(max(got, share.low), share.high)
+    surprising = got != nearest and divergence(hits, draws, nearest) > threshold(events, FALSE_ALARMS)
+    want = f"{share.low:.4g}" if share.high - share.low < 1e-3 else f"{share.low:.4g} to {share.high:.4g}"
+    check(f"{label}: {hits} of {draws}, a share of {got:.4f}, want {want}", not surprising)

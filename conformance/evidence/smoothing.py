@@ -1,0 +1,75 @@
+"""The implementation's smoothed loss: an object for each smoothing, batches or single rows, and its reading."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.checks import check
+from conformkit.conformance.evidence.values import TOLERANCE, number
+from conformkit.conformance.tool import Made, Tool
+from conformkit.spec.smoothing_loss import READINGS, Reading
+
+__all__ = ["Smoothed"]
+
+Array = npt.NDArray[Any]
+
+
+class Smoothed:
+    """`LabelSmoothingLoss` on logits (B, T, V) and targets (B, T); flattened first where it takes (N, V) only."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        self.flat = False
+        self._made: dict[tuple[int, float, int | None], Made] = {}
+        try:
+            self.value(np.zeros((2, 3, 5)), np.ones((2, 3), np.int64))
+        except ImplementationFailure:
+            self.flat = True
+
+    def __call__(self, logits: Array, targets: Array, smoothing: float = 0.1, **options: Any) -> float:
+        """Return the loss, one finite number."""
+        return number("the loss", self.value(logits, targets, smoothing, **options))
+
+    def value(self, logits: Array, targets: Array, smoothing: float = 0.1, *, ignore_index: int | None = None) -> Any:
+        """Return the loss, whatever it is."""
+        given, wanted = self._shaped(logits, targets)
+        return self._loss(logits, smoothing, ignore_index).call("", logits=given, targets=wanted)
+
+    def gradient(self, logits: Array, targets: Array, smoothing: float = 0.1) -> Array:
+        """Return the derivative with respect to the logits (B, T, V)."""
+        given, wanted = self._shaped(logits, targets)
+        made = self._loss(logits, smoothing, None)
+        return made.slope("logits", logits=given, targets=wanted)[1].reshape(logits.shape)
+
+    def reading(self) -> Reading:
+        """Return which of the known readings gives its losses, of one target each; fail where none does."""
+        logits, target = np.array([[[2.0, -1.0, 0.5, 0.0, 1.5]]]), np.array([[3]])
+        found: dict[float, float] = {smoothing: self(logits, target, smoothing) for smoothing in (0.1, 0.4)}
+        for reading in READINGS:
+            if all(_near(loss, reading.loss(logits, target, smoothing)) for smoothing, loss in found.items()):
+                return reading
+        wanted = [f"{reading.loss(logits, target, 0.1):.7g}" for reading in READINGS]
+        check(f"with ε = 0.1, the loss of id 3 of 5 is {found[0.1]:.7g}, want one of {', '.join(wanted)}", holds=False)
+        raise AssertionError
+
+    def _loss(self, logits: Array, smoothing: float, ignore_index: int | None) -> Made:
+        key = (logits.shape[-1], smoothing, ignore_index)
+        if key not in self._made:
+            given: dict[str, Any] = {"vocab_size": key[0]} if self.tool.offers("vocab-size") else {}
+            given |= {"ignore_index": ignore_index} if ignore_index is not None else {}
+            self._made[key] = self.tool.make(**given, smoothing=smoothing)
+        return self._made[key]
+
+    def _shaped(self, logits: Array, targets: Array) -> tuple[Array, Array]:
+        if self.flat:
+            return logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
+        return logits, targets
+
+
+def _near(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -1,0 +1,124 @@
+"""Clauses of spec/masked_language.md. Each is judged on draws with a fixed seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import check, check_equal, each_of
+from conformkit.conformance.evidence.masking import FIRST, MASK, RATE, SIZE, SPECIAL, Masked, Masking, check_share, text
+from conformkit.conformance.registry import clause
+from conformkit.conformance.tool import Tool
+from conformkit.spec.masked_language import Share, shares
+
+Array = npt.NDArray[Any]
+
+ROWS, LENGTH, MARKS = 300, 100, 28
+"""So many rows of so many words, and special ids around them: 15 % of the words of a row are a whole number."""
+
+
+@clause("MLM-SHAPE")
+def test_inputs_and_labels_are_shaped_like_the_ids(mask_tokens: Tool) -> None:
+    for rows, length in each_of([(3, 20), (1, 40), (5, 1)]):
+        Masking(mask_tokens)(text(rows, length))
+
+
+@clause("MLM-LABELS")
+def test_labels_are_the_original_ids_at_chosen_places(mask_tokens: Tool) -> None:
+    made = _drawn(mask_tokens)
+    check(f"most labels are {made.none}, an id that can be chosen; want -100", not FIRST <= made.none < SIZE)
+    share = (made.chosen & made.text).sum() / made.text.sum()
+    check(f"{share:.0%} of the ids have a label, with a probability of {RATE}", 0.0 < share < 0.5)
+    check_equal("the labels of chosen ids", made.labels[made.chosen], made.ids[made.chosen])
+
+
+@clause("MLM-INPUTS")
+def test_inputs_differ_from_the_ids_at_chosen_places_alone(mask_tokens: Tool) -> None:
+    made = _drawn(mask_tokens)
+    check_equal("the inputs where nothing was chosen", made.inputs[~made.chosen], made.ids[~made.chosen])
+    outside = made.inputs[(made.inputs < 0) | (made.inputs >= SIZE)]
+    check(f"input {outside[:1]} is none of the ids 0 … {SIZE - 1}", not outside.size)
+
+
+@clause("MLM-PURE")
+def test_the_ids_stay_as_they_are(mask_tokens: Tool) -> None:
+    given = text(20, 50)
+    after = mask_tokens.leaves(**Masking(mask_tokens).arguments(given))
+    for name, array in after.items():
+        check_equal(f"{name} afterwards", array, given)
+
+
+@clause("MLM-SPECIAL")
+def test_special_ids_and_pads_are_never_chosen(mask_tokens: Tool) -> None:
+    for probability in each_of([None, 1.0] if mask_tokens.offers("probability") else [None]):
+        made = _drawn(mask_tokens, probability=probability)
+        for special in SPECIAL:
+            hits = int((made.chosen & (made.ids == special)).sum())
+            check(f"special id {special} has a label {hits} times", hits == 0)
+
+
+@clause("MLM-ROWS")
+def test_each_row_is_chosen_from_on_its_own(mask_tokens: Tool) -> None:
+    chosen = Masking(mask_tokens)(np.repeat(text(1, LENGTH), 3, axis=0)).chosen
+    for row in each_of([1, 2]):
+        same = bool((chosen[row] == chosen[0]).all())
+        check(f"rows 0 and {row} have the same {int(chosen[0].sum())} of {LENGTH} places chosen", not same)
+
+
+@clause("MLM-RATE")
+def test_the_given_share_of_the_ids_is_chosen(mask_tokens: Tool) -> None:
+    rates = Masking(mask_tokens).rates()
+    for probability in each_of(rates):
+        made, want = _drawn(mask_tokens, probability=probability), probability or RATE
+        hits, words = int((made.chosen & made.text).sum()), int(made.text.sum())
+        check_share("chosen of the ids that are not special", hits, words, Share(want, want), events=len(rates))
+
+
+@clause("MLM-EVERYWHERE")
+def test_every_place_is_as_probable_as_any_other(mask_tokens: Tool) -> None:
+    made = Masking(mask_tokens)(text(2000, 20))
+    for place, hits in enumerate(made.chosen.sum(axis=0)):
+        check_share(f"place {place} of 20 is chosen", int(hits), 2000, Share(RATE, RATE), events=20)
+
+
+@clause("MLM-SEED")
+def test_the_same_seed_chooses_the_same_another_one_differently(mask_tokens: Tool) -> None:
+    masking = Masking(mask_tokens)
+    first, again, other = (masking(text(5, LENGTH), seed=seed) for seed in (1, 1, 2))
+    check_equal("the inputs, made again with the same seed", again.inputs, first.inputs)
+    check_equal("the labels, made again with the same seed", again.labels, first.labels)
+    check("two seeds choose the same places", bool((first.chosen != other.chosen).any()))
+
+
+@clause("MLM-HIDDEN")
+def test_most_chosen_ids_become_the_mask(mask_tokens: Tool) -> None:
+    made = _drawn(mask_tokens)
+    hidden, chosen = int((made.inputs[made.chosen] == MASK).sum()), int(made.chosen.sum())
+    check(f"of {chosen} chosen ids, {hidden} are the mask in the input, want more than half", 2 * hidden > chosen)
+
+
+@clause("MLM-FATE")
+def test_of_the_chosen_80_percent_are_masked_10_replaced_10_stay(mask_tokens: Tool) -> None:
+    made = _drawn(mask_tokens)
+    inputs, own = made.inputs[made.chosen], made.ids[made.chosen]
+    found = {"masked": inputs == MASK, "kept": inputs == own, "replaced": (inputs != MASK) & (inputs != own)}
+    for name, share in shares(SIZE, len(SPECIAL)).items():
+        check_share(f"of the chosen are {name}", int(found[name].sum()), len(own), share, events=3)
+
+
+@clause("MLM-REPLACED")
+def test_ids_that_replace_are_drawn_from_the_whole_vocabulary(mask_tokens: Tool) -> None:
+    made = _drawn(mask_tokens)
+    new = made.inputs[made.chosen & (made.inputs != MASK) & (made.inputs != made.ids)]
+    if len(new) == 0:
+        check("no chosen id is replaced by another one", holds=False)
+    upper = int((new >= SIZE // 2).sum())
+    left_out = len(SPECIAL) + 2  # special ids, the mask, and the id that was there
+    share = Share(0.5, 0.5 * SIZE / (SIZE - left_out))
+    check_share("of the ids that replace are from the upper half of the vocabulary", upper, len(new), share, events=1)
+
+
+def _drawn(mask_tokens: Tool, *, probability: float | None = None) -> Masked:
+    return Masking(mask_tokens)(text(ROWS, LENGTH, special=MARKS), probability=probability)

@@ -1,0 +1,52 @@
+"""Mask builders of an encoder-decoder: what is promised (Protocols) and what comes out (oracles). True = may attend."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array
+from conformkit.spec.masks import causal_mask
+
+__all__ = ["CreateCausalMask", "CreateMasks", "CreatePaddingMask", "padding_mask", "target_mask"]
+
+
+class CreatePaddingMask(Protocol):
+    """Say which keys are no padding: True = may attend.
+
+    Shapes: ids (B, T) → boolean (B, 1, 1, T)
+    Source: design document §10.
+    """
+
+    def __call__(self, ids: Any, pad_id: int = 0) -> Any: ...
+
+
+class CreateCausalMask(Protocol):
+    """Let each position see itself and what came before: True = may attend.
+
+    Shapes: → boolean (size, size)
+    Source: design document §10.
+    """
+
+    def __call__(self, size: int) -> Any: ...
+
+
+class CreateMasks(Protocol):
+    """Return the mask of the source, which is also the memory's, and that of the target: True = may attend.
+
+    Shapes: src (B, S), tgt (B, T), shifted already → boolean (B, 1, 1, S), (B, 1, T, T)
+    Source: design document §10.
+    """
+
+    def __call__(self, src: Any, tgt: Any, pad_id: int = 0) -> Any: ...
+
+
+def padding_mask(ids: Array, pad_id: int) -> Array:
+    """Return for ids (B, T) which keys may be attended to, (B, T)."""
+    return np.asarray(ids != pad_id)
+
+
+def target_mask(ids: Array, pad_id: int) -> Array:
+    """Return for ids (B, T) which keys each query may attend to, (B, T, T)."""
+    return padding_mask(ids, pad_id)[:, None, :] & causal_mask(ids.shape[1])

@@ -1,0 +1,53 @@
+"""From pairs of sequences to batches: what is promised (Protocols) and what comes out (oracles)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array
+
+__all__ = ["Collate", "ShiftRight", "collate", "shift_right"]
+
+
+class ShiftRight(Protocol):
+    """Return what the decoder reads to predict a target: a begin id, then all ids but the last.
+
+    Shapes: tgt (B, T) → (B, T), integers
+    Source: design document §10.
+    """
+
+    def __call__(self, tgt: Any, bos_id: int) -> Any: ...
+
+
+class Collate(Protocol):
+    """Pad pairs of source and target to the longest of each: [bos, y, pad …] is read, [y, eos, pad …] predicted.
+
+    Shapes: pairs of (m,) and (n,) → src (B, max m), tgt_in and tgt_out (B, max n + 1), integers
+    Source: design document §10, which leaves out the end id.
+    """
+
+    def __call__(self, pairs: Any, pad_id: int, bos_id: int, eos_id: int) -> Any: ...
+
+
+def shift_right(tgt: Array, bos_id: int) -> Array:
+    """Return bos and the target (B, T) without its last column."""
+    return np.concatenate([np.full((len(tgt), 1), bos_id, tgt.dtype), tgt[:, :-1]], axis=1)
+
+
+def collate(pairs: Sequence[tuple[Array, Array]], pad_id: int, bos_id: int, eos_id: int) -> tuple[Array, Array, Array]:
+    """Return src (B, max m), tgt_in and tgt_out (B, max n + 1)."""
+    return (
+        _padded([source.tolist() for source, _ in pairs], pad_id),
+        _padded([[bos_id, *target.tolist()] for _, target in pairs], pad_id),
+        _padded([[*target.tolist(), eos_id] for _, target in pairs], pad_id),
+    )
+
+
+def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> Array:
+    found = np.full((len(rows), max(map(len, rows))), pad_id, np.int64)
+    for row, values in zip(found, rows, strict=True):
+        row[: len(values)] = values
+    return found

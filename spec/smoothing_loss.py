@@ -1,0 +1,64 @@
+"""The smoothed loss of an encoder-decoder: what it promises (Protocol) and what it is (oracle), in each reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from conformkit.spec.layers import Array
+from conformkit.spec.loss import IGNORED, log_softmax
+
+__all__ = ["READINGS", "LabelSmoothingLoss", "Reading"]
+
+
+class LabelSmoothingLoss(Protocol):
+    """Average the smoothed surprise at each target, in nats, over the targets that count.
+
+    Construct: (vocab_size, smoothing=0.1, ignore_index=-100).
+    Shapes:    logits (B, T, V) and targets (B, T), or logits (N, V) and targets (N,) → one number
+    Source:    Vaswani et al. 2017, §5.4; Szegedy et al. 2016, §7; design document §10.
+    """
+
+    def __call__(self, logits: Any, targets: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source makes of smoothing: who shares ε, and whether the shares' entropy is subtracted."""
+
+    all_ids: bool = True
+    divergence: bool = False
+
+    def shares(self, targets: Array, size: int, smoothing: float) -> Array:
+        """Return q (…, V) of targets (…)."""
+        own = np.eye(size)[targets]
+        rest = np.full(size, smoothing / size) if self.all_ids else (1.0 - own) * smoothing / (size - 1)
+        return np.asarray((1.0 - smoothing) * own + rest)
+
+    def losses(self, logits: Array, targets: Array, smoothing: float) -> Array:
+        """Return the loss of each target (…): -Σ q ln p, and Σ q ln q more for a divergence."""
+        q = self.shares(targets, logits.shape[-1], smoothing)
+        losses = -(q * log_softmax(logits)).sum(axis=-1)
+        return np.asarray(losses + _negative_entropy(q) if self.divergence else losses)
+
+    def loss(self, logits: Array, targets: Array, smoothing: float, *, ignore_index: int = IGNORED) -> float:
+        """Return the mean over the targets that count."""
+        counted = targets != ignore_index
+        return float(self.losses(logits[counted], targets[counted], smoothing).mean())
+
+    def gradient(self, logits: Array, targets: Array, smoothing: float, *, ignore_index: int = IGNORED) -> Array:
+        """Return the derivative of that mean with respect to the logits: (p - q) / N, 0 where ignored."""
+        counted = targets != ignore_index
+        q = self.shares(np.where(counted, targets, 0), logits.shape[-1], smoothing)
+        return np.asarray((np.exp(log_softmax(logits)) - q) * counted[..., None] / counted.sum())
+
+
+READINGS = (Reading(), Reading(all_ids=False), Reading(divergence=True), Reading(all_ids=False, divergence=True))
+"""Those that sources have, the one that is meant first."""
+
+
+def _negative_entropy(shares: Array) -> Array:
+    """Return Σ q ln q, 0 ln 0 being 0."""
+    return np.asarray((shares * np.log(np.where(shares > 0.0, shares, 1.0))).sum(axis=-1))
