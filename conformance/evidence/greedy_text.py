@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from conformkit.conformance.evidence.checks import NotApplicable, check, check_equal, check_finite, check_shape
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.logits import own_tolerance, parts, rows
+from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.generation import continue_greedily
 
@@ -77,10 +77,10 @@ def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int 
     """
     length, keep = instance.subject.tokens(tokens), rows(instance.subject, keep)
     chosen: Array = np.empty(0, np.int64)
-    margin = max(MARGIN, own_tolerance(instance)) if instance.subject.half else MARGIN
+    margin = 1.5 * instance.subject.no_finer(MARGIN / 1.5)
     for gain in (2.5, 1.5, 4.0, 2.0):
         instance.scatter(draw, gain=gain)
-        prompts = draw.ids(instance.sizes["vocab_size"], 160 if instance.subject.half else 32, length)
+        prompts = draw.ids(instance.sizes["vocab_size"], 640 if instance.subject.half else 32, length)
         prompts[:, :alike] = prompts[0, :alike]
         text, narrowest = _tell(instance, prompts, steps)
         new = text[:, length:]

@@ -279,7 +279,7 @@ def test_the_ids_that_reach_p_keep_their_ratios(model: Subject, draw: Draw) -> N
 @clause("GEN-TOPP-KEEP-ONE")
 def test_a_tiny_p_leaves_the_most_probable_id(model: Subject, draw: Draw) -> None:
     told = story(author(model), draw, tokens=3, steps=2)
-    for p in each_of([1e-9, 1e-3]):
+    for p in each_of([1e-4 if model.precision == "float16" else 1e-9, 1e-3]):  # 1e-9 is 0 there
         check_text("the text", told, continued(told, greedy=False, temperature=1.0, top_p=p))
 
 
