@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformkit.conformance.evidence.draws import Draw
 
-__all__ = ["LINES", "STRANGE", "drawn", "word"]
+__all__ = ["LINES", "LONG", "STRANGE", "drawn", "word"]
 
 LINES = (
     "The cat sat on the mat.  The mat, the cat and the hat!\n"
@@ -13,6 +13,9 @@ LINES = (
     "And then the cat said: that is that, and this is this.\r\n"
 )
 """Common pieces, repeated blanks, a tab, an empty line, both kinds of line ends; no digits, no capital Z."""
+
+LONG = "thatcatsatonthemat" * 20
+"""A word of more letters than any that is looked up in a table of words; all of its letters are in LINES."""
 
 STRANGE = ("é", "naïve café", "日本語", "🙂🙃", "\x00\x07", "a\u0301", "Ω≈ç√", "00112233", "ZZZ", " \n ", "\r\n\r\n")
 """What LINES lacks: other scripts, controls, an accent by itself, digits."""
