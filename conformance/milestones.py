@@ -26,8 +26,8 @@ _BY_COMPONENT: Mapping[str, str] = {
     "TinyTransformerLM": "model", "all": "model", "generate": "generation", "beam_search": "generation",
 }  # fmt: skip
 _BY_DOCUMENT: Mapping[str, str] = {
-    **dict.fromkeys(("gradients", "initialization", "modes", "training", "learning"), "training"),
-    **dict.fromkeys(("generation", "sampling", "decoding"), "generation"),
+    **dict.fromkeys(("gradients", "initialization", "modes", "training", "learning", "seq2seq_training"), "training"),
+    **dict.fromkeys(("generation", "sampling", "decoding", "seq2seq_generation", "seq2seq_decoding"), "generation"),
 }
 
 

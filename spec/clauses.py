@@ -29,14 +29,16 @@ LM = (
 )  # fmt: skip
 SEQ2SEQ = (
     "cross_attention", "padding", "encoder", "decoder", "encoder_decoder", "seq2seq_data", "smoothing_loss",
-    "masked_language",
+    "masked_language", "seq2seq_generation", "seq2seq_decoding",
 )  # fmt: skip
 MILESTONES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
     "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
     "milestone3": ("feed_forward", "positional_encoding"),
     "milestone4": ("cross_attention", "encoder", "decoder"),
-    "milestone5": ("encoder_decoder", "seq2seq_data", "smoothing_loss", "masked_language"),
+    "milestone5": (
+        "encoder_decoder", "seq2seq_data", "smoothing_loss", "masked_language", "seq2seq_generation", "seq2seq_decoding",
+    ),
 }
 """The design document's checkpoints on the way to an encoder-decoder: selections of documents."""
 PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM, "seq2seq": SEQ2SEQ, **MILESTONES}

@@ -33,6 +33,7 @@ __all__ = [
     "many",
     "p_between",
     "sample",
+    "separated",
     "unlike",
     "with_p",
 ]
@@ -89,7 +90,7 @@ def chances(
     found: list[tuple[float, Chances]] = []
     for factor in (1.0, 0.75, 1.4):
         instance, prompts, logits = _candidates(model, draw, gain * factor)
-        scores = (score or _separated)(logits)
+        scores = (score or separated)(logits)
         best = int(np.argmax(scores))
         found.append((float(scores[best]), Chances(instance, prompts[best], logits[best])))
         if scores[best] > enough:
@@ -118,7 +119,7 @@ def _apart(logits: Array, ranks: int = 5) -> Array:
     return np.asarray(gaps / np.maximum(ranked[:, 0] - ranked[:, -1], 1e-30))
 
 
-def _separated(logits: Array, ranks: int = 5) -> Array:
+def separated(logits: Array, ranks: int = 5) -> Array:
     """Score logits (B, V): above 2 where the first probabilities are apart, none overwhelming and none rare.
 
     The most probable ids are wanted late in the vocabulary, where ranks and ids are different things.

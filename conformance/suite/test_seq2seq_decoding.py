@@ -1,0 +1,302 @@
+"""Clauses of spec/seq2seq_decoding.md: caches are held against the text without one, beams against the model's logits.
+
+Whether a pad's id that was written is read again differs among right models: beams may do either.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.beams import Beams, clear
+from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_equal, each_of, under
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.logits import parts, rows
+from conformkit.conformance.evidence.statistics import check_frequencies
+from conformkit.conformance.evidence.targets import (
+    EVERY,
+    authored,
+    begin,
+    by_either,
+    greedy,
+    logits_after,
+    padded,
+    readers,
+    sampled,
+    searched,
+    sources,
+    speaker,
+    unwatched,
+    write,
+)  # fmt: skip
+from conformkit.conformance.registry import clause
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.spec.attention import softmax
+from conformkit.spec.decoding import Model, beam_search, log_probability, until_end
+
+Array = npt.NDArray[Any]
+
+SCORES = 1e-4
+"""How far sums of log-probabilities may be apart, in float32."""
+
+
+# --- keys and values, kept --------------------------------------------------------------------------------------------
+
+
+@clause("S2SKV-POSITIONS")
+def test_a_cached_target_counts_its_positions_on(transformer: Subject, draw: Draw) -> None:
+    for length in each_of([1, 4]):
+        told = authored(speaker(transformer), draw, steps=2, keep=8, length=length)
+        for src, text in zip(told.src, told.text, strict=True):
+            check_equal("the new ids with a cache", _cached(told.instance.copy(), src[None], 2)[0], text)
+
+
+@clause("KV-MEMORY-CROSS")
+def test_cached_keys_of_the_memory_are_those_of_the_source(transformer: Subject, draw: Draw) -> None:
+    told = authored(speaker(transformer), draw, steps=3, length=4)
+    for longer in each_of([6, 9]):
+        for row, text in zip(padded(told.instance, told.src, longer), told.text, strict=True):
+            got = _cached(told.instance.copy(), row[None], 3)
+            check_equal("the new ids of a padded source with a cache", got[0], text)
+
+
+@clause("S2SKV-GREEDY-EQUIV")
+def test_a_cache_changes_no_text(transformer: Subject, draw: Draw) -> None:
+    for length, steps in each_of([(5, EVERY), (1, 6)]):
+        told = authored(speaker(transformer, num_decoder_layers=3), draw, steps=steps, length=length)
+        for src, text in zip(told.src, told.text, strict=True):
+            check_equal("the new ids with a cache", _cached(told.instance.copy(), src[None], steps)[0], text)
+
+
+@clause("S2SKV-EQUIV")
+def test_a_cache_changes_no_probability(transformer: Subject, draw: Draw) -> None:
+    instance = speaker(transformer, tgt_vocab_size=7).scatter(draw, gain=1.0)
+    src = sources(instance, draw, 1, 4)
+    batch = np.tile(src, (4000, 1))
+    got = np.concatenate([_drawn(instance, piece, draw) for piece in np.array_split(batch, parts(transformer, 4000))])
+    firsts, counts = np.unique(got[:, 0], return_counts=True)
+    judged = [int(i) for i, n in zip(firsts, counts, strict=True) if n >= 300 and i != instance.sizes["pad_id"]]
+    if not judged:
+        raise NotApplicable("its first id is the pad's, or any")
+    for first in each_of(judged):
+        logits = logits_after(instance, src, np.array([[begin(instance), first]]))[0]
+        second = got[got[:, 0] == first, 1]
+        check_frequencies(f"the id after {first}", second, softmax(logits), distributions=len(judged))
+
+
+@clause("S2SKV-RESET")
+def test_a_new_text_begins_with_an_empty_cache(transformer: Subject, draw: Draw) -> None:
+    told = authored(speaker(transformer), draw, steps=4)
+    for src, text in zip(told.src, told.text, strict=True):  # one after the other, by one model
+        check_equal("the new ids with a cache, after another text,", _cached(told.instance, src[None], 4)[0], text)
+
+
+@clause("S2SKV-BATCH")
+def test_each_row_has_keys_and_values_of_its_own(transformer: Subject, draw: Draw) -> None:
+    told = authored(speaker(transformer), draw, steps=5)
+    check_equal("the texts of a batch with a cache", _cached(told.instance, told.src, 5), told.text)
+
+
+@clause("S2SKV-EOS")
+def test_rows_that_have_ended_disturb_no_cache(transformer: Subject, draw: Draw) -> None:
+    told = authored(speaker(transformer), draw, steps=6)
+    texts = told.text.tolist()
+    for end in each_of(sorted({text[1] for text in texts})[:4]):
+        got = unwatched(told.instance, told.src, 6, use_cache=True, eos_id=end)
+        for row, text in zip(got.tolist(), texts, strict=True):
+            own = until_end(text, end)
+            check_equal(f"a row up to its end id {end}", np.array(row[: len(own)]), np.array(own))
+
+
+# --- beams ------------------------------------------------------------------------------------------------------------
+
+
+@clause("S2SBEAM-SHAPE")
+def test_a_beam_search_returns_targets_and_scores(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw)
+    for batch, length, steps, width in each_of([(2, 3, 4, 3), (1, 1, 1, 2), (3, 2, 2, 1)]):
+        beams = searched(instance, sources(instance, draw, batch, length), steps, width)
+        check(f"{steps} new ids come as {beams.new.shape[-1]}", beams.new.shape[-1] == steps)
+        check("a score is NaN", not np.isnan(beams.scores).any())
+
+
+@clause("S2SBEAM-ONE")
+def test_one_beam_is_greedy_text(transformer: Subject, draw: Draw) -> None:
+    for length, steps in each_of([(1, 4), (4, 6)]):
+        told = authored(speaker(transformer), draw, steps=steps, length=length)
+        for src, text in zip(told.src, told.text, strict=True):
+            check_equal("the single beam", searched(told.instance, src[None], steps, 1).new[0, 0], text)
+
+
+@clause("S2SBEAM-SCORE")
+def test_a_score_is_the_sum_of_log_probabilities(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw)
+    for steps, width in each_of([(1, 3), (4, 2), (3, 4)]):
+        src = sources(instance, draw, 1, 3)
+        beams = searched(instance, src, steps, width)
+        by_either(readers(instance, src[0]), _check_scores, instance, beams)
+
+
+@clause("S2SBEAM-SORTED")
+def test_beams_are_distinct_the_best_first(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw)
+    for steps, width in each_of([(3, 4), (1, 5), (4, 3)]):
+        beams = searched(instance, sources(instance, draw, 1, 3), steps, width)
+        texts = [tuple(new) for _, new in beams.row(0)]
+        check(f"{len(texts)} beams are {len(set(texts))} texts", len(set(texts)) == len(texts))
+        rises = np.diff(beams.scores[0])
+        check(f"the scores are {np.round(beams.scores[0], 4).tolist()}", not (rises > SCORES).any())
+
+
+@clause("S2SBEAM-TOY")
+def test_beams_compete_with_one_another(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw)
+    for steps, width in each_of([(4, 2), (5, 3), (3, 4)]):
+        for src in _clear(instance, draw, steps, width, keep=3):
+            beams = searched(instance, src[None], steps, width)
+            by_either(readers(instance, src), _compare, instance, beams, steps, width)
+
+
+@clause("S2SBEAM-FULL")
+def test_a_beam_that_is_wide_enough_finds_the_best_target_of_all(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw, size=3)
+    src = _misleading(instance, draw)
+    score, best = searched(instance, src[None], 3, 27).row(0)[0]
+    every = [list(new) for new in itertools.product(range(3), repeat=3)]
+
+    def judge(reader: Model) -> None:
+        totals = [log_probability(reader, _prompt(instance), new) for new in every]
+        want = every[int(np.argmax(totals))]
+        check(f"the first of 27 beams is {best} with {score:.4f}, {want} has {max(totals):.4f}", best == want)
+
+    by_either(readers(instance, src), judge)
+
+
+@clause("S2SBEAM-SRC-PAD")
+def test_padding_of_the_source_changes_no_beam(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw)
+    for src in _clear(instance, draw, 3, 3, keep=3):
+        alone = searched(instance, src[None], 3, 3)
+        hidden = searched(instance, padded(instance, src[None], 8), 3, 3)
+        check_close("the scores of a padded source", hidden.scores, alone.scores, SCORES)
+        check_equal("the beams of a padded source", hidden.new, alone.new)
+
+
+@clause("S2SBEAM-BATCH")
+def test_beams_of_different_sources_dont_mix(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw)
+    drawn = _clear(instance, draw, 4, 3, keep=8)
+    unlike = {(one := searched(instance, src[None], 4, 3)).new.tobytes(): (src, one) for src in drawn}
+    chosen = [*unlike.values()][: rows(transformer, 4)]
+    together = searched(instance, np.stack([src for src, _ in chosen]), 4, 3)
+    for row in each_of(range(len(chosen))):
+        alone = chosen[row][1]
+        check_equal("the beams of a source in a batch", together.new[row], alone.new[0])
+        check_close("their scores", together.scores[row], alone.scores[0], SCORES)
+
+
+@clause("S2SBEAM-EOS")
+def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw, size=3)
+    for end, width in each_of([(1, 27), (2, 27), (1, 4)]):
+        src = sources(instance, draw, 1, 2)
+        beams = searched(instance, src, 3, width, eos_id=end)
+        by_either(readers(instance, src[0]), _check_ended, instance, beams, end, width)
+
+
+@clause("S2SBEAM-LENPEN")
+def test_the_length_penalty_divides_by_a_power_of_the_length(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw)
+    ends = [None, 2, 3] if transformer.offers("beam-eos-id") else [None]
+    for penalty, end in each_of(itertools.product((0.6, 1.0), ends)):
+        src = sources(instance, draw, 1, 3)
+        beams = searched(instance, src, 4, 3, length_penalty=penalty, eos_id=end)
+        by_either(readers(instance, src[0]), _check_scores, instance, beams, end, penalty)
+
+
+@clause("S2SBEAM-EVAL-MODE")
+def test_beams_are_searched_without_dropout(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw, dropout=0.5)
+    (src,) = _clear(instance, draw, 3, 2, keep=1)
+    want = searched(instance, src[None], 3, 2)
+    got = searched(instance, src[None], 3, 2, mode="train")
+    check_close("the scores from training mode, dropout 0.5,", got.scores, want.scores, SCORES)
+    modes = write(instance, src[None], 3, method="beam_search", beam_width=2, mode="train", watch=True).modes
+    check(f"afterwards the training flags are {modes}, want True alone", modes == (True,))
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _cached(instance: Instance, src: Array, steps: int) -> Array:
+    return greedy(instance, src, steps, use_cache=True)
+
+
+def _drawn(instance: Instance, src: Array, draw: Draw) -> Array:
+    return sampled(instance, src, 2, seed=draw.integer(0, 1 << 30), use_cache=True)
+
+
+def _searcher(transformer: Subject, draw: Draw, *, size: int = 5, **wanted: Any) -> Instance:
+    """Build a model whose probabilities are neither even nor certain."""
+    sizes = {"tgt_vocab_size": size, "num_decoder_layers": 1, **wanted}
+    return speaker(transformer, **sizes).scatter(draw, gain=1.2)
+
+
+def _prompt(instance: Instance) -> Array:
+    return np.array([begin(instance)])
+
+
+def _clear(instance: Instance, draw: Draw, steps: int, width: int, *, keep: int) -> list[Array]:
+    """Draw sources (S,) for which no comparison in the search is near a tie."""
+    drawn = [sources(instance, draw, 1, 3)[0] for _ in range(10)]
+    found = []
+    for src in drawn:
+        if all(clear(reader, _prompt(instance), steps, width) for reader in readers(instance, src)):
+            found.append(src)
+        if len(found) == keep:
+            break
+    return found or drawn[:1]
+
+
+def _misleading(instance: Instance, draw: Draw) -> Array:
+    """Draw weights and a source (S,) whose best target of 3 ids is not the greedy one, where one comes soon."""
+    for gain in (2.0, 3.0, 1.2, 2.5, 1.6, 3.5):
+        instance.scatter(draw, gain=gain)
+        drawn = _clear(instance, draw, 3, 27, keep=4)
+        for src in drawn:
+            reader, prompt = readers(instance, src)[0], _prompt(instance)
+            if beam_search(reader, prompt, 3, 1)[0][1] != beam_search(reader, prompt, 3, 27)[0][1]:
+                return src
+    return drawn[0]
+
+
+def _check_scores(
+    reader: Model, instance: Instance, beams: Beams, end: int | None = None, penalty: float = 0.0
+) -> None:
+    for score, new in beams.row(0):
+        own = until_end(new, end)
+        want = log_probability(reader, _prompt(instance), own) / len(own) ** penalty
+        check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+
+
+def _compare(reader: Model, instance: Instance, beams: Beams, steps: int, width: int) -> None:
+    got, want = beams.row(0), beam_search(reader, _prompt(instance), steps, width)
+    under(f"wanted {[(round(score, 4), new) for score, new in want]}")
+    check(f"there are {len(got)} beams, want {len(want)}", len(got) >= len(want))
+    for (score, new), (wanted, own) in zip(got, want, strict=False):
+        check(f"a beam is {new} with {score:.4f}, want {own} with {wanted:.4f}", new == own)
+
+
+def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, width: int) -> None:
+    _check_scores(reader, instance, beams, end)
+    for _, new in beams.row(0):
+        rest = new[len(until_end(new, end)) :]
+        check(f"after the end id {end}, {new} goes on with {rest}", len(set(rest)) < 2)
+    size = instance.sizes["tgt_vocab_size"]
+    every = {tuple(until_end(list(new), end)) for new in itertools.product(range(size), repeat=3)}
+    best, text = max((log_probability(reader, _prompt(instance), list(new)), new) for new in every)
+    label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {list(text)} ends with {best:.4f}"
+    check(label, width < 27 or bool(beams.scores[0, 0] > best - SCORES))
