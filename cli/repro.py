@@ -54,7 +54,8 @@ def repro(
     from conformkit.conformance.repro.reproduce import reproduce
     from conformkit.conformance.run_request import RunRequest
 
-    request = RunRequest(impl=impl, seed=seed, isolation=how, config=config)
+    profile = "seq2seq" if clause(name).profile == "seq2seq" else "core"
+    request = RunRequest(impl=impl, profile=profile, seed=seed, isolation=how, config=config)
     with explained(impl):
         found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)
     _tell(found, path)
