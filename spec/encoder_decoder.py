@@ -21,7 +21,7 @@ class Transformer(Protocol):
     """Predict each next target id from a source and the target so far.
 
     Construct: (src_vocab_size, tgt_vocab_size, d_model, num_heads, num_encoder_layers, num_decoder_layers, d_ff,
-               max_len, dropout=0.0, pad_id=0).
+               max_len=5000, dropout=0.0, pad_id=0).
     Shapes:    int64 src (B, S), tgt (B, T) → logits (B, T, tgt_vocab_size), S and T at most max_len.
     Masks:     boolean, True = may attend; src_mask (B, 1, 1, S), which hides the source's padding in the encoder and in
                the memory; tgt_mask (B, 1, T, T), causality and the target's padding. Causality holds without it.

@@ -179,9 +179,9 @@ SEQ2SEQ: Mapping[str, Component] = {
             (
                 *_required(
                     "src_vocab_size", "tgt_vocab_size", "d_model", "num_heads", "num_encoder_layers",
-                    "num_decoder_layers", "d_ff", "max_len",
+                    "num_decoder_layers", "d_ff",
                 ),
-                _DROPOUT, Argument("pad_id", 0),
+                Argument("max_len", 5000), _DROPOUT, Argument("pad_id", 0),
             ),
             ("src", "tgt", "src_mask", "tgt_mask"), _transformer,
             lambda w, i, s, v: transformer(w, i["src"], i["tgt"], i.get("src_mask"), i.get("tgt_mask"), s, v),

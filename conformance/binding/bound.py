@@ -15,7 +15,7 @@ from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Limits
-from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, masks_of, queries_of
+from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, hiding_nothing, masks_of, queries_of
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.driver.errors import DriverError
@@ -143,7 +143,9 @@ class Bound:
         """Return the request for a call with several arrays, or of a method; each mask in the form that is taken."""
         bound = self.methods[method] if method else BoundMethod("", self.call, self.insisted, self._selector())
         used = bound.call.names()
-        masks = masks_of({name: a for name, a in inputs.items() if name in MASKS}, used)
+        given = {name: a for name, a in inputs.items() if name in MASKS}
+        asked = {a.text for n, a in bound.call.named.items() if n in bound.insisted and isinstance(a, Expression)}
+        masks = masks_of({**{n: hiding_nothing(n, inputs) for n in asked & set(MASKS)}, **given}, used)
         heads = values.get("num_heads") or 1
         arrays = {
             n: formed(mask, self.masks[n], queries=queries_of(n, inputs), heads=heads) for n, mask in masks.items()

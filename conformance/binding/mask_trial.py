@@ -19,7 +19,7 @@ from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance, example_inputs
 
-__all__ = ["settle_masks"]
+__all__ = ["settle_masks", "settle_methods"]
 
 Array = npt.NDArray[Any]
 
@@ -46,6 +46,23 @@ def settle_masks(instance: Instance) -> None:
             continue
         return
     bound.masks = own
+
+
+def settle_methods(instance: Instance) -> None:
+    """Leave out methods of the contract's names that give something else than the contract's: features, one row."""
+    bound = instance.subject.bound
+    src, tgt, src_mask, tgt_mask = example_inputs(instance, Draw(0, "methods"))
+    memory = Draw(0, "memory").values(*src.shape, instance.sizes["d_model"])
+    inputs = {"encode": (src, src_mask), "decode": (tgt, memory, tgt_mask, src_mask)}
+    for name in sorted(bound.methods.keys() & inputs.keys()):
+        try:
+            instance.call(*inputs[name], method=name)
+        except ImplementationFailure:
+            continue  # for clauses to find
+        except ClauseFailure as other:
+            own = bound.methods.pop(name).name
+            bound.offers[name] = False
+            bound.notes.append(f"{own} is not judged as the contract's {name}: {other.message}")
 
 
 def with_masks(instance: Instance, draw: Draw) -> tuple[Array, ...]:

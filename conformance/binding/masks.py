@@ -13,7 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FORMS", "KNOWN", "MASKS", "NAMES", "SHAPES", "MaskForm", "formed", "masks_of", "queries_of"]
+__all__ = [
+    "FORMS",
+    "KNOWN",
+    "MASKS",
+    "NAMES",
+    "SHAPES",
+    "MaskForm",
+    "formed",
+    "hiding_nothing",
+    "masks_of",
+    "queries_of",
+]
 
 Array = npt.NDArray[np.generic]
 
@@ -76,6 +87,16 @@ def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
     """Return how many queries a mask is about: those of the target, unless it is the source's own."""
     order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src")
     return int(next(inputs[side].shape[1] for side in order if side in inputs))
+
+
+def hiding_nothing(name: str, inputs: Mapping[str, Array]) -> Array:
+    """Return the mask that shows everything, for calls that insist on one."""
+    sides = {
+        "src_mask": ("src",), "tgt_mask": ("tgt", "x"), "memory_mask": ("memory", "src"), "mask": ("key", "x", "src"),
+    }  # fmt: skip
+    keys = next(inputs[side] for side in sides[name] if side in inputs)
+    rows = keys.shape[1] if name == "tgt_mask" else 1
+    return np.ones((len(keys), 1, rows, keys.shape[1]), np.bool_)
 
 
 def formed(mask: Array, form: MaskForm, *, queries: int, heads: int) -> Array:

@@ -54,6 +54,10 @@ def probe(subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: 
         instance = _first_instance(subject, dtypes)
         bound.offers["float32"] = "float32" in dtypes
         _abilities(instance, gradients=gradients)
+        if bound.methods:
+            from conformkit.conformance.binding.mask_trial import settle_methods  # noqa: PLC0415 - core does without
+
+            settle_methods(instance)
         return _bind_weights(instance, known)
     except DriverError as failure:
         bound.failure = failure
