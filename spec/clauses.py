@@ -37,7 +37,12 @@ MILESTONES: Mapping[str, tuple[str, ...]] = {
     "milestone3": ("feed_forward", "positional_encoding"),
     "milestone4": ("cross_attention", "encoder", "decoder"),
     "milestone5": (
-        "encoder_decoder", "seq2seq_data", "smoothing_loss", "masked_language", "seq2seq_generation", "seq2seq_decoding",
+        "encoder_decoder",
+        "seq2seq_data",
+        "smoothing_loss",
+        "masked_language",
+        "seq2seq_generation",
+        "seq2seq_decoding",
     ),
 }
 """The design document's checkpoints on the way to an encoder-decoder: selections of documents."""

@@ -75,8 +75,8 @@ def test_arguments_without_a_default_are_passed_even_where_there_is_no_mask():
 
 def test_options_are_passed_by_name():
     options = (Argument("max_new_tokens", required=True), Argument("bos_id", required=True), Argument("eos_id"))
-    call = call_of(signature(lambda src, max_len, sos_idx, eos=None: 0), ("src", "src_mask"), options)
+    call = call_of(signature(lambda src, max_tokens, sos_idx, eos=None: 0), ("src", "src_mask"), options)
     texts = {name: a.text for name, a in call.named.items()}
     assert texts["sos_idx"] == "bos_id"
     assert texts["eos"] == "eos_id"
-    assert texts["max_len"] == "max_new_tokens"
+    assert texts["max_tokens"] == "max_new_tokens"
