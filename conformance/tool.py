@@ -159,11 +159,13 @@ class Tool:
         return self.ask(self._function(), self.bound.calls[FUNCTION], arguments)
 
     def leaves(self, **arguments: Any) -> Mapping[str, Array]:
-        """Call the function, and return the arrays that it was given as they are afterwards, lists left out."""
+        """Call the function, and return the arrays that it was given as they are afterwards."""
         self(**arguments)  # by now it is known how arrays are handed over
         header, tensors = self._filled(self.bound.calls[FUNCTION], arguments)
         header |= {"op": "ask", "handle": self._function(), "method": None, "output": None, "echo": True}
         reply = self.link.request(header, tensors)
+        if not reply.tensors:
+            raise NotApplicable(f"{self.name} takes lists, of which a copy is handed over")
         return {name.removeprefix("echo:"): array for name, array in reply.tensors.items()}
 
     def seeded(self, seed: int, **arguments: Any) -> Any:

@@ -191,13 +191,15 @@ class Operations:
         attribute, given = header.get("attribute"), {}
         if attribute is None:
             called = self._run({**header, "watch": False}, arrays)
-            value, given = called.value, called.filler.tensors if header.get("echo") else {}
+            value, given = called.value, called.filler.tensors
         else:
             value = getattr(self._component(header), attribute)
             value = value() if callable(value) and not self.framework.is_array(value) else value
         taken = outputs.taken(value, header.get("output"), self.framework.is_array)
-        after = {f"echo:{name}": self.framework.array(tensor)[0] for name, tensor in given.items()}
-        return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, after
+        if not header.get("echo"):
+            return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, {}
+        after = {**arrays, **{name: self.framework.array(tensor)[0] for name, tensor in given.items()}}
+        return {"value": None}, {f"echo:{name}": array for name, array in after.items()}
 
     def _vjp(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         wrt = list(header.get("wrt") or [])
