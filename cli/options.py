@@ -38,7 +38,12 @@ Only = Annotated[
     ),
 ]
 Profile = Annotated[
-    str, typer.Option(metavar="NAME", autocompletion=profiles, help="The named set of clauses that must hold.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=profiles,
+        help="The named set of clauses that must hold: core, lm, seq2seq, or milestone1 to milestone5 on the way there.",
+    ),
 ]
 Strictness = Annotated[
     str,
