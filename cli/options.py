@@ -42,7 +42,7 @@ Profile = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=profiles,
-        help="The named set of clauses that must hold: core, lm, seq2seq, or milestone1 to milestone5 on the way there.",
+        help="The named set of clauses that must hold: core, lm, seq2seq, or milestone1 to milestone5.",
     ),
 ]
 Strictness = Annotated[
