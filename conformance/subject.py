@@ -487,7 +487,10 @@ def _several(instance: Instance, draw: Draw, names: Sequence[str], batch: int, l
     if "ids" in names:
         return (draw.ids(sizes["vocab_size"], batch, length),)
     extents = {"x": length, "query": length, "memory": longer, "key": longer, "value": longer}
-    return tuple(draw.values(batch, extents[name], sizes["d_model"]) for name in names if name in extents)
+    found = {name: draw.values(batch, extents[name], sizes["d_model"]) for name in names if name in extents}
+    if "value" in found and not instance.subject.offers("own-values"):
+        found["value"] = found["key"]
+    return tuple(found.values())
 
 
 def real_ids(draw: Draw, vocab_size: int, pad_id: int, *shape: int) -> Array:

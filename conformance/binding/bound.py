@@ -246,6 +246,9 @@ def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict
     return template | ({"cast": cast} if fits else {})
 
 
+_IN_PLACE = dict.fromkeys(FORMS, True)
+
+
 def set_only(arguments: Arguments, values: Mapping[str, Any], keep: frozenset[str] = frozenset()) -> Arguments:
     """Leave out named arguments that would only pass on a name without a value, and such positional ones at the end.
 
@@ -257,7 +260,7 @@ def set_only(arguments: Arguments, values: Mapping[str, Any], keep: frozenset[st
     }  # fmt: skip
     positional: Sequence[Any] = arguments.positional
     while (
-        positional and isinstance(positional[-1], Expression) and _unset(positional[-1].text, {"mask": True, **values})
+        positional and isinstance(positional[-1], Expression) and _unset(positional[-1].text, {**_IN_PLACE, **values})
     ):
         positional = positional[:-1]
     return replace(arguments, positional=tuple(positional), named=named)

@@ -41,6 +41,9 @@ def call_of(signature: Signature, inputs: Sequence[str], options: Sequence[Argum
 
     Raises SignatureMismatch when there is none for one of them, or theirs without a default has no value.
     """
+    if _reads_one_memory(signature, inputs):
+        found = call_of(signature, ["memory" if name == "key" else name for name in inputs if name != "value"], options)
+        return _keys_for_memory(found)
     apart = takes_apart(signature)
     known = {name: Expression(value) for name, value in KNOWN.items() if _has(signature, name)}
     if "src_key_padding_mask" in known and "mask" in inputs:
@@ -61,6 +64,28 @@ def call_of(signature: Signature, inputs: Sequence[str], options: Sequence[Argum
     _check_by_name(found, options)
     named = {_own(signature, name, masks): value for name, value in found.named.items()}
     return Arguments(found.positional, {**named, **known, **_causality(signature, inputs, apart=apart)})
+
+
+def _reads_one_memory(signature: Signature, inputs: Sequence[str]) -> bool:
+    """Whether keys and values come from one argument: (x, memory), with or without a mask."""
+    if "value" not in inputs:
+        return False
+    sources = {meaning(p["name"], ("query", "key", "value")) for p in signature}
+    arrays = [p for p in signature if p["required"] and not _is_mask(p["name"])]
+    named = any(meaning(p["name"], ("memory",)) for p in signature if not _is_mask(p["name"]))
+    return not {"key", "value"} <= sources and len(arrays) <= 2 and (named or len(arrays) == 2)
+
+
+def _is_mask(name: str) -> bool:
+    return name in KNOWN or name in _MASK or meaning(name, MASKS) is not None
+
+
+def _keys_for_memory(arguments: Arguments) -> Arguments:
+    key = {"memory": Expression("key")}
+    return Arguments(
+        tuple(key.get(getattr(value, "text", ""), value) for value in arguments.positional),
+        {name: key.get(getattr(value, "text", ""), value) for name, value in arguments.named.items()},
+    )
 
 
 def takes_apart(signature: Signature) -> bool:

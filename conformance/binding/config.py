@@ -15,8 +15,8 @@ from typing import Any
 
 from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arguments, read_named
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, Limits, check_range, read_limits
+from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
-from conformkit.conformance.binding.masks import SHAPES, MaskForm
 from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, folded, parse_rule
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
@@ -128,7 +128,7 @@ class Config:
     def rules_for(self, component: str) -> tuple[Rule, ...]:
         """Return the weights of a component, those of the components within filled in."""
         nested = {name: c.weights for name, c in self.components.items()}
-        return expand(self.component(component).weights, nested)
+        return expand(self.component(component).weights, nested, component)
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "causal": lambda n: n.choice(CAUSAL),
         "layout": lambda n: n.choice(LAYOUTS),
         "mask": _mask,
-        "masks": lambda n: {mask: _form(value) for mask, value in n.table(MASK_NAMES, "mask").items()},
+        "masks": lambda n: {mask: _form(mask, value) for mask, value in n.table(MASK_NAMES, "mask").items()},
         "methods": lambda n: dict(_methods(name, n)),
         "variant": _variant,
         "limits": read_limits,
@@ -263,13 +263,14 @@ def _mask(node: Node) -> MaskConfig:
     return MaskConfig(**{key: readers[key](value) for key, value in tables.items()})
 
 
-def _form(node: Node) -> MaskForm:
+def _form(mask: str, node: Node) -> MaskForm:
+    """Read a table of `masks`; what it leaves open is as it is where nothing is declared."""
     readers: dict[str, Any] = {
         "kind": lambda n: n.choice(("bool", "float", "int")),
         "true": lambda n: n.choice(("attend", "hide")),
         "shape": lambda n: n.choice(SHAPES),
     }
-    return MaskForm(**{key: readers[key](value) for key, value in node.table(readers).items()})
+    return replace(FORMS[mask], **{key: readers[key](value) for key, value in node.table(readers).items()})
 
 
 def _methods(name: str, node: Node) -> Iterator[tuple[str, MethodConfig]]:

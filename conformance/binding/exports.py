@@ -85,7 +85,7 @@ def bind_export(
         causal=own.causal or _causal(component, construct, call),
         mask=own.mask or MaskConfig(),
         masks={**FORMS, **own.masks},
-        insisted=insisted_on(export["call"]) if own.call is None else frozenset(),
+        insisted=insisted_on(export["call"]),
         methods=dict(_methods(component, export, own)),
         generation=None,
         weights_output=own.weights_output,
@@ -187,7 +187,8 @@ def _methods(
             continue
         output = declared.output if declared.output is not None else _outputs(method)
         if declared.call is not None:
-            yield method.name, BoundMethod(name, declared.call, frozenset(), output)
+            insisted = frozenset[str]() if is_function else insisted_on(described[name])
+            yield method.name, BoundMethod(name, declared.call, insisted, output)
             continue
         try:
             call = call_of(described[name] or (), method.inputs, method.options)
@@ -348,6 +349,7 @@ def _abilities(bound: Bound) -> dict[str, bool]:
         "bool-masks": takes and "bool" in bound.mask.kinds,
         "float-masks": takes and "float" in bound.mask.kinds,
         "any-rank": bound.limits.rank is None,
+        "own-values": {"key", "value"} <= taken,
         **dict.fromkeys(bound.methods, True),
         "generate": (bound.generation is not None or "generate" in bound.methods) and not bound.generation_stub,
         **({"length-penalty": "length_penalty" in _taken_by(bound, "beam_search"),

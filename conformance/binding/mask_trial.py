@@ -31,7 +31,7 @@ def settle_masks(instance: Instance) -> None:
     """Find the shapes in which the masks of a call are taken; the contract's where none is."""
     bound = instance.subject.bound
     names = [name for name in bound.component.inputs if name in MASKS and name in bound.call.names()]
-    open_ = [name for name in names if name not in bound.config.masks]
+    open_ = [name for name in names if not bound.masks[name].shape]
     if not open_:
         return
     inputs = with_masks(instance, Draw(0, "masks"))

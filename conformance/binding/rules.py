@@ -24,7 +24,7 @@ from conformkit.conformance.binding.language import ExpressionError, names
 from conformkit.conformance.binding.messages import hint, nearest, shown
 
 __all__ = [
-    "WEIGHT", "Part", "PatternError", "Rule", "check_axes", "check_rule", "component_at", "describe", "expand",
+    "WEIGHT", "Part", "PatternError", "Rule", "check_axes", "check_rule", "components_at", "describe", "expand",
     "folded", "parse_rule",
 ]  # fmt: skip
 
@@ -225,39 +225,44 @@ def folded(name: str) -> str:
     return re.sub(r"((?:^|\.)(?:blocks|layers))\.\d+\.", r"\1.{i}.", name)
 
 
-def component_at(name: str) -> str | None:
-    """Return the component whose parameters lie below a canonical name: `blocks.{i}` is a TransformerBlock."""
-    for pattern, component in _NESTED.items():
-        if re.fullmatch(rf"(?:.*\.)?{pattern}", name):
-            return component
-    return None
+def components_at(name: str, within: str = "") -> tuple[str, ...]:
+    """Return the components whose parameters lie below a canonical name of a component, the likeliest first.
+
+    `blocks.{i}` is a TransformerBlock; `layers.{i}` is what `within` it stands. One attention may be bound for all.
+    """
+    full = f"{within.lower()}.{name}" if within in {"Encoder", "Decoder"} else name
+    for pattern, components in _NESTED.items():
+        if re.fullmatch(rf"(?:.*\.)?{pattern}", full):
+            return components
+    return ()
 
 
 _NESTED = {
-    r"blocks\.(?:\d+|\{i\})": "TransformerBlock",
-    r"encoder\.layers\.(?:\d+|\{i\})": "EncoderLayer",
-    r"decoder\.layers\.(?:\d+|\{i\})": "DecoderLayer",
-    "encoder": "Encoder",
-    "decoder": "Decoder",
-    "cross_attention": "CrossAttention",
-    "attention": "MultiHeadAttention",
-    "feed_forward": "FeedForward",
+    r"blocks\.(?:\d+|\{i\})": ("TransformerBlock",),
+    r"encoder\.layers\.(?:\d+|\{i\})": ("EncoderLayer",),
+    r"decoder\.layers\.(?:\d+|\{i\})": ("DecoderLayer",),
+    "encoder": ("Encoder",),
+    "decoder": ("Decoder",),
+    "cross_attention": ("CrossAttention", "MultiHeadAttention"),
+    "(?:self_)?attention": ("MultiHeadAttention", "CrossAttention"),
+    "feed_forward": ("FeedForward",),
 }
 
 
-def expand(rules: Iterable[Rule], nested: Mapping[str, Sequence[Rule]]) -> tuple[Rule, ...]:
+def expand(rules: Iterable[Rule], nested: Mapping[str, Sequence[Rule]], within: str = "") -> tuple[Rule, ...]:
     """Replace the rules that end in * by those of the component that is there, where `nested` has any.
 
-    What it has none for stays, and renames only the beginning.
+    What it has none for stays, and renames only the beginning. The rules are those of `within`, a component.
     """
     found: list[Rule] = []
     for rule in rules:
-        component = component_at(rule.parts[0].name[:-2]) if rule.subtree else None
-        if component is None or not nested.get(component):
+        below = components_at(rule.parts[0].name[:-2], within) if rule.subtree else ()
+        component = next((name for name in below if nested.get(name)), None)
+        if component is None:
             found.append(rule)
             continue
         others = {name: inner for name, inner in nested.items() if name != component}
-        for inner in expand(nested[component], others):
+        for inner in expand(nested[component], others, component):
             parts = tuple(replace(p, name=rule.parts[0].name[:-1] + p.name) for p in inner.parts)
             found.append(Rule(rule.target[:-1] + inner.target, parts, inner.axes))
     return tuple(found)

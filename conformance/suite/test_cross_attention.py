@@ -40,10 +40,11 @@ def build(cross_attention: Subject, width: int = 12, heads: int = 3, **options: 
 
 
 def sequences(instance: Instance, draw: Draw, batch: int, queries: int, keys: int) -> tuple[Array, Array, Array]:
-    """Return query (B, Tq, D), key and value (B, Tk, D)."""
+    """Return query (B, Tq, D), key and value (B, Tk, D), one and the same where both are one argument."""
     tq, tk = instance.subject.tokens(queries), instance.subject.tokens(keys)
     width = instance.sizes["d_model"]
-    return draw.values(batch, tq, width), draw.values(batch, tk, width), draw.values(batch, tk, width)
+    query, key, value = (draw.values(batch, tokens, width) for tokens in (tq, tk, tk))
+    return query, key, value if instance.subject.offers("own-values") else key
 
 
 @clause("XATTN-LEN")

@@ -9,7 +9,7 @@ import pytest
 from conformkit.conformance.binding.rules import (
     PatternError,
     check_rule,
-    component_at,
+    components_at,
     describe,
     expand,
     parse_rule,
@@ -53,19 +53,37 @@ def test_a_component_that_contains_itself_by_mistake_is_expanded_once(inner, lin
 
 
 @pytest.mark.parametrize(
-    ("name", "component"),
+    ("name", "within", "components"),
     [
-        ("blocks.{i}", "TransformerBlock"),
-        ("blocks.3", "TransformerBlock"),
-        ("blocks.{i}.attention", "MultiHeadAttention"),
-        ("feed_forward", "FeedForward"),
-        ("blocks", None),
-        ("myattention", None),
-        ("", None),
+        ("blocks.{i}", "", ("TransformerBlock",)),
+        ("blocks.3", "", ("TransformerBlock",)),
+        ("blocks.{i}.attention", "", ("MultiHeadAttention", "CrossAttention")),
+        ("self_attention", "DecoderLayer", ("MultiHeadAttention", "CrossAttention")),
+        ("cross_attention", "DecoderLayer", ("CrossAttention", "MultiHeadAttention")),
+        ("feed_forward", "", ("FeedForward",)),
+        ("decoder.layers.{i}", "Transformer", ("DecoderLayer",)),
+        ("layers.{i}", "Encoder", ("EncoderLayer",)),
+        ("layers.{i}", "Decoder", ("DecoderLayer",)),
+        ("layers.{i}", "", ()),
+        ("blocks", "", ()),
+        ("myattention", "", ()),
+        ("", "", ()),
     ],
 )
-def test_what_lies_below_a_name_is_known(name, component):
-    assert component_at(name) == component
+def test_what_lies_below_a_name_is_known(name, within, components):
+    assert components_at(name, within) == components
+
+
+def test_one_attention_serves_for_both_of_a_decoder_layer_in_its_stack():
+    nested = {
+        "CrossAttention": [parse_rule("o", "out.weight")],
+        "DecoderLayer": [parse_rule("sa.*", "self_attention.*"), parse_rule("ca.*", "cross_attention.*")],
+    }
+    rules = expand([parse_rule("stack.{i}.*", "layers.{i}.*")], nested, "Decoder")
+    assert [describe(rule) for rule in rules] == [
+        '"stack.{i}.sa.o" = "layers.{i}.self_attention.out.weight"',
+        '"stack.{i}.ca.o" = "layers.{i}.cross_attention.out.weight"',
+    ]
 
 
 @pytest.mark.parametrize(

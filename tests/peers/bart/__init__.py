@@ -1,0 +1,1 @@
+"""BART of transformers, bound by conform.toml alone."""

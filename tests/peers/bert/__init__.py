@@ -1,0 +1,1 @@
+"""Layer and encoder of BERT of transformers, bound by conform.toml alone."""

@@ -1,0 +1,1 @@
+"""MarianMT of transformers, bound by conform.toml alone."""

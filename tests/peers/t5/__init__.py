@@ -1,0 +1,1 @@
+"""Attention and layers of T5 of transformers, bound by conform.toml alone."""
