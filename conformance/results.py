@@ -129,8 +129,6 @@ class Report:
     device: str
     variant: Mapping[str, Any]
     """Choices that are not canonical."""
-    dtype: str = ""
-    """The number format that was asked for, whatever is declared; empty when none was."""
     only: tuple[str, ...] = ()
     results: list[Result] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
@@ -149,6 +147,8 @@ class Report:
     """By component, the first part that differs, where clauses about its values fail."""
     pages: str = ""
     """The address below which the pages of the law lie; nothing where nobody said."""
+    dtype: str = ""
+    """The number format that was asked for, whatever is declared; empty when none was."""
     hidden: bool = False
     """Whether the draws are hidden: no text of the report holds a number that was drawn or wanted, nor the seed."""
     complete: bool = False
