@@ -37,6 +37,10 @@ Only = Annotated[
         metavar="PREFIX", autocompletion=clause_ids, help="Only these clauses; repeat it, or separate by commas."
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PREFIX", autocompletion=clause_ids, help="Not these clauses; as --only."),
+]
 Profile = Annotated[
     str,
     typer.Option(
@@ -86,13 +90,13 @@ def known_profiles() -> list[str]:
     return list(PROFILES)
 
 
-def prefixes_of(only: Sequence[str]) -> tuple[str, ...]:
-    """Return the clauses and prefixes that --only names; end with the code for wrong usage where one is unknown."""
+def prefixes_of(only: Sequence[str], option: str = "--only") -> tuple[str, ...]:
+    """Return the clauses and prefixes that an option names; end with the code for wrong usage where one is unknown."""
     words = tuple(word.strip().upper() for item in only for word in item.split(",") if word.strip())
     if only and not words:
-        wrong("--only", "is empty; name a clause or a prefix.")
+        wrong(option, "is empty; name a clause or a prefix.")
     try:
         select(words)
     except UnknownClauseError as error:
-        wrong("--only", f"{error}.")
+        wrong(option, f"{error}.")
     return words

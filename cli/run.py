@@ -22,6 +22,7 @@ from conformkit.cli.options import (
     Profile,
     Shade,
     Strictness,
+    Without,
     check_named,
     prefixes_of,
 )
@@ -50,6 +51,7 @@ def run(
         bool, typer.Option("--github", help="Annotate a GitHub job and add to its summary; mute what the code prints.")
     ] = False,
     only: Only = None,
+    without: Without = None,
     profile: Profile = "core",
     level: Strictness = "MUST",
     seed: Annotated[
@@ -91,7 +93,8 @@ def run(
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     settings: dict[str, Any] = {
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
-        "only": prefixes, "seed": seed, "isolation": how, "config": config,
+        "only": prefixes, "without": prefixes_of(without or [], "--without"), "seed": seed,
+        "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "hints": hints, "hidden": hidden, "pages": _pages(pages), "processes": processes or min(2, os.cpu_count() or 1),

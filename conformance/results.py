@@ -153,6 +153,8 @@ class Report:
     """Whether the draws are hidden: no text of the report holds a number that was drawn or wanted, nor the seed."""
     complete: bool = False
     seconds: float = 0.0
+    without: tuple[str, ...] = ()
+    """Prefixes whose clauses were left out."""
 
     @property
     def conforms(self) -> bool:

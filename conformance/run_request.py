@@ -21,6 +21,8 @@ class RunRequest:
     profile: str = "core"
     level: Level = Level.MUST
     only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    """Clauses and prefixes that are left out."""
     seed: int = 0
     isolation: str = "process"
     device: str = "cpu"

@@ -49,7 +49,8 @@ def run(
     implementation.
     """
     started = time.perf_counter()
-    chosen = list(select(request.only, request.profile))
+    left_out = {clause.id for clause in select(request.without)} if request.without else set()
+    chosen = [clause for clause in select(request.only, request.profile) if clause.id not in left_out]
     with shared_nursery(request, early) as warm, opened(request, warm) as (implementation, location):
         report = empty_report(request, implementation, location)
         report.missing = _missing(request, chosen, implementation)
@@ -87,7 +88,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
         device=request.device, dtype=request.dtype, variant=_variants(implementation), only=request.only,
-        hints=request.hints, pages=request.pages, hidden=request.hidden,
+        without=request.without, hints=request.hints, pages=request.pages, hidden=request.hidden,
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
             *_isolation_notes(implementation), *_accuracy_notes(implementation),

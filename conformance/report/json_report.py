@@ -41,6 +41,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "level": report.level.value,
         "hints": report.hints,
         "only": list(report.only),
+        **({"without": list(report.without)} if report.without else {}),
         "variant": _constants(report.variant),
         "isolation": report.isolation,
         "device": report.device,

@@ -38,6 +38,7 @@ def _report(found: Mapping[str, Any]) -> Report:
         implementation=made_by["name"], location=made_by["location"], framework=made_by["framework"],
         profile=found["profile"], level=Level(found["level"]), seed=found["seed"] or 0, isolation=found["isolation"],
         device=found["device"], dtype=found.get("dtype", ""), variant=found["variant"], only=tuple(found["only"]),
+        without=tuple(found.get("without", ())),
         results=[_result(number, item) for number, item in enumerate(found["clauses"])],
         notes=list(found["notes"]), missing=list(found["missing"]),
         stubs={item["name"]: item["where"] for item in found.get("stubs", ())},

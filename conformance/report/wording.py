@@ -60,7 +60,8 @@ def verdict_line(report: Report) -> str:
 
 def scope(report: Report) -> str:
     """Return what was asked for: the profile, or the part of it."""
-    profile = one_line(report.profile, 40)
+    left_out = f" without {', '.join(one_line(prefix, 60) for prefix in report.without)}" if report.without else ""
+    profile = one_line(report.profile, 40) + left_out
     if not report.only:
         return profile
     if len(report.only) > _NAMED:

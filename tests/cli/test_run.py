@@ -82,6 +82,7 @@ def test_every_option_reaches_the_run(conform, fake_run, tmp_path):
     [
         (["--only", "SDPA-SCAEL"], "nearest: SDPA-SCALE"),
         (["--only", ","], "is empty"),
+        (["--without", "SDPA-SCAEL"], "nearest: SDPA-SCALE"),
         (["--isolation", "proces"], "nearest: process"),
         (["--level", "MUSST"], "nearest: MUST"),
         (["--profile", "coer"], "nearest: core"),
@@ -151,3 +152,14 @@ def test_impl_is_required(conform):
     result = conform("run")
     assert result.exit_code == 2
     assert "--impl" in result.stderr
+
+
+def test_what_is_left_out_is_not_judged_and_the_verdict_says_so(process, tmp_path):
+    (tmp_path / "mine.py").write_text("def scaled_dot_product_attention(q, k, v, mask=None):\n    return v\n")
+    path = tmp_path / "r.json"
+    wanted = ("--only", "SDPA-OUT-SHAPE,SDPA-SCALE", "--without", "SDPA-SCALE", "--json", str(path))
+    result = process("run", "--impl", str(tmp_path / "mine.py"), *wanted)
+    found = json.loads(path.read_text())
+    assert [clause["id"] for clause in found["clauses"]] == ["SDPA-OUT-SHAPE"]
+    assert found["without"] == ["SDPA-SCALE"]
+    assert "of core without SDPA-SCALE" in " ".join(result.stdout.split())
