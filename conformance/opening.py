@@ -16,6 +16,7 @@ from conformkit.conformance.driver.location import Location, locate, mentions_to
 from conformkit.conformance.driver.session import InProcess, Session
 from conformkit.conformance.driver.shared import SharedNursery
 from conformkit.conformance.driver.warm import Nursery, nursery
+from conformkit.conformance.guessed import other_framework
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.registry import tests
 from conformkit.conformance.run_request import RunRequest
@@ -203,6 +204,7 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
     if location.path is not None and next(sources(location.path), None) is None:
         begin = "conform init NAME writes a package of stubs to begin with"
         raise LoadFailure(f"there is no Python file in {request.impl}", advice=(begin,))
+    _refuse_formats(implementation)
     if request.profile != "core":
         _refuse_without_tools(implementation, request)
     if request.profile == "lm":
@@ -221,6 +223,19 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
             example = '    "name.of.yours" = "q.weight -> (h d) m"'
             problem = f"the weights of {name} could not be bound"
             raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
+
+
+def _refuse_formats(implementation: Implementation) -> None:
+    """Refuse number formats of which the framework has none: whatever takes an array would raise the same."""
+    for bound in implementation.bounds():
+        failure = bound.failure
+        if isinstance(failure, ImplementationFailure) and failure.kind == "unsupported":
+            advice = ["name a format that it has with --dtype, or in conform.toml under dtypes"]
+            if implementation.config.framework is None and implementation.framework == "numpy":
+                advice.append(other_framework("numpy"))
+            raise LoadFailure(
+                f"it is asked for in {', '.join(implementation.config.dtypes)}: {failure.message}", advice=tuple(advice)
+            )
 
 
 def _refuse_without_tools(implementation: Implementation, request: RunRequest) -> None:

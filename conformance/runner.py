@@ -13,6 +13,7 @@ import numpy as np
 
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.warm import Nursery
+from conformkit.conformance.guessed import framework_notes
 from conformkit.conformance.hidden import veil, veiled
 from conformkit.conformance.implementation import Implementation, OutOfTime
 from conformkit.conformance.judge import Judge
@@ -92,6 +93,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
             *_isolation_notes(implementation), *_accuracy_notes(implementation),
+            *framework_notes(implementation, location),
             *(note for b in implementation.bounds() for note in b.notes),
         ],
     )  # fmt: skip

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Location", "locate", "mentions_torch", "parse", "read_source", "sources"]
+__all__ = ["Location", "locate", "mentions", "mentions_torch", "parse", "read_source", "sources"]
 
 IMPORT_PATH = "CONFORM_IMPORT_PATH"
 """The variable with further folders to find implementations and what they import in, joined as in PYTHONPATH."""
@@ -130,15 +130,20 @@ def parse(path: Path) -> ast.Module | None:
 
 def mentions_torch(root: Path) -> bool:
     """Whether any source of the implementation imports torch, read off its text. Where that is too long, it does."""
+    return mentions(root, "torch")
+
+
+def mentions(root: Path, package: str) -> bool:
+    """Whether any source of it imports a package, read off its text. Where that is too long, it does."""
     read = parsed = 0
     for path in sources(root):
         content = read_source(path) or b""
-        mentioned = b"torch" in content
+        mentioned = package.encode() in content
         read, parsed = read + len(content), parsed + len(content) * mentioned
         if read > _MAX_READ or parsed > _MAX_PARSED:
             return True
         tree = _parsed(content, path) if mentioned else None
-        if tree is not None and _imports_torch(tree):
+        if tree is not None and _imports(tree, package):
             return True
     return False
 
@@ -182,11 +187,11 @@ def _is_source(name: str) -> bool:
     return name.endswith(".py") and name not in _ASIDE and not name.startswith("test_")
 
 
-def _imports_torch(tree: ast.Module) -> bool:
+def _imports(tree: ast.Module, package: str) -> bool:
     for node in _statements(tree):
-        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "torch" for alias in node.names):
+        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == package for alias in node.names):
             return True
-        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "torch":
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == package:
             return True
     return False
 

@@ -4,11 +4,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from conformkit.conformance.binding.config import Config
 from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.parallel import judge_in_parallel
+from conformkit.conformance.results import Verdict
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import select
+from tests.conformance.conftest import ATTENTION
 
 
 @pytest.mark.parametrize(
@@ -43,3 +46,64 @@ def test_no_worker_is_made_that_would_find_nothing_to_do():
     with pytest.raises(AttributeError):  # there is nothing to judge them on
         judge_in_parallel(clauses, None, another, processes=9, seed=0, profile="core", tell=made.append)
     assert made == []
+
+
+_METHODS_ALONE = """
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / k.size(-1) ** 0.5
+    return scores.softmax(-1) @ v
+"""
+_BROKEN = """
+import numpy as np
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    raise ValueError(np.pi)
+
+
+class FeedForward:
+    def __init__(self, d_model, d_ff):
+        self.w = np.ones((d_model, d_model))
+
+    def __call__(self, x):
+        return x @ self.w
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "guessed"),
+    [
+        (_METHODS_ALONE, True),
+        (_BROKEN.replace("import numpy as np", "np = None"), True),
+        (_BROKEN.partition("class")[0], True),
+        (_BROKEN, False),  # some of it runs
+        ("import numpy as np\n" + ATTENTION, False),  # nothing raises
+    ],
+    ids=["methods-of-tensors", "imports-neither", "nothing-runs", "some-runs", "runs"],
+)
+def test_a_guessed_framework_is_told_where_it_may_be_wrong(tmp_path, text, guessed):
+    (tmp_path / "own.py").write_text(text)
+    notes = " ".join(run(RunRequest(impl=str(tmp_path / "own.py"), only=("SDPA-OUT-SHAPE",), diagnose=False)).notes)
+    assert ("NumPy was guessed, since no source of it imports torch" in notes) is guessed
+    assert ('framework = "torch"' in notes) is guessed
+
+
+def test_a_declared_framework_is_no_guess(tmp_path):
+    (tmp_path / "own.py").write_text(_METHODS_ALONE)
+    declared = Config(framework="numpy")
+    request = RunRequest(impl=str(tmp_path / "own.py"), only=("SDPA-OUT-SHAPE",), config=declared, diagnose=False)
+    assert not run(request).notes
+
+
+@pytest.mark.parametrize(
+    "given", [{"dtype": "bfloat16"}, {"config": Config(dtypes=("bfloat16",))}], ids=["asked", "declared"]
+)
+def test_a_format_that_the_framework_lacks_is_refused_in_one_sentence(attention_file, given):
+    with pytest.raises(LoadFailure, match="in bfloat16: NumPy has no dtype bfloat16") as caught:
+        run(RunRequest(impl=str(attention_file), **given))
+    assert "--dtype" in caught.value.advice[0]
+
+
+def test_another_declared_format_takes_the_place_of_one_that_the_framework_lacks(attention_file):
+    config = Config(dtypes=("bfloat16", "float32"))
+    report = run(RunRequest(impl=str(attention_file), only=("SDPA-SCALE",), config=config))
+    assert [result.verdict for result in report.results] == [Verdict.PASS]
