@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
@@ -11,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-__all__ = ["Exit", "complain", "fail", "one_of", "wrong"]
+__all__ = ["Exit", "complain", "fail", "no_room", "one_of", "wrong"]
 
 
 class Exit(IntEnum):
@@ -24,6 +25,14 @@ class Exit(IntEnum):
     NO_ISOLATION = 4
     KIT_FAILED = 5
     INTERRUPTED = 130
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def no_room(error: OSError) -> bool:
+    """Whether a disk is full, or what its user may put there."""
+    return error.errno in _FULL
 
 
 def complain(problem: str, *advice: str) -> None:

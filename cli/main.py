@@ -12,6 +12,7 @@ from conformkit.cli import clean_start
 __all__ = ["main"]
 
 _WRONG_USAGE = 2
+_KIT_FAILED = 5
 
 
 def main() -> int:
@@ -30,8 +31,8 @@ def main() -> int:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
-        if not isinstance(error, BrokenPipeError):  # which is a reader who left, as `head` does
-            return _kit_failed(error)
+        if not isinstance(error, BrokenPipeError) and code != _KIT_FAILED:  # else a reader left, or it is said already
+            return _unwritten(error)
     return code
 
 
@@ -66,8 +67,26 @@ def _outcome() -> int:
     except BrokenPipeError:
         return 0
     except Exception as error:  # noqa: BLE001 - the last place where an error becomes a sentence
-        return _kit_failed(error)
+        return _failed(error)
     return 0
+
+
+def _failed(error: Exception) -> int:
+    from conformkit.cli.exits import no_room
+
+    return _unwritten(error) if isinstance(error, OSError) and no_room(error) else _kit_failed(error)
+
+
+def _unwritten(error: OSError) -> int:
+    """Say that the disk is full, or what else keeps the output from where it should go: no mistake of the kit."""
+    from conformkit.cli.exits import Exit, complain
+
+    what = error.filename or "what this command prints"
+    complain(
+        f"{what} could not be written whole: {error.strerror or error}",
+        "free some space, or write to another place, and run it again; what is there by now says nothing",
+    )
+    return Exit.KIT_FAILED
 
 
 def _kit_failed(error: Exception) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from conformkit.cli.exits import Exit, fail, wrong
+from conformkit.cli.exits import Exit, fail, no_room, wrong
 from conformkit.spec.clauses import Clause, UnknownClauseError, select
 
 __all__ = ["chosen", "listing", "spec"]
@@ -80,7 +80,8 @@ def _write_pages(folder: Path) -> None:
     try:
         count = build(folder)
     except OSError as error:
-        fail(Exit.USAGE, f"can't write {folder}: {error.strerror or error}", "name a folder that can be written")
+        code = Exit.KIT_FAILED if no_room(error) else Exit.USAGE
+        fail(code, f"can't write {folder}: {error.strerror or error}", "name a folder that can be written")
     except BuildError as error:
         fail(
             Exit.KIT_FAILED, f"the pages don't fit together: {error}", "this is a mistake of the kit: please report it"

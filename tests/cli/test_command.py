@@ -1,5 +1,8 @@
+import errno
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +96,27 @@ def test_pythonpath_does_not_shadow_the_kits_modules(process, tmp_path):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed')")
     result = process("--version", env={"PYTHONPATH": str(tmp_path)})
     assert (result.returncode, result.stderr) == (0, "")
+
+
+_FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not _FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", ["--help", "spec", "explain SDPA-SCALE", "spec SDPA --json"])
+def test_a_full_disk_is_no_failure_of_the_kit(arguments):
+    command = f"{sys.executable} -P -m conformkit.cli {arguments} > {_FULL}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert done.stderr.splitlines() == [
+        "conform: what this command prints could not be written whole: No space left on device",
+        "  free some space, or write to another place, and run it again; what is there by now says nothing",
+    ]
+
+
+def test_a_full_disk_below_a_file_names_the_file(monkeypatch, capsys):
+    def app(**_options):
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), "/tmp/draft")
+
+    monkeypatch.setattr("conformkit.cli.app.app", app)
+    assert command._outcome() == 5
+    assert capsys.readouterr().err.startswith("conform: /tmp/draft could not be written whole: Disk quota exceeded")
