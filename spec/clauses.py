@@ -30,6 +30,7 @@ LM = (
 SEQ2SEQ = (
     "cross_attention", "padding", "encoder", "decoder", "encoder_decoder", "seq2seq_data", "smoothing_loss",
     "masked_language", "seq2seq_generation", "seq2seq_decoding",
+    "seq2seq_training",
 )  # fmt: skip
 MILESTONES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
@@ -37,14 +38,10 @@ MILESTONES: Mapping[str, tuple[str, ...]] = {
     "milestone3": ("feed_forward", "positional_encoding"),
     "milestone4": ("cross_attention", "encoder", "decoder"),
     "milestone5": (
-        "encoder_decoder",
-        "seq2seq_data",
-        "smoothing_loss",
-        "masked_language",
-        "seq2seq_generation",
-        "seq2seq_decoding",
+        "encoder_decoder", "seq2seq_data", "smoothing_loss", "masked_language", "seq2seq_generation",
+        "seq2seq_decoding", "seq2seq_training",
     ),
-}
+}  # fmt: skip
 """The design document's checkpoints on the way to an encoder-decoder: selections of documents."""
 PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM, "seq2seq": SEQ2SEQ, **MILESTONES}
 """Documents by profile, in the order in which one builds a transformer, which is also the order of a run."""

@@ -271,16 +271,18 @@ class Operations:
         return {"handle": self._keep(training.Loop(self.framework, self._component(header)))}, {}
 
     def _train(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        """Take as many steps as there are batches."""
+        """Take as many steps as there are batches; the first axis of what is `stepped`, `ids` else, counts them."""
         loop = self._component(header)
+        stepped = header.get("stepped") or ["ids"]
 
-        def forward(ids: Array) -> Any:
-            filler = Filler(self.framework, {**arrays, "ids": ids}, self.implementation.resolve, loop.component)
+        def forward(step: int) -> Any:
+            own = {**arrays, **{name: arrays[name][step] for name in stepped}}
+            filler = Filler(self.framework, own, self.implementation.resolve, loop.component)
             args, kwargs = filler.arguments(header)
             value = self.framework.entry(loop.component, None)(*args, **kwargs)
             return outputs.pick(value, header.get("output"), self.framework.is_array)["out"]
 
-        return {}, {"out": loop.run(forward, arrays["ids"], arrays["targets"], header["rates"], header["max_norm"])}
+        return {}, {"out": loop.run(forward, arrays["targets"], header["rates"], header["max_norm"])}
 
     def _copy(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         return {"handle": self._keep(copy.deepcopy(self._component(header)))}, {}

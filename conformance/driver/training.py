@@ -24,14 +24,12 @@ class Loop:
         self._framework = framework
         self._learner: Learner = framework.learner(component)
 
-    def run(
-        self, forward: Callable[[Array], Any], ids: Array, targets: Array, rates: Sequence[float], max_norm: float
-    ) -> Array:
-        """Take a step on each batch (K, …) at its rate; return the losses before each step (K,)."""
+    def run(self, forward: Callable[[int], Any], targets: Array, rates: Sequence[float], max_norm: float) -> Array:
+        """Take a step on each batch at its rate, targets (K, …); return the losses before each step (K,)."""
         self._framework.set_mode(self.component, "train")
         losses = [
-            self._learner.step(forward(own), wanted, rate, max_norm)
-            for own, wanted, rate in zip(ids, targets, rates, strict=True)
+            self._learner.step(forward(step), wanted, rate, max_norm)
+            for step, (wanted, rate) in enumerate(zip(targets, rates, strict=True))
         ]
         self._framework.set_mode(self.component, "eval")
         return np.array(losses, np.float64)

@@ -25,7 +25,7 @@ from conformkit.spec.loss import token_losses
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.training import IGNORED, Source, Texts
 
-__all__ = ["LUCK", "Learner", "Lesson", "Outcome", "learned", "outcome_of", "pupil"]
+__all__ = ["LUCK", "WARM_UP", "Learner", "Lesson", "Outcome", "learned", "outcome_of", "pupil", "start"]
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +35,7 @@ _CHUNK = 25
 """So many steps are taken in one request: a slow model must not look like one that hangs."""
 _HELD_OUT = 256
 _CONTINUED = 64
-_WARM_UP = 20
+WARM_UP = 20
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _taught(model: Subject, lesson: Lesson, seed: int) -> Outcome:
     if instance.sizes["vocab_size"] < lesson.source.size:
         raise NotApplicable(f"its limits allow {instance.sizes['vocab_size']} ids, the lesson has {lesson.source.size}")
     if lesson.started:
-        _start(instance, np.random.default_rng([seed, 6]))
+        start(instance, np.random.default_rng([seed, 6]))
     length = min(model.tokens(lesson.length), instance.sizes["block_size"])
     random = np.random.default_rng([seed, 1])
     held_out = lesson.source.draw(np.random.default_rng([seed, 2]), _HELD_OUT, length)
@@ -183,7 +183,7 @@ def _taught(model: Subject, lesson: Lesson, seed: int) -> Outcome:
             return replace(outcome, written=_written(learner.instance, held_out, lesson.prompt))
 
 
-def _start(instance: Instance, random: Any) -> None:
+def start(instance: Instance, random: Any) -> None:
     """Write weights from which every variant learns: ids of size 1 where nothing else hangs on them.
 
     Parameters that are not the definition's begin as they do: it is wrong already.
@@ -205,8 +205,8 @@ def _first(name: str, shape: tuple[int, ...], random: Any, spread: float, wide: 
         return np.full(shape, float(kind == "weight"))
     if kind == "bias":
         return np.zeros(shape)
-    if role in {"embedding", "positions"}:
-        return np.asarray(random.normal(0.0, spread if role == "embedding" else wide, shape))
+    if role.endswith(("embedding", "positions")):
+        return np.asarray(random.normal(0.0, spread if role.endswith("embedding") else wide, shape))
     return np.asarray(random.uniform(-1.0, 1.0, shape) / math.sqrt(shape[-1]))
 
 
@@ -216,7 +216,7 @@ def _drawn(lesson: Lesson, random: Any, batch: int, length: int) -> Texts:
 
 
 def _rates(lesson: Lesson, done: int) -> Array:
-    return lesson.rate * np.minimum(1.0, (done + 1.0 + np.arange(_CHUNK)) / _WARM_UP)
+    return lesson.rate * np.minimum(1.0, (done + 1.0 + np.arange(_CHUNK)) / WARM_UP)
 
 
 def outcome_of(learner: Learner, held_out: Texts, before: Mapping[str, Array]) -> Outcome:

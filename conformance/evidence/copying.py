@@ -1,0 +1,195 @@
+"""Train an encoder-decoder to copy and to reverse, and measure what it predicts and what it writes when left alone.
+
+The loop is the kit's own, as in learning.py: cross-entropy without padding, AdamW without decay, gradients clipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.evidence.learning import WARM_UP, start
+from conformkit.conformance.evidence.logits import parts, rows
+from conformkit.conformance.evidence.targets import unwatched
+from conformkit.conformance.subject import Instance, Subject
+from conformkit.spec.copying import BEGIN, END, PAD, Examples, Task
+from conformkit.spec.encoder_decoder import padding_mask, target_mask
+from conformkit.spec.loss import token_losses
+from conformkit.spec.training import IGNORED
+
+__all__ = ["CHUNK", "STEPS", "Outcome", "Pupil", "examples", "learned", "pupil"]
+
+Array = npt.NDArray[Any]
+
+STEPS = 1000
+"""At most."""
+CHUNK = 25
+"""So many steps are taken in one request."""
+_BATCH = 32
+_HELD_OUT = 256
+_ALONE = 96
+_RATE = 6e-3
+_ENOUGH = 0.99
+"""Training ends once so many of the held-out ids are predicted, and the loss is that low."""
+_LOW = 0.1
+_SIZES = {"d_model": 32, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_ff": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it, on held-out pairs."""
+
+    instance: Instance
+    steps: int
+    losses: Array
+    """Of each training batch, before its step."""
+    held_out: Examples
+    loss: float
+    """In nats a target."""
+    hits: float
+    """The share of targets that are the most probable ids after the right ones before them."""
+    still: tuple[str, ...]
+    """Parameters that are as they were before."""
+    alone: float = 0.0
+    """The share of targets that come where they belong when the model reads what it wrote itself."""
+    written: float | Exception = 0.0
+    """The same share by the implementation's own way of writing, or what that raised."""
+
+
+@dataclass
+class Pupil:
+    """A model, what remembers its steps, and how many it took."""
+
+    instance: Instance
+    loop: int
+    losses: list[float] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """How many steps it took."""
+        return len(self.losses)
+
+    def train(self, batches: list[Examples], rates: Array, max_norm: float = 1.0) -> None:
+        """Take a step on each batch."""
+        bound = self.instance.subject.bound
+        found = [bound.call_request(_inputs(batch), self.instance.sizes) for batch in batches]
+        header = {**found[0][0], "op": "train", "handle": self.loop, "rates": rates.tolist(), "max_norm": max_norm}
+        arrays = {name: np.stack([own[name] for _, own in found]) for name in found[0][1]}
+        floats = {n: a.astype(np.float32) for n, a in arrays.items() if np.issubdtype(a.dtype, np.floating)}
+        targets = np.stack([bound.to_theirs(batch.wanted) for batch in batches])
+        header["stepped"] = list(arrays)
+        reply = self.instance.subject.link.request(header, {**arrays, **floats, "targets": targets})
+        losses = reply.tensors["out"]
+        self.losses += losses.tolist() if losses.shape == rates.shape else [float("nan")] * len(rates)
+
+
+def pupil(model: Subject, task: Task, seed: int, **wanted: Any) -> Pupil:
+    """Build a model to be trained, as it is initialized. NotApplicable where it can't be trained at such sizes."""
+    model.requires("gradients")
+    form = "float32" if model.offers("float32") else None
+    sizes = {**_SIZES, "src_vocab_size": task.size, "tgt_vocab_size": task.size, "max_len": task.longest + 1}
+    instance = model.build(dtype=form, seed=seed, **sizes, **wanted)
+    for name, least in sizes.items():
+        if name in {"src_vocab_size", "tgt_vocab_size", "max_len"} and instance.sizes[name] < least:
+            raise NotApplicable(f"its limits allow {name} = {instance.sizes[name]}, the task takes {least}")
+    if instance.sizes["pad_id"] != PAD:
+        raise NotApplicable(f"its pad id is {instance.sizes['pad_id']}, the task's {PAD}")
+    made = model.link.request({"op": "loop", "handle": instance.handle}, {})
+    return Pupil(instance, made.header["handle"])
+
+
+def examples(model: Subject, task: Task, random: Any, count: int) -> list[Examples]:
+    """Draw so many batches."""
+    return [task.draw(random, rows(model, _BATCH)) for _ in range(count)]
+
+
+_OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[Task, int], Outcome]] = WeakKeyDictionary()
+
+
+def learned(model: Subject, task: Task, seed: int) -> Outcome:
+    """Return what a model has learned of a task; one that several clauses look at is given once."""
+    known = _OUTCOMES.setdefault(model, {})
+    if (task, seed) not in known:
+        known[task, seed] = _taught(model, task, seed)
+    return known[task, seed]
+
+
+def _taught(model: Subject, task: Task, seed: int) -> Outcome:
+    learner = pupil(model, task, seed)
+    start(learner.instance, np.random.default_rng([seed, 6]))
+    random = np.random.default_rng([seed, 1])
+    held_out = task.draw(np.random.default_rng([seed, 2]), _HELD_OUT)
+    before = learner.instance.read_raw()
+    while True:
+        learner.train(examples(model, task, random, CHUNK), _rates(learner.steps))
+        outcome = _outcome(learner, held_out, before)
+        enough = outcome.hits > _ENOUGH and outcome.loss < _LOW
+        if learner.steps >= STEPS or enough or not np.isfinite(outcome.loss):
+            return replace(outcome, alone=_alone(learner.instance, held_out), written=_written(outcome))
+
+
+def _rates(done: int) -> Array:
+    """Rise for a while, then fall slowly."""
+    step = done + 1.0 + np.arange(CHUNK)
+    return np.asarray(_RATE * np.minimum(1.0, step / WARM_UP) * (1.0 - 0.8 * step / STEPS))
+
+
+def _outcome(learner: Pupil, held_out: Examples, before: dict[str, Array]) -> Outcome:
+    instance = learner.instance
+    logits = _logits(instance, held_out.src, held_out.tgt)  # (B, T, V)
+    counted = held_out.wanted != IGNORED
+    losses = token_losses(logits, np.where(counted, held_out.wanted, 0))[counted]
+    after, own = instance.read_raw(), {p["name"] for p in instance.trainable}
+    still = tuple(name for name, value in before.items() if name in own and not (after[name] != value).any())
+    hits = float((logits.argmax(axis=-1) == held_out.wanted)[counted].mean())
+    return Outcome(instance, learner.steps, np.array(learner.losses), held_out, float(losses.mean()), hits, still)
+
+
+def _alone(instance: Instance, held_out: Examples) -> float:
+    """Let the model go on from its own arg maxes, one call for each position."""
+    src = held_out.src[:_ALONE]
+    tgt = np.full((len(src), 1), BEGIN)
+    for _ in range(held_out.wanted.shape[1]):
+        newest = _logits(instance, src, tgt)[:, -1].argmax(axis=-1)
+        tgt = np.concatenate([tgt, newest[:, None]], axis=1)
+    return _share(tgt[:, 1:], held_out.wanted[:_ALONE])
+
+
+def _written(outcome: Outcome) -> float | Exception:
+    """Let the model write about held-out sources while it is there."""
+    if not outcome.instance.subject.offers("generate"):
+        return 0.0
+    try:
+        return _own_share(outcome)
+    except (ImplementationFailure, ClauseFailure) as failure:
+        return failure
+
+
+def _own_share(outcome: Outcome) -> float:
+    want = outcome.held_out.wanted[: rows(outcome.instance.subject, _ALONE)]
+    ends = {"eos_id": END} if outcome.instance.subject.offers("eos-id") else {}
+    got = unwatched(outcome.instance, outcome.held_out.src[: len(want)], want.shape[1], **ends)
+    return _share(np.pad(got, ((0, 0), (0, want.shape[1] - got.shape[1]))), want)
+
+
+def _share(got: Array, want: Array) -> float:
+    return float((got == want)[want != IGNORED].mean())
+
+
+def _logits(instance: Instance, src: Array, tgt: Array) -> Array:
+    pieces = np.array_split(np.arange(len(src)), parts(instance.subject, len(src)))
+    found = [
+        instance(src[i], tgt[i], padding_mask(src[i], PAD), target_mask(tgt[i], PAD), record=False) for i in pieces
+    ]
+    return np.concatenate(found).astype(np.float64)
+
+
+def _inputs(batch: Examples) -> dict[str, Array]:
+    masks = {"src_mask": padding_mask(batch.src, PAD), "tgt_mask": target_mask(batch.tgt, PAD)}
+    return {"src": batch.src, "tgt": batch.tgt, **masks}
