@@ -20,6 +20,7 @@ from conformkit.conformance.guessed import other_framework
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.registry import tests
 from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.several import obstacle
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
@@ -67,6 +68,8 @@ def opened(
     with _in_worker(request, warm) as (implementation, location):
         if request.seconds is not None:
             implementation.deadline = time.monotonic() + request.seconds
+        if like is None:
+            _refuse_several(request, location, implementation.config)
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
         _refuse_unbindable(implementation, request, location)
@@ -223,6 +226,19 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
             example = '    "name.of.yours" = "q.weight -> (h d) m"'
             problem = f"the weights of {name} could not be bound"
             raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
+
+
+def _refuse_several(request: RunRequest, location: Location, config: Config) -> None:
+    """Refuse a folder in which several implementations lie, before any code of them runs.
+
+    What is handed in has been chosen already, and so has what a conform.toml names.
+    """
+    if request.apart or config.module is not None:
+        return
+    wanted = [c.export for c in components_of(request.profile).values() if config.component(c.name).path is None]
+    if problem := obstacle(location, wanted):
+        advice = "name the folder or package that is meant, or say in conform.toml where each component is"
+        raise LoadFailure(problem, advice=(advice,))
 
 
 def _refuse_formats(implementation: Implementation) -> None:

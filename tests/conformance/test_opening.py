@@ -5,12 +5,15 @@ from contextlib import contextmanager
 import pytest
 
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.driver.location import locate
 from conformkit.conformance.opening import LoadFailure
 from conformkit.conformance.parallel import judge_in_parallel
 from conformkit.conformance.results import Verdict
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
+from conformkit.conformance.several import obstacle
 from conformkit.spec.clauses import select
+from conformkit.spec.components import components_of
 from tests.conformance.conftest import ATTENTION
 
 
@@ -107,3 +110,67 @@ def test_another_declared_format_takes_the_place_of_one_that_the_framework_lacks
     config = Config(dtypes=("bfloat16", "float32"))
     report = run(RunRequest(impl=str(attention_file), only=("SDPA-SCALE",), config=config))
     assert [result.verdict for result in report.results] == [Verdict.PASS]
+
+
+_THREE = "class MultiHeadAttention: ...\nclass TransformerBlock: ...\nclass TinyTransformerLM: ...\n"
+_OTHER = _THREE + "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a/mine.py": _THREE, "b/mine.py": _OTHER},
+        {
+            "one/src/a/__init__.py": "",
+            "one/src/a/x.py": _THREE,
+            "two/src/b/__init__.py": "",
+            "two/src/b/y.py": _THREE + "\n",
+        },
+    ],
+    ids=["folders", "packages"],
+)
+def test_a_folder_with_several_implementations_is_refused(tmp_path, files):
+    _lay_out(tmp_path, files)
+    with pytest.raises(LoadFailure, match="both define MultiHeadAttention, TransformerBlock and 1 more") as caught:
+        run(RunRequest(impl=str(tmp_path)))
+    assert "name the folder" in caught.value.advice[0]
+
+
+def test_the_whole_disk_is_no_implementation():
+    with pytest.raises(LoadFailure, match="whole disk"):
+        run(RunRequest(impl="/"))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"src/pkg/__init__.py": "", "src/pkg/model.py": _THREE,
+         "src/pkg/fast/__init__.py": "", "src/pkg/fast/model.py": _OTHER},
+        {"model.py": _THREE, "old/model.py": _OTHER},
+        {"model.py": _THREE, "model_2.py": _OTHER},
+        {"a/model.py": _THREE, "b/model.py": _THREE},
+        {"encoder/block.py": "class TransformerBlock: ...\nclass FeedForward: ...",
+         "decoder/block.py": "class FeedForward: ...\nclass TransformerBlock: ...", "model.py": "import encoder"},
+        {"pkg/__init__.py": _THREE, "old/__init__.py": _OTHER, "__init__.py": ""},
+    ],
+    ids=["within-a-package", "older-below", "beside-each-other", "the-same", "two-parts", "package"],
+)  # fmt: skip
+def test_a_folder_with_one_implementation_and_more_beside_it_is_none_of_several(tmp_path, files):
+    _lay_out(tmp_path, files)
+    exports = [component.export for component in components_of("core").values()]
+    assert obstacle(locate(str(tmp_path)), exports) == ""
+
+
+def test_a_folder_of_which_a_declaration_names_the_parts_is_not_searched(tmp_path):
+    _lay_out(tmp_path, {"a/mine.py": _THREE, "b/mine.py": _OTHER})
+    paths = "".join(f'[components.{name}]\npath = "b.mine:{name}"\n' for name in
+                    ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM"))  # fmt: skip
+    (tmp_path / "conform.toml").write_text(paths)
+    with pytest.raises(LoadFailure, match=r"b\.mine:MultiHeadAttention takes no d_model"):
+        run(RunRequest(impl=str(tmp_path)))
+
+
+def _lay_out(root, files):
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
