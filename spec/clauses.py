@@ -29,8 +29,7 @@ LM = (
 )  # fmt: skip
 SEQ2SEQ = (
     "cross_attention", "padding", "encoder", "decoder", "encoder_decoder", "seq2seq_data", "smoothing_loss",
-    "masked_language", "seq2seq_generation", "seq2seq_decoding",
-    "seq2seq_training",
+    "masked_language", "seq2seq_generation", "seq2seq_decoding", "seq2seq_training",
 )  # fmt: skip
 MILESTONES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
