@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
-from conformkit.cli.options import Isolation, Only, Profile, Shade, Strictness, known_profiles, prefixes_of
+from conformkit.cli.options import (
+    FORMATS,
+    Dtype,
+    Isolation,
+    Only,
+    Profile,
+    Shade,
+    Strictness,
+    known_profiles,
+    prefixes_of,
+)
 from conformkit.cli.reports import read_report, report_targets, write_files
 from conformkit.spec.clauses import Level
 
@@ -36,6 +46,7 @@ def compare(
     profile: Profile = "core",
     level: Strictness = "MUST",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other inputs, the same for all.")] = 0,
+    dtype: Dtype = "",
     isolation: Isolation = "process",
     json_path: Annotated[str, typer.Option("--json", metavar="PATH", help="Write it as JSON; - is stdout.")] = "",
     markdown_path: Annotated[str, typer.Option("--markdown", metavar="PATH", help="Write it as Markdown.")] = "",
@@ -56,6 +67,7 @@ def compare(
     settings: dict[str, Any] = {
         "only": prefixes_of(only or []), "profile": one_of("--profile", profile, known_profiles()), "seed": seed,
         "level": Level(one_of("--level", level, list(Level))), "processes": 2, "diagnose": False,
+        "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "isolation": one_of("--isolation", isolation, ("process", "sandbox", "none")),
     }  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))

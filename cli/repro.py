@@ -10,7 +10,7 @@ import typer
 
 from conformkit.cli.completion import clause_ids
 from conformkit.cli.exits import Exit, fail, one_of, wrong
-from conformkit.cli.options import Config, Impl, Isolation, check_named
+from conformkit.cli.options import FORMATS, Config, Dtype, Impl, Isolation, check_named
 from conformkit.spec.clauses import UnknownClauseError, clause
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def repro(
         Path | None, typer.Option(metavar="PATH", help="Where to write it; by default repro_CLAUSE.py, here.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed of the run in which it failed.")] = 0,
+    dtype: Dtype = "",
     isolation: Isolation = "process",
     config: Config = None,
     shrink: Annotated[
@@ -47,15 +48,17 @@ def repro(
     name = _known(clause_id)
     path = out or Path(f"repro_{name.lower().replace('-', '_')}.py")
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
+    form = one_of("--dtype", dtype, FORMATS) if dtype else ""
     _check_free(path, force=force)
     words = ["conform", "repro", name, "--impl", impl, *(["--seed", str(seed)] if seed else [])]
+    words += ["--dtype", form] if form else []
     words += [*(["--config", str(config)] if config else []), *([] if shrink else ["--no-shrink"])]
     from conformkit.cli.failures import explained
     from conformkit.conformance.repro.reproduce import reproduce
     from conformkit.conformance.run_request import RunRequest
 
     profile = "seq2seq" if clause(name).profile == "seq2seq" else "core"
-    request = RunRequest(impl=impl, profile=profile, seed=seed, isolation=how, config=config)
+    request = RunRequest(impl=impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form)
     with explained(impl):
         found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)
     _tell(found, path)

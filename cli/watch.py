@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from conformkit.cli.exits import Exit, complain, one_of
-from conformkit.cli.options import Config, Impl, Only, Profile, Shade, check_named, known_profiles, prefixes_of
+from conformkit.cli.options import (
+    FORMATS,
+    Config,
+    Dtype,
+    Impl,
+    Only,
+    Profile,
+    Shade,
+    check_named,
+    known_profiles,
+    prefixes_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +38,7 @@ def watch(
     only: Only = None,
     profile: Profile = "core",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other inputs.")] = 0,
+    dtype: Dtype = "",
     config: Config = None,
     color: Shade = "auto",
 ) -> None:
@@ -39,7 +51,7 @@ def watch(
     check_named(impl)
     settings: dict[str, Any] = {
         "only": prefixes_of(only or []), "profile": one_of("--profile", profile, known_profiles()), "seed": seed,
-        "config": config, "processes": 2,
+        "config": config, "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "", "processes": 2,
     }  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     try:

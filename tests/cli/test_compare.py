@@ -32,10 +32,12 @@ def test_stored_reports_are_compared_and_the_code_is_the_worst(conform, stored, 
 
 
 def test_implementations_are_judged_with_the_same_settings(conform, fake_run, stored):
-    result = conform("compare", "mypkg", stored("good", Verdict.PASS), "--seed", "7", "--json", "-")
+    result = conform(
+        "compare", "mypkg", stored("good", Verdict.PASS), "--seed", "7", "--dtype", "float16", "--json", "-"
+    )
     assert result.exit_code == 0
     assert json.loads(result.stdout)["implementations"][0]["name"] == "mypkg"
-    assert [(r.impl, r.seed) for r in fake_run.requests] == [("mypkg", 7)]
+    assert [(r.impl, r.seed, r.dtype) for r in fake_run.requests] == [("mypkg", 7, "float16")]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,7 @@ def test_implementations_are_judged_with_the_same_settings(conform, fake_run, st
         (("mypkg", "  "), 2, "is empty"),
         (("  ",), 2, "is empty"),
         (("mypkg", "other", "--only", "NOPE"), 2, "no clause is called NOPE"),
+        (("mypkg", "other", "--dtype", "float8"), 2, "nearest: float"),
         (("mypkg", "other", "--html", "no/such/c.html"), 2, "mkdir -p"),
     ],
 )  # fmt: skip

@@ -1,8 +1,10 @@
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 NUMPY = Path(__file__).parents[2] / "examples" / "numpy_only"
@@ -28,6 +30,19 @@ def test_a_failing_clause_becomes_a_script_in_the_current_folder(process, broken
     assert "import conformkit" not in text
     shown = subprocess.run([sys.executable, "repro_sdpa_scale.py"], cwd=tmp_path, capture_output=True, check=True)
     assert b"difference" in shown.stdout
+
+
+def test_a_failure_in_half_precision_is_reproduced_in_it(process, broken, tmp_path):
+    arguments = ("repro", "SDPA-SCALE", "--impl", "mine", "--no-shrink")
+    result = process(*arguments, "--dtype", "float16", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (1, "")
+    text = (tmp_path / "repro_sdpa_scale.py").read_text()
+    assert "--impl mine --dtype float16 --no-shrink" in text
+    assert ".astype(np.float16)" in text
+    shown = subprocess.run([sys.executable, "repro_sdpa_scale.py"], cwd=tmp_path, capture_output=True, check=True)
+    got, want = re.search(r" is (\S+), want (\S+)", shown.stdout.decode()).groups()
+    assert f"{np.float16(got):.6g}" == got  # a number of that format
+    assert abs(float(got) - float(want)) > 0.04
 
 
 def test_a_script_that_is_there_is_not_overwritten_unless_asked(process, broken, tmp_path):

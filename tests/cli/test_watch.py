@@ -61,3 +61,16 @@ def test_what_is_not_there_is_said_with_its_code(conform, tmp_path, monkeypatch)
     assert result.exit_code == 3
     assert "nowhere_to_be_found cannot be judged" in result.stderr
     assert conform("watch", "--impl", "").exit_code == 2
+
+
+def test_it_judges_in_the_format_that_is_asked_for(conform, monkeypatch):
+    asked = []
+
+    def session(request):
+        asked.append(request.dtype)
+        raise FileNotFoundError(request.impl)
+
+    monkeypatch.setattr("conformkit.conformance.watch.session.Session", session)
+    assert conform("watch", "--impl", "mypkg", "--dtype", "bfloat16").exit_code == 3
+    assert conform("watch", "--impl", "mypkg", "--dtype", "int").exit_code == 2
+    assert asked == ["bfloat16"]
