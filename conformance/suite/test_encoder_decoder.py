@@ -353,16 +353,20 @@ def test_another_source_embedding_is_another_target_embedding(transformer: Subje
 
 
 def check_both_places(transformer: Subject, draw: Draw, name: str) -> None:
-    """Write another matrix of this name, and compare with the definition, which has it in several places."""
-    instance = build(transformer).randomize(draw)
-    instance.write(silent(instance, *all_sublayers(instance)))
-    src, tgt = pairs(instance, draw, 2, 5, 6)
-    before = logits(instance, src, tgt)
-    instance.write({name: draw.values(*instance.weights[name].shape)})
-    got = logits(instance, src, tgt)
-    check_differs(f"the logits for another {name}", got, before, at_least=1e-3)
-    want = instance.expected(src, tgt, *masks(instance, src, tgt))
-    check_close("logits, every sublayer silent,", got, want, transformer.tolerance(4))
+    """Write another matrix of this name, and compare with the definition, which has it in several places.
+
+    Vocabularies of one size, too: there a head that is the source's matrix has the right shape.
+    """
+    for options in ({}, {"src_vocab_size": 13, "tgt_vocab_size": 13}):
+        instance = build(transformer, **options).randomize(draw)
+        instance.write(silent(instance, *all_sublayers(instance)))
+        src, tgt = pairs(instance, draw, 2, 5, 6)
+        before = logits(instance, src, tgt)
+        instance.write({name: draw.values(*instance.weights[name].shape)})
+        got = logits(instance, src, tgt)
+        check_differs(f"the logits for another {name}", got, before, at_least=1e-3)
+        want = instance.expected(src, tgt, *masks(instance, src, tgt))
+        check_close("logits, every sublayer silent,", got, want, transformer.tolerance(4))
 
 
 @clause("S2S-ORACLE")
