@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from conformkit.cli.adapt import adapt
 from conformkit.cli.autograder import autograder
@@ -66,4 +67,6 @@ def _options(
     ] = False,
 ) -> None:
     del version
-    context.default_map = defaults(context.invoked_subcommand)
+    name = context.invoked_subcommand
+    command = context.command.commands.get(name or "") if isinstance(context.command, TyperGroup) else None
+    context.default_map = defaults(name, [option.name or "" for option in command.params] if command else ())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from conformkit.cli.exits import complain
 
 __all__ = ["COMMANDS", "KEYS", "defaults"]
 
-COMMANDS = ("run", "watch", "compare")
+COMMANDS = ("run", "watch", "compare", "repro", "inspect")
 KEYS: Mapping[str, type] = {
     "impl": str, "profile": str, "level": str, "seed": int, "isolation": str, "processes": int, "hints": int,
     "color": str,
@@ -30,11 +30,14 @@ _FILE, _TABLE = "pyproject.toml", "[tool.conformkit]"
 _MOST = 1 << 20
 
 
-def defaults(command: str | None) -> dict[str, dict[str, Any]]:
-    """Return what stands for options that are not given, by command, as click wants it; say what was found."""
+def defaults(command: str | None, options: Collection[str] = tuple(KEYS)) -> dict[str, dict[str, Any]]:
+    """Return what stands for options that are not given, by command, as click wants it; say what was found.
+
+    Of what the table holds, a command takes what it has an option for.
+    """
     if command not in COMMANDS:
         return {}
-    found = _table()
+    found = {name: value for name, value in _table().items() if name in options}
     if found:
         complain(f"defaults from {_FILE}: {', '.join(f'{name} = {value}' for name, value in found.items())}")
     return {command: found}

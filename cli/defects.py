@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +41,7 @@ def defects(
     words = [word.lower() for item in prefixes or [] for word in item.split(",") if word]
     found = [d for d in catalogue().values() if not words or any(d.id.startswith(word) for word in words)]
     if not found:
-        wrong("PREFIX", f"{', '.join(words)}: no known mistake has an id that begins so.")
+        wrong("PREFIX", f"{', '.join(words)}: no known mistake has an id that begins so{_nearest(words, catalogue())}.")
     if measure is not None:
         _measure([defect.id for defect in found], measure)
         return
@@ -51,6 +52,14 @@ def defects(
     print("\n".join(_listing(found, red, shutil.get_terminal_size().columns)))
     killed, total = kill_rate(red)
     print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
+
+
+def _nearest(words: Sequence[str], ids: Iterable[str]) -> str:
+    """Return what the ids begin with that is meant, or all of these beginnings, as the end of a sentence."""
+    known = list(ids)
+    begins = list(dict.fromkeys(name.partition("-")[0] for name in known))
+    near = [hit for word in words for hit in difflib.get_close_matches(word, [*begins, *known], n=2, cutoff=0.6)]
+    return f"; nearest: {', '.join(near)}" if near else f"; they begin with {', '.join(begins)}"
 
 
 def _measure(ids: Sequence[str], path: Path) -> None:

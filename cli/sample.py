@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conformkit.cli.exits import Exit, fail
 from conformkit.cli.train import explained
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def sample(
     Example: conform sample runs/tiny
     """
     temperatures = temperature or [0.8]
+    if not run.exists():
+        advice = "conform train makes one, in runs/tiny: conform train && conform sample runs/tiny"
+        fail(Exit.USAGE, f"there is no {run}; name the folder of a run of conform train, or a checkpoint in it", advice)
     with explained():
         import torch
 

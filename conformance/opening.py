@@ -24,7 +24,7 @@ from conformkit.conformance.several import obstacle
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
-__all__ = ["LoadFailure", "imported", "opened", "shared_nursery"]
+__all__ = ["OWN_WORDS", "LoadFailure", "imported", "opened", "shared_nursery"]
 
 _ALONE = (
     "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
@@ -36,7 +36,7 @@ _NOTEBOOK = (
     "judge what its cells define in the notebook itself: from conformkit.conformance import check; check(MyClass);",
     "or write them into a .py file: jupyter nbconvert --to script",
 )
-_OWN_WORDS = "load"
+OWN_WORDS = "load"
 """The type of a failure that the worker tells in a sentence of its own."""
 
 
@@ -188,7 +188,7 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
         problem = f"importing it raised {failure.type}: {failure.message}"
         if failure.kind == "exit":
             problem = f"importing it ended the process: {failure.message}"
-        if failure.kind == "unsupported" or failure.type == _OWN_WORDS:
+        if failure.kind == "unsupported" or failure.type == OWN_WORDS:
             problem = failure.message
         raise LoadFailure(problem, where=failure.where, advice=_advice(request, failure), output=output) from None
     except WorkerLost as lost:

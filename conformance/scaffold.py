@@ -44,7 +44,8 @@ def obstacle(path: Path) -> str:
     target = path.resolve()
     name = target.name
     if not name.isidentifier() or keyword.iskeyword(name):
-        return f"{name!r} is no name of a package; take letters, digits and underscores, such as my_transformer"
+        what = "is a keyword of Python" if keyword.iskeyword(name) else "is no name of a package"
+        return f"{name!r} {what}; take letters, digits and underscores, such as my_transformer"
     if target.is_dir() and any(target.iterdir()):
         return f"{path} exists and is not empty, and nothing is overwritten; choose another name"
     if target.exists() and not target.is_dir():

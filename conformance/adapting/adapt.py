@@ -16,11 +16,11 @@ from conformkit.conformance.adapting.draft import Draft
 from conformkit.conformance.adapting.generation import add_generation
 from conformkit.conformance.adapting.structure import structure
 from conformkit.conformance.binding.config import Config, parse_config
-from conformkit.conformance.driver.errors import DriverError, WorkerLost
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.warm import Nursery
 from conformkit.conformance.implementation import Implementation
-from conformkit.conformance.opening import LoadFailure, imported
+from conformkit.conformance.opening import OWN_WORDS, LoadFailure, imported
 from conformkit.conformance.results import Report
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.undeclared import Search
@@ -95,7 +95,8 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         settings = [item["config"] for item in header["items"] if item["config"]]
         more = implementation.request({"op": "list", "paths": settings, "others": False}).header["items"]
     except DriverError as failure:
-        raise LoadFailure(f"what it defines cannot be read: {failure}") from None
+        told = isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS
+        raise LoadFailure(f"what it defines cannot be read: {failure.message if told else failure}") from None
     found = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in more}
     own = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in header["items"]}
     return list((own | found).values()), header["left_out"]

@@ -29,6 +29,15 @@ def test_without_a_table_nothing_is_said_and_nothing_changes(conform, fake_run, 
     assert fake_run.requests[0].profile == "core"
 
 
+@pytest.mark.parametrize("command", [("repro", "SDPA-SCALE"), ("inspect",)], ids=["repro", "inspect"])
+def test_a_command_takes_what_it_has_an_option_for(conform, project, tmp_path, command):
+    project('[tool.conformkit]\nimpl = "nowhere_to_be_found"\nprofile = "lm"\n')
+    result = conform(*command)
+    assert result.exit_code == 3
+    assert "defaults from pyproject.toml: impl = nowhere_to_be_found\n" in result.stderr
+    assert "nowhere_to_be_found cannot be judged" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -51,7 +60,7 @@ def test_what_is_no_table_is_said(conform, fake_run, project, text):
     assert conform("run", "--impl", "mypkg").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["grade", "autograder", "repro", "train", None])
+@pytest.mark.parametrize("command", ["grade", "autograder", "badge", "train", None])
 def test_no_other_command_reads_it(project, command):
     project("[tool.conformkit]\nnonsense = \n")
     assert defaults(command) == {}

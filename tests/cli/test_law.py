@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,15 @@ def test_the_listing_groups_by_document_and_gives_level_id_and_title(conform):
     lines = conform("spec").stdout.splitlines()
     assert lines[0] == "attention · ScaledDotProductAttention (3)"
     assert lines[2] == "  MUST   SDPA-SCALE  scores are divided by the square root of the key width"
+
+
+@pytest.mark.parametrize(
+    ("word", "words"), [("sdpa-no-scael", "nearest: sdpa-no-scale"), ("zzzz", "they begin with ")], ids=["near", "far"]
+)
+def test_an_unknown_mistake_names_the_nearest(conform, word, words):
+    result = conform("defects", word)
+    assert result.exit_code == 2
+    assert words in " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
 
 
 def test_a_prefix_selects(conform):

@@ -209,3 +209,10 @@ def test_a_mask_called_as_in_the_contract_keeps_its_meaning(tmp_path):
     assert '# mask = { true = "hide" }' in found.draft.text()
     assert "mask" not in tomllib.loads(found.draft.text())["components"]["ScaledDotProductAttention"]
     assert not found.conforms
+
+
+def test_a_named_place_that_is_not_there_is_told_in_plain_words(tmp_path: Path) -> None:
+    path = tmp_path / "good.py"
+    path.write_text("class Attention: ...")
+    with pytest.raises(LoadFailure, match=r"^what it defines cannot be read: good has no Nope$"):
+        adapt(RunRequest(str(path)), {"MultiHeadAttention": "good:Nope"})

@@ -83,7 +83,7 @@ def test_the_next_step_of_every_tool_can_be_judged_alone(tool):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("my-pkg", "no name of a package"), ("class", "no name of a package"), ("json", "installed module"),
+        ("my-pkg", "no name of a package"), ("class", "a keyword of Python"), ("json", "installed module"),
         ("numpy", "installed module"), ("there", "not empty"), ("file", "is a file"),
         ("nowhere/mypkg", "mkdir -p"), ("", "not empty"),
     ],

@@ -307,3 +307,10 @@ def test_without_matplotlib_the_page_says_how_to_get_pictures(
     page = (tmp_path / "run" / "report.html").read_text()
     assert "pip install &#39;conformkit[report]&#39;" in page
     assert not list((tmp_path / "run").glob("*.png"))
+
+
+def test_a_place_without_a_run_says_how_to_get_one(conform: Any) -> None:
+    result = conform("sample", "nowhere")
+    assert result.exit_code == 2
+    assert "there is no nowhere; name the folder of a run of conform train, or a checkpoint" in result.stderr
+    assert "conform train && conform sample runs/tiny" in result.stderr
