@@ -95,8 +95,10 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         settings = [item["config"] for item in header["items"] if item["config"]]
         more = implementation.request({"op": "list", "paths": settings, "others": False}).header["items"]
     except DriverError as failure:
-        told = isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS
-        raise LoadFailure(f"what it defines cannot be read: {failure.message if told else failure}") from None
+        why = str(failure)
+        if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
+            why = failure.message
+        raise LoadFailure(f"what it defines cannot be read: {why}") from None
     found = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in more}
     own = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in header["items"]}
     return list((own | found).values()), header["left_out"]
