@@ -83,7 +83,7 @@ def _exports(how: Framework, profile: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _protocols() -> Mapping[str, type]:
-    stems = dict.fromkeys((*(stem for stems in PROFILES.values() for stem in stems), "token_embedding"))
+    stems = dict.fromkeys(stem for stems in PROFILES.values() for stem in stems)
     names = [f"conformkit.spec.{stem}" for stem in stems]
     modules = [importlib.import_module(name) for name in names if importlib.util.find_spec(name)]
     found = (value for module in modules for value in vars(module).values() if isinstance(value, type))

@@ -28,13 +28,13 @@ LM = (
     "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding", "reports", "training", "learning",
 )  # fmt: skip
 SEQ2SEQ = (
-    "cross_attention", "padding", "encoder", "decoder", "encoder_decoder", "seq2seq_data", "smoothing_loss",
-    "masked_language", "seq2seq_generation", "seq2seq_decoding", "seq2seq_training",
+    "cross_attention", "padding", "token_embedding", "encoder", "decoder", "encoder_decoder", "seq2seq_data",
+    "smoothing_loss", "masked_language", "seq2seq_generation", "seq2seq_decoding", "seq2seq_training",
 )  # fmt: skip
 MILESTONES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
     "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
-    "milestone3": ("feed_forward", "positional_encoding"),
+    "milestone3": ("feed_forward", "positional_encoding", "token_embedding"),
     "milestone4": ("cross_attention", "encoder", "decoder"),
     "milestone5": (
         "encoder_decoder", "seq2seq_data", "smoothing_loss", "masked_language", "seq2seq_generation",

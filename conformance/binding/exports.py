@@ -49,7 +49,14 @@ def further_targets(config: Config, components: Collection[str]) -> dict[str, No
 
 
 def serves(component: Component, export: Mapping[str, Any]) -> bool:
-    """Whether what is exported under a further name may be this component: attention has to take a key and a value."""
+    """Whether what is exported under a further name may be this component.
+
+    Attention has to take a key and a value; embeddings that are made with a length or a dropout rate are more than rows
+    of a table.
+    """
+    if component.name == "TokenEmbedding":
+        more = [meaning(p["name"], ("max_len", "dropout")) for p in export.get("construct") or ()]
+        return bool(export["found"]) and not any(more)
     if component.name != "CrossAttention":
         return bool(export["found"])
     names = [meaning(p["name"], ("query", "key", "value")) for p in export.get("call") or ()]
@@ -343,6 +350,7 @@ def _abilities(bound: Bound) -> dict[str, bool]:
     declared = bound.config.generate.options if bound.config.generate else None
     return {
         "dropout": "dropout" in named,
+        "pad-id": "pad_id" in named,
         "causal-on": settable or bound.causal == "always",
         "causal-off": settable or bound.causal == "never",
         "masks": takes and bool(bound.mask.kinds),

@@ -19,18 +19,15 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.evidence.differences import compare, slope, slope_of_definition
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import depth
+from conformkit.conformance.evidence.tables import TABLE, check_row_gradient, table_gradient
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.positional_encoding import positional_encoding
-from conformkit.spec.tolerances import GRADIENT, STEP
 
 Array = npt.NDArray[Any]
-TABLE, HEAD = "embedding.weight", "head.weight"
-MOVE = 0.3
-"""Of a row's entries along a direction: large enough that one row alone changes the sum by more than float32 rounds."""
+HEAD = "head.weight"
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -109,7 +106,7 @@ def test_the_rows_of_the_ids_that_occur_learn(model: Subject, draw: Draw) -> Non
     ids = np.resize(occurring, (_rows(model, 2), _length(instance, 5)))
     cotangent = np.zeros((*ids.shape, vocab_size))  # of ids that don't occur: the head's gradient goes to their rows
     cotangent[..., scored] = draw.values(*ids.shape, len(scored))
-    table = _table_gradient(instance, ids, cotangent)
+    table = table_gradient(instance, ids, cotangent)
     learning = np.unique(ids)
     for token in learning:
         check(f"the embedding of id {token}, which occurs, gets a gradient of 0", bool(table[token].any()))
@@ -127,7 +124,7 @@ def test_an_id_that_occurs_n_times_gets_the_sum_of_n_gradients(model: Subject, d
     cotangent = draw.values(*ids.shape, instance.sizes["vocab_size"])
     cotangent[..., token] = 0.0  # a tied head gives this row a gradient as well: TIE-GRAD-SUM
     under(f"id {token}, which occurs {int((ids == token).sum())} times")
-    _check_row_gradient(instance, ids, token, cotangent, draw)
+    check_row_gradient(instance, ids, token, cotangent, draw)
 
 
 # -- untied ------------------------------------------------------------------------------------------------------------
@@ -178,7 +175,7 @@ def test_the_shared_matrix_gets_the_gradients_of_both_uses(model: Subject, draw:
     uses = {"is only read": (token, unscored), "is only scored": (absent, full), "is both": (token, full)}
     for use, (row, cotangent) in uses.items():
         under(f"an id that {use}")
-        _check_row_gradient(instance, ids, row, cotangent, draw)
+        check_row_gradient(instance, ids, row, cotangent, draw)
 
 
 @clause("TIE-STAYS")
@@ -305,36 +302,3 @@ def _check_one_column(what: str, before: Array, after: Array, token: int, instan
     check_close(
         f"the logits of other ids when {what} changed", after[..., rest], before[..., rest], _tolerance(instance)
     )
-
-
-def _table_gradient(instance: Instance, ids: Array, cotangent: Array) -> Array:
-    """Return the gradient of the embedding, (V, D), up to the scale at which the implementation stores it."""
-    found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True).parameters
-    shapes = {p["name"]: p["shape"] for p in instance.trainable}
-    full = {name: np.zeros(shapes[name]) if grad is None else grad for name, grad in found.items()}
-    bound = instance.subject.bound
-    none = {name: np.zeros(shape) for name, shape in shapes.items()}
-    return bound.to_canonical(full, instance.sizes)[TABLE] - bound.to_canonical(none, instance.sizes)[TABLE]
-
-
-def _check_row_gradient(instance: Instance, ids: Array, token: int, cotangent: Array, draw: Draw) -> None:
-    """Check the gradient along the row of one id of the table against the change of the logits."""
-    bound, table = instance.subject.bound, instance.weights[TABLE]
-    way = np.zeros(table.shape)
-    way[token] = draw.values(table.shape[1], scale=MOVE)
-    there, here = (
-        bound.to_implementation({**instance.weights, TABLE: t}, instance.sizes) for t in (table + way, table)
-    )
-
-    def function(amount: float) -> float:
-        return float((instance.write({TABLE: table + amount * way})(ids) * cotangent).sum())
-
-    found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True)
-    middle = float((found.out * cotangent).sum())
-    if instance.subject.half:  # whose own outputs are too coarse for differences
-        sloped = slope_of_definition(instance, (ids,), {TABLE: way}, cotangent)
-    else:
-        sloped = slope(function, STEP[instance.subject.precision], middle)
-    instance.write({TABLE: table})
-    given = compare(found.parameters, {name: there[name] - here[name] for name in there}, sloped)
-    given.check(f"the derivative along the embedding of id {token}", GRADIENT[instance.subject.precision])

@@ -494,6 +494,19 @@ def test_methods_are_found_by_their_further_names():
     assert bound.offers["encode"]
 
 
+def test_embeddings_serve_as_a_table_where_they_are_made_with_no_length_and_no_dropout():
+    wanted, call = component("TokenEmbedding"), ("ids",)
+    assert serves(wanted, export(("vocab_size", "d_model", "padding_idx="), call))
+    assert not serves(wanted, export(("vocab_size", "d_model", "max_len="), call))
+    assert not serves(wanted, export(("vocab_size", "d_model", "drop="), call))
+
+
+def test_a_padding_id_is_an_ability_of_a_table_that_takes_one():
+    for construct, able in ((("vocab_size", "d_model", "padding_idx="), True), (("vocab_size", "d_model"), False)):
+        bound = bind_export(component("TokenEmbedding"), export(construct, ("ids",)), Config(), None)
+        assert bound.offers["pad-id"] is able
+
+
 def test_attention_serves_as_cross_attention_where_it_takes_a_key_and_a_value():
     wanted = component("CrossAttention")
     assert serves(wanted, export(MHA_CONSTRUCT, ("query", "key", "value", "mask=")))

@@ -1,0 +1,54 @@
+"""What a table of embeddings learns: the gradients of its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.differences import compare, slope, slope_of_definition
+from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.subject import Instance
+from conformkit.spec.tolerances import GRADIENT, STEP
+
+__all__ = ["TABLE", "check_row_gradient", "table_gradient"]
+
+Array = npt.NDArray[Any]
+TABLE = "embedding.weight"
+"""The canonical name of the table."""
+_MOVE = 0.3
+"""Of a row's entries along a direction: large enough that one row alone changes the sum by more than float32 rounds."""
+
+
+def table_gradient(instance: Instance, ids: Array, cotangent: Array) -> Array:
+    """Return the gradient of the embedding, (V, D), up to the scale at which the implementation stores it."""
+    found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True).parameters
+    shapes = {p["name"]: p["shape"] for p in instance.trainable}
+    full = {name: np.zeros(shapes[name]) if grad is None else grad for name, grad in found.items()}
+    bound = instance.subject.bound
+    none = {name: np.zeros(shape) for name, shape in shapes.items()}
+    return bound.to_canonical(full, instance.sizes)[TABLE] - bound.to_canonical(none, instance.sizes)[TABLE]
+
+
+def check_row_gradient(instance: Instance, ids: Array, token: int, cotangent: Array, draw: Draw) -> None:
+    """Check the gradient along the row of one id of the table against the change of the logits."""
+    bound, table = instance.subject.bound, instance.weights[TABLE]
+    way = np.zeros(table.shape)
+    way[token] = draw.values(table.shape[1], scale=_MOVE)
+    there, here = (
+        bound.to_implementation({**instance.weights, TABLE: t}, instance.sizes) for t in (table + way, table)
+    )
+
+    def function(amount: float) -> float:
+        return float((instance.write({TABLE: table + amount * way})(ids) * cotangent).sum())
+
+    found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True)
+    middle = float((found.out * cotangent).sum())
+    if instance.subject.half:  # whose own outputs are too coarse for differences
+        sloped = slope_of_definition(instance, (ids,), {TABLE: way}, cotangent)
+    else:
+        sloped = slope(function, STEP[instance.subject.precision], middle)
+    instance.write({TABLE: table})
+    given = compare(found.parameters, {name: there[name] - here[name] for name in there}, sloped)
+    given.check(f"the derivative along the embedding of id {token}", GRADIENT[instance.subject.precision])
