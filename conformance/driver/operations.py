@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -136,7 +135,7 @@ class Operations:
             filler = Filler(self.framework, arrays, self.implementation.resolve, components=self._components)
             args, kwargs = filler.arguments(header)
             return target(*args, **kwargs)
-        return target if kind == "function" else copy.deepcopy(target)
+        return target if kind == "function" else self.framework.copied(target)
 
     def _parameters(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         return {"parameters": [item.header() for item in self._held(header).values()]}, {}
@@ -224,7 +223,7 @@ class Operations:
         """Fill the arguments, set mode and seed, call, and note what the call did to modes and random state."""
         framework, component = self.framework, self._component(header)
         if header.get("reset"):
-            component = copy.deepcopy(component)
+            component = self.framework.copied(component)
         if header.get("mode") is not None and not _is_function(component):
             framework.set_mode(component, header["mode"])
         filler = Filler(framework, arrays, self.implementation.resolve, component, self._components)
@@ -285,7 +284,7 @@ class Operations:
         return {}, {"out": loop.run(forward, arrays["targets"], header["rates"], header["max_norm"])}
 
     def _copy(self, header: Mapping[str, Any], _: Arrays) -> Answer:
-        return {"handle": self._keep(copy.deepcopy(self._component(header)))}, {}
+        return {"handle": self._keep(self.framework.copied(self._component(header)))}, {}
 
     def _cast(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         self.framework.cast(self._component(header), header["dtype"])

@@ -374,3 +374,30 @@ def test_a_tensor_without_plain_values_is_told_from_an_exception(inside, which):
         session.request({"op": "call", "handle": build(session, "returns")["handle"], "args": [which]})
     assert caught.value.kind == "output"
     assert "returned a" in caught.value.message
+
+
+KEEPS = """
+    import torch
+    from torch import nn
+
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(3))
+            self.kept = None
+        def forward(self, x):
+            self.kept = {"last": [x * self.w]}
+            return self.kept["last"][0].sum(-1)
+"""
+
+
+def test_what_keeps_the_results_of_its_last_call_is_copied_with_them(inside):
+    session = inside(KEEPS)
+    built = session.request({"op": "build", "path": "Keeps", "args": [], "kwargs": {}, "dtype": "float64", "seed": 0})
+    handle = built.header["handle"]
+    call = {"op": "call", "handle": handle, "args": [{"$tensor": "x"}], "kwargs": {}}
+    session.request(call, {"x": np.arange(3.0)})
+    other = session.request({"op": "copy", "handle": handle}).header["handle"]
+    session.request({"op": "write", "handle": handle}, {"w": np.zeros(3)})
+    assert session.request(call | {"handle": other}, {"x": np.arange(3.0)}).tensors["out"] == 3.0
+    assert session.request(call | {"reset": True}, {"x": np.arange(3.0)}).tensors["out"] == 0.0

@@ -103,6 +103,9 @@ class Framework(Protocol):
     def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
         """While this lasts, note whether anything is kept for derivatives; what it gives tells."""
 
+    def copied(self, component: Any) -> Any:
+        """Return a copy that shares nothing with a component."""
+
     def unrecorded(self) -> AbstractContextManager[Any]:
         """While this lasts, nothing is recorded for derivatives."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import hashlib
 import numbers
@@ -76,6 +77,10 @@ class Numpy:
     def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
         """Nothing ever is: NumPy has no derivatives."""
         return nullcontext(lambda: False)
+
+    def copied(self, component: Any) -> Any:
+        """Copy it with all that it holds."""
+        return copy.deepcopy(component)
 
     def unrecorded(self) -> AbstractContextManager[Any]:
         """As ever: NumPy records nothing."""

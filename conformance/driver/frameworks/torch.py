@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.overrides import TorchFunctionMode
 
 from conformkit.conformance.driver.frameworks.base import (
     Array,
@@ -48,6 +50,18 @@ def prepare(threads: int) -> None:
     torch.set_num_interop_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+
+
+class _Detached(TorchFunctionMode):
+    """While this lasts, tensors that a call computed are copied as numbers; torch refuses to, for their derivatives."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func is not torch.Tensor.__deepcopy__ or args[0].is_leaf:
+            return func(*args, **(kwargs or {}))
+        value, memo = args
+        return memo.setdefault(id(value), value.detach().clone())
 
 
 class Torch:
@@ -124,6 +138,11 @@ class Torch:
 
         with torch.autograd.graph.saved_tensors_hooks(note, _itself):
             yield lambda: saved
+
+    def copied(self, component: Any) -> Any:
+        """Copy it with all that it holds: of what an earlier call left, such as attention weights, the numbers."""
+        with _Detached():
+            return copy.deepcopy(component)
 
     def unrecorded(self) -> AbstractContextManager[Any]:
         """As users evaluate."""
