@@ -198,10 +198,18 @@ def _methods(
             yield method.name, BoundMethod(name, declared.call, insisted, output)
             continue
         try:
-            call = call_of(described[name] or (), method.inputs, method.options)
+            call = _switched(call_of(described[name] or (), method.inputs, method.options), described[name] or ())
         except SignatureMismatch:
             continue
         yield method.name, BoundMethod(name, call, insisted_on(described[name]), output)
+
+
+def _switched(call: Arguments, described: Signature) -> Arguments:
+    """Set a switch between sampling and greedy decoding by the temperature, where both are taken."""
+    switch = _switch(described)
+    if switch is None or "temperature" not in call.names():
+        return call
+    return replace(call, named={**call.named, switch: Expression(f"temperature {'>' if _SAMPLES[switch] else '=='} 0")})
 
 
 def _outputs(method: Method) -> Selector:

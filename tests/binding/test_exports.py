@@ -445,6 +445,13 @@ def test_options_of_what_writes_are_known_by_well_known_names_and_are_abilities(
     assert found.methods["generate"].insisted == {"src", "src_mask", "n", "start_symbol"}
 
 
+@pytest.mark.parametrize(("switch", "wanted"), [("do_sample", "temperature > 0"), ("greedy", "temperature == 0")])
+def test_a_switch_between_sampled_and_greedy_text_follows_the_temperature(switch, wanted):
+    described = ("src", "max_new_tokens", "bos_id", f"{switch}=", "temperature=")
+    assert texts(translator(generate=described).methods["generate"].call)[1][switch] == wanted
+    assert switch not in texts(translator(generate=described[:-1]).methods["generate"].call)[1]
+
+
 def test_beams_come_with_their_scores():
     found = translator(seq2seq_beam_search=("src", "max_new_tokens", "bos_id", "beam_width", "alpha=", "eos_id="))
     assert found.methods["beam_search"].output == (0, 1)
