@@ -22,6 +22,10 @@ __all__ = ["Beams", "reader", "searched", "searcher"]
 Array = npt.NDArray[Any]
 
 
+_NONE = -1e4
+"""What is no beam scores less, -inf or some -1e9 where texts are fewer than beams: the least probable text scores more."""
+
+
 class Beams:
     """What a search returned: new ids (B, W, n) and scores (B, W)."""
 
@@ -30,9 +34,9 @@ class Beams:
         self.scores = scores
 
     def row(self, number: int) -> list[tuple[float, list[int]]]:
-        """Return the beams of one row, each with its score; those that are none score -inf and are left out."""
+        """Return the beams of one row, each with its score, without those that are none."""
         pairs = zip(self.scores[number].tolist(), self.new[number].tolist(), strict=True)
-        return [(score, new) for score, new in pairs if score > -1e30]
+        return [(score, new) for score, new in pairs if score > _NONE]
 
 
 def searcher(model: Subject, draw: Draw, **wanted: Any) -> Instance:
