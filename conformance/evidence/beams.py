@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 _NONE = -1e4
-"""What is no beam scores less, -inf or some -1e9 where texts are fewer than beams: the least probable text scores more."""
+"""What is no beam, since texts are fewer, scores -inf or some -1e9; the least probable text scores more than this."""
 
 
 class Beams:
