@@ -28,6 +28,13 @@ class BoundMethod:
     insisted: frozenset[str] = field(default_factory=frozenset)
     output: Selector = None
 
+    def insists(self, ours: str) -> bool:
+        """Whether an argument of the contract is one that has to be given, whatever it is called there."""
+        named = {
+            theirs for theirs, value in self.call.named.items() if isinstance(value, Expression) and value.text == ours
+        }
+        return bool((named | {ours}) & self.insisted)
+
 
 _MASK = {
     "src_mask", "padding_mask", "pad_mask", "self_attn_mask", "self_attention_mask", "src_padding_mask", "enc_mask",
@@ -94,8 +101,12 @@ def takes_apart(signature: Signature) -> bool:
 
 
 def insisted_on(signature: Signature | None) -> frozenset[str]:
-    """Return the arguments that have no default."""
-    return frozenset(p["name"] for p in signature or () if p["required"])
+    """Return the arguments that have no default, or an end id by default, which ends texts that nobody wants ended."""
+    return frozenset(p["name"] for p in signature or () if p["required"] or _ends_by_default(p))
+
+
+def _ends_by_default(parameter: Mapping[str, Any]) -> bool:
+    return meaning(parameter["name"], ("eos_id",)) is not None and parameter.get("default") not in {None, "None"}
 
 
 def _has(signature: Signature, name: str) -> bool:

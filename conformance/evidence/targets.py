@@ -159,7 +159,9 @@ def write(
     mask = padding_mask(src, instance.sizes["pad_id"]) if masked else None
     bound = instance.subject.bound.methods[method]
     given = {"max_new_tokens": count, "bos_id": begin(instance), **options}
-    if given.get("eos_id") is None and "eos_id" in bound.insisted:
+    if "use_cache" in bound.call.names():
+        given.setdefault("use_cache", False)  # whatever its default is: caches have clauses of their own
+    if given.get("eos_id") is None and bound.insists("eos_id"):
         given["eos_id"] = -1  # who insists on one gets one that never comes
     return instance.call(
         src, mask, method=method, options=given, mode=mode, seed=seed, watch=watch, echo=echo, record=True

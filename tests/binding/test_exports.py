@@ -452,6 +452,17 @@ def test_a_switch_between_sampled_and_greedy_text_follows_the_temperature(switch
     assert switch not in texts(translator(generate=described[:-1]).methods["generate"].call)[1]
 
 
+@pytest.mark.parametrize(
+    ("theirs", "default", "wanted"),
+    [("eos_token_id", None, True), ("eos_token_id=", "2", True), ("eos_token_id=", "None", False)],
+    ids=["without-default", "ended-by-default", "not-ended-by-default"],
+)
+def test_an_end_id_that_has_to_be_given_is_known_by_any_name(theirs, default, wanted):
+    described = export(SEQ2SEQ_CONSTRUCT, ("src", "tgt"), generate=("src", "max_new_tokens", "bos_id", theirs))
+    described["methods"]["generate"][-1]["default"] = default
+    assert bind(described, "", "Transformer").methods["generate"].insists("eos_id") == wanted
+
+
 def test_beams_come_with_their_scores():
     found = translator(seq2seq_beam_search=("src", "max_new_tokens", "bos_id", "beam_width", "alpha=", "eos_id="))
     assert found.methods["beam_search"].output == (0, 1)
