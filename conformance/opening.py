@@ -204,7 +204,9 @@ def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, .
 
 def _refuse_unbindable(implementation: Implementation, request: RunRequest, location: Location) -> None:
     """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
-    if location.path is not None and next(sources(location.path), None) is None:
+    config = implementation.config
+    named = config.module is not None or any(component.path for component in config.components.values())
+    if location.path is not None and not named and next(sources(location.path), None) is None:
         begin = "conform init NAME writes a package of stubs to begin with"
         raise LoadFailure(f"there is no Python file in {request.impl}", advice=(begin,))
     _refuse_formats(implementation)
@@ -242,7 +244,12 @@ def _refuse_several(request: RunRequest, location: Location, config: Config) -> 
 
 
 def _refuse_formats(implementation: Implementation) -> None:
-    """Refuse number formats of which the framework has none: whatever takes an array would raise the same."""
+    """Refuse number formats of which the framework has none: whatever takes an array would raise the same.
+
+    Each framework has those that are asked for by default, so code that says otherwise there is judged.
+    """
+    if set(implementation.config.dtypes) <= set(Config().dtypes):
+        return
     for bound in implementation.bounds():
         failure = bound.failure
         if isinstance(failure, ImplementationFailure) and failure.kind == "unsupported":

@@ -100,7 +100,7 @@ def late_run(monkeypatch):
     def opened(request, warm=None, **_):
         fake = SimpleNamespace(
             framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={},
-            session=SimpleNamespace(note=""),
+            session=SimpleNamespace(note=""), accuracy=lambda component: ("", 0.0),
         )  # fmt: skip
         yield fake, Location("file", "a", Path(request.impl))
 
