@@ -176,3 +176,61 @@ class EncoderDecoder(nn.Module):
 
     def decode(self, memory, src_mask, tgt, tgt_mask):
         return self.generator(self.decoder(self.tgt_embed(tgt), memory, src_mask, tgt_mask))
+
+
+def subsequent_mask(size):
+    return torch.triu(torch.ones((1, size, size)), diagonal=1).type(torch.uint8) == 0
+
+
+@torch.no_grad()
+def greedy_decode(model, src, src_mask, max_len, start_symbol):
+    was_training = model.training
+    model.eval()
+    memory = model.encode(src, src_mask)
+    ys = torch.zeros(src.size(0), 1).fill_(start_symbol).type_as(src.data)
+    for i in range(max_len - 1):
+        prob = model.decode(memory, src_mask, ys, subsequent_mask(ys.size(1)).type_as(src.data))
+        _, next_word = torch.max(prob[:, -1], dim=1)
+        ys = torch.cat([ys, next_word.unsqueeze(1).type_as(src.data)], dim=1)
+    model.train(was_training)
+    return ys
+
+
+@torch.no_grad()
+def beam_search(model, src, src_mask, max_len, bos, k, alpha=0.0, eos=None):
+    """All sources at a time; finished beams go on with eos at no cost."""
+    mode = model.training
+    model.eval()
+    b = src.size(0)
+    memory = model.encode(src, src_mask)
+    memory, src_mask = memory.repeat_interleave(k, 0), src_mask.repeat_interleave(k, 0)
+    ids = torch.full((b * k, 1), bos, dtype=torch.long)
+    scores = torch.full((b, k), -1e9)
+    scores[:, 0] = 0.0
+    lengths = torch.zeros(b, k)
+    done = torch.zeros(b, k, dtype=torch.bool)
+    for _ in range(max_len):
+        logp = F.log_softmax(model.decode(memory, src_mask, ids, subsequent_mask(ids.size(1)))[:, -1], -1)
+        v = logp.size(-1)
+        logp = logp.view(b, k, v)
+        if eos is not None:
+            frozen = torch.full((v,), -float("inf"))
+            frozen[eos] = 0.0
+            logp = torch.where(done[:, :, None], frozen, logp)
+        totals = scores[:, :, None] + logp
+        new_lengths = lengths + (~done).float()
+        ranked = (totals / new_lengths.clamp(min=1)[:, :, None] ** alpha).view(b, -1)
+        _, index = ranked.topk(k)
+        parent, token = index // v, index % v
+        scores = totals.view(b, -1).gather(1, index)
+        lengths, done = new_lengths.gather(1, parent), done.gather(1, parent)
+        rows = (parent + torch.arange(b)[:, None] * k).view(-1)
+        ids = torch.cat([ids[rows], token.view(-1, 1)], 1)
+        if eos is not None:
+            done = done | (token == eos)
+            if done.all():
+                break
+    model.train(mode)
+    final, order = (scores / lengths.clamp(min=1) ** alpha).sort(descending=True)
+    ids = ids.view(b, k, -1).gather(1, order[:, :, None].expand(-1, -1, ids.size(1)))
+    return ids, final

@@ -130,6 +130,7 @@ class Transformer(nn.Module):
         pad_token_id=0,
     ):
         super().__init__()
+        self.pad_token_id = pad_token_id
         self.src_embedding = TokenEmbedding(src_vocab_size, d_model, pad_token_id)
         self.tgt_embedding = TokenEmbedding(tgt_vocab_size, d_model, pad_token_id)
         self.position = SinusoidalPositionEncoding(d_model, max_seq_len)
@@ -146,3 +147,97 @@ class Transformer(nn.Module):
     def decode_step(self, tgt, memory, tgt_mask=None, memory_mask=None):
         x = self.dropout(self.position(self.tgt_embedding(tgt)))
         return self.output_projection(self.decoder(x, memory, tgt_mask, memory_mask))
+
+    def _embed_at(self, tokens, past_len):
+        n = tokens.size(1)
+        return self.tgt_embedding(tokens) + self.position.pe[:, past_len : past_len + n].to(
+            self.tgt_embedding.embedding.weight.dtype
+        )
+
+    def _step(self, tokens, memory, memory_mask, past_key_values=None):
+        """past_key_values: a tuple for each layer, (self_k, self_v, cross_k, cross_v), each (B, H, n, dk)."""
+        past_len = past_key_values[0][0].size(2) if past_key_values is not None else 0
+        x, present = self._embed_at(tokens, past_len), []
+        n = tokens.size(1)
+        causal = torch.ones(n, past_len + n, dtype=torch.bool, device=tokens.device).tril(past_len)
+        for i, layer in enumerate(self.decoder.layers):
+            a, c = layer.self_attention, layer.cross_attention
+            split = lambda m, y: m(y).view(y.size(0), -1, a.num_heads, a.d_k).transpose(1, 2)
+            h = layer.norm1(x)
+            q, k, v = split(a.w_q, h), split(a.w_k, h), split(a.w_v, h)
+            if past_key_values is not None:
+                k, v = torch.cat([past_key_values[i][0], k], 2), torch.cat([past_key_values[i][1], v], 2)
+                ck, cv = past_key_values[i][2:]
+            else:
+                ck, cv = split(c.w_k, memory), split(c.w_v, memory)
+            x = x + a.w_o(merge(scaled(q, k, v, causal)))
+            q = split(c.w_q, layer.norm2(x))
+            x = x + c.w_o(merge(scaled(q, ck, cv, None if memory_mask is None else memory_mask[:, None, None])))
+            x = x + layer.feed_forward(layer.norm3(x))
+            present.append((k, v, ck, cv))
+        return self.output_projection(self.decoder.final_norm(x))[:, -1], tuple(present)
+
+    @torch.no_grad()
+    def generate(
+        self,
+        input_ids,
+        attention_mask=None,
+        max_new_tokens=20,
+        bos_token_id=1,
+        eos_token_id=None,
+        do_sample=False,
+        temperature=1.0,
+        top_k=50,
+        top_p=1.0,
+        use_cache=True,
+    ):
+        training = self.training
+        self.eval()
+        if attention_mask is None:
+            attention_mask = (input_ids != self.pad_token_id).long()
+        visible = attention_mask.bool()
+        memory = self.encode(input_ids, visible[:, None, :].expand(-1, input_ids.size(1), -1))
+        decoder_input_ids = input_ids.new_full((input_ids.size(0), 1), bos_token_id)
+        unfinished = input_ids.new_ones(input_ids.size(0))
+        past = None
+        for _ in range(max_new_tokens):
+            if use_cache and past is not None:
+                logits, past = self._step(decoder_input_ids[:, -1:], memory, visible, past)
+            elif use_cache:
+                logits, past = self._step(decoder_input_ids, memory, visible)
+            else:
+                logits, _ = self._step(decoder_input_ids, memory, visible)
+            if do_sample:
+                logits = warp(logits / temperature, top_k, top_p)
+                next_tokens = torch.multinomial(logits.softmax(-1), num_samples=1).squeeze(1)
+            else:
+                next_tokens = torch.argmax(logits, dim=-1)
+            if eos_token_id is not None:
+                next_tokens = next_tokens * unfinished + self.pad_token_id * (1 - unfinished)
+            decoder_input_ids = torch.cat([decoder_input_ids, next_tokens[:, None]], dim=-1)
+            if eos_token_id is not None:
+                unfinished = unfinished.mul((next_tokens != eos_token_id).long())
+                if unfinished.max() == 0:
+                    break
+        self.train(training)
+        return decoder_input_ids
+
+
+def scaled(q, k, v, mask):
+    return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def merge(y):
+    return y.transpose(1, 2).flatten(2)
+
+
+def warp(scores, top_k, top_p):
+    if top_k:
+        kth = torch.topk(scores, min(top_k, scores.size(-1)))[0][..., -1, None]
+        scores = scores.masked_fill(scores < kth, -float("inf"))
+    if top_p < 1.0:
+        sorted_scores, indices = torch.sort(scores, descending=False)
+        remove = sorted_scores.softmax(-1).cumsum(-1) <= (1 - top_p)
+        remove[..., -1:] = 0
+        scores = scores.masked_fill(remove.scatter(1, indices, remove), -float("inf"))
+    return scores

@@ -1,5 +1,7 @@
 """Raw parameters and einsum, one fused matrix for self-attention, keys and values fused for the memory; post-norm."""
 
+import heapq
+
 import torch
 from torch import nn
 
@@ -109,3 +111,64 @@ class Transformer(nn.Module):
         x = self.dec_tok(trg) + self.dec_pos.weight[: trg.shape[1]]
         x = self.decoder(x, memory, (trg != self.pad)[:, None, None] & later, visible)
         return x @ self.dec_tok.weight.T
+
+    def encode(self, src):
+        return self.encoder(self.enc_tok(src) + self.enc_pos.weight[: src.shape[1]], (src != self.pad)[:, None, None])
+
+    def log_probs(self, trg, memory, visible):
+        later = torch.ones(trg.shape[1], trg.shape[1], device=trg.device).tril().bool()
+        x = self.decoder(self.dec_tok(trg) + self.dec_pos.weight[: trg.shape[1]], memory, later, visible)
+        return (x[:, -1] @ self.dec_tok.weight.T).log_softmax(-1)
+
+    @torch.no_grad()
+    def generate(self, src, max_len, sos, eos=None):
+        """Rows that have ended are filled with eos; without sos in front."""
+        mode = self.training
+        self.eval()
+        memory, visible = self.encode(src), (src != self.pad)[:, None, None]
+        trg = torch.full((len(src), 1), sos, dtype=src.dtype)
+        ended = torch.zeros(len(src), dtype=torch.bool)
+        for _ in range(max_len):
+            best = self.log_probs(trg, memory, visible).argmax(-1)
+            if eos is not None:
+                best[ended] = eos
+                ended |= best == eos
+            trg = torch.cat([trg, best[:, None]], 1)
+            if ended.all():
+                break
+        self.train(mode)
+        return trg[:, 1:]
+
+    @torch.no_grad()
+    def beam_search(self, src, max_len, sos, beam_size, alpha=0.0, eos=None):
+        mode = self.training
+        self.eval()
+        found = [self._search(row[None], max_len, sos, beam_size, alpha, eos) for row in src]
+        self.train(mode)
+        fill = self.pad if eos is None else eos
+        ids = torch.tensor([[t[1:] + [fill] * (max_len + 1 - len(t)) for _, t in beams] for beams in found])
+        return ids, torch.tensor([[s for s, _ in beams] for beams in found])
+
+    def _search(self, src, max_len, sos, width, alpha, eos):
+        memory, visible = self.encode(src), (src != self.pad)[:, None, None]
+        alive, finished = [(0.0, [sos])], []
+        for _ in range(max_len):
+            heap = []
+            for total, tokens in alive:
+                logp = self.log_probs(torch.tensor([tokens]), memory, visible)[0]
+                top, index = logp.topk(min(width, len(logp)))
+                for lp, i in zip(top.tolist(), index.tolist()):
+                    entry = (total + lp, tokens + [i])
+                    if len(heap) < width:
+                        heapq.heappush(heap, entry)
+                    else:
+                        heapq.heappushpop(heap, entry)
+            alive = []
+            for total, tokens in sorted(heap, reverse=True):
+                (finished if tokens[-1] == eos else alive).append((total, tokens))
+            if not alive:
+                break
+        scored = [(total / (len(tokens) - 1) ** alpha, tokens) for total, tokens in finished + alive]
+        scored.sort(key=lambda pair: -pair[0])
+        scored = scored[:width]
+        return scored + [(-1e9, scored[0][1])] * (width - len(scored))

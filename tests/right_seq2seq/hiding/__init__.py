@@ -104,3 +104,55 @@ class Seq2Seq(nn.Module):
 
     def forward(self, src, tgt, src_pad=None, tgt_pad=None, look_ahead=None):
         return {"logits": self.decode_step(tgt, self.encode(src, src_pad), src_pad, tgt_pad, look_ahead)}
+
+    @torch.no_grad()
+    def translate(self, src, max_length, start, end=None, src_pad=None, temperature=0.0, top_k=None):
+        was = self.training
+        self.eval()
+        memory = self.encode(src, src_pad)
+        tgt = torch.full((src.shape[0], 1), start)
+        ended = torch.zeros(src.shape[0], dtype=torch.bool)
+        while tgt.shape[1] < max_length and not ended.all():
+            n = tgt.shape[1]
+            ahead = torch.zeros(n, n).masked_fill(torch.ones(n, n).triu(1).bool(), float("-inf"))
+            logits = self.decode_step(tgt, memory, src_pad, None, ahead)[:, -1]
+            if temperature:
+                if top_k is not None:
+                    values, ids = (logits / temperature).topk(min(top_k, logits.shape[-1]))
+                    new = ids.gather(1, values.softmax(-1).multinomial(1))[:, 0]
+                else:
+                    new = torch.distributions.Categorical(logits=logits / temperature).sample()
+            else:
+                new = logits.argmax(-1)
+            new = new.masked_fill(ended, self.pad)
+            if end is not None:
+                ended |= new == end
+            tgt = torch.cat((tgt, new[:, None]), 1)
+        self.train(was)
+        return {"sequences": tgt}
+
+    @torch.no_grad()
+    def beams(self, src, max_length, start, width, end=None, alpha=0.0, src_pad=None):
+        was = self.training
+        self.eval()
+        sequences, scores = [], []
+        for i in range(src.shape[0]):
+            pad = None if src_pad is None else src_pad[i : i + 1]
+            memory = self.encode(src[i : i + 1], pad)
+            hyps = [([start], 0.0)]
+            for _ in range(max_length):
+                candidates = []
+                for seq, score in hyps:
+                    if end is not None and seq[-1] == end:
+                        candidates.append((seq, score))
+                        continue
+                    n = len(seq)
+                    ahead = torch.zeros(n, n).masked_fill(torch.ones(n, n).triu(1).bool(), float("-inf"))
+                    out = self.decode_step(torch.tensor([seq]), memory, pad, None, ahead)[0, -1].log_softmax(-1)
+                    candidates += [(seq + [j], score + out[j].item()) for j in range(len(out))]
+                hyps = sorted(candidates, key=lambda h: h[1] / max(1, len(h[0]) - 1) ** alpha, reverse=True)[:width]
+            hyps += [([start] + [self.pad] * max_length, -math.inf)] * (width - len(hyps))
+            sequences.append([seq[1:] + [self.pad] * (max_length + 1 - len(seq)) for seq, _ in hyps])
+            scores.append([score / max(1, len(seq) - 1) ** alpha for seq, score in hyps])
+        self.train(was)
+        return {"sequences": torch.tensor(sequences), "scores": torch.tensor(scores)}
