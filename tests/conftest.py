@@ -1,10 +1,15 @@
-"""What holds for all tests: hypothesis measures no time; tests of GPUs that were all skipped are no success."""
+"""For all tests: no measured time, a Ctrl-C that counts; tests of GPUs that were all skipped are no success."""
+
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background, and all that it starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
