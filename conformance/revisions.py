@@ -1,4 +1,8 @@
-"""A package as it was in a revision of its git repository, laid out in a folder of its own."""
+"""A package as it was in a revision of its git repository, laid out in a folder of its own.
+
+The repository may be somebody else's. Its settings can name commands: filters that git runs on what it writes, places
+to fetch what is missing from. So its objects are read from an empty repository of our own, and nothing is fetched.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,16 @@ import io
 import os
 import subprocess
 import tarfile
-from pathlib import Path
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 
 __all__ = ["NoRevision", "lay_out", "split"]
 
 _SECONDS = 60
+_MOST_BYTES = 256 << 20
+_NOTHING_FETCHED = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+_NOTHING_ASKED = ("-c", "core.fsmonitor=false")
 
 
 class NoRevision(LookupError):
@@ -29,20 +38,51 @@ def lay_out(path: Path, revision: str, folder: Path) -> Path:
         raise NoRevision(f"{revision!r} is no revision")
     home = next((parent for parent in path.resolve().parents if parent.is_dir()), Path())
     top = Path(os.fsdecode(_git(home, "rev-parse", "--show-toplevel")).strip())
+    if not path.resolve().is_relative_to(top.resolve()):
+        raise NoRevision(f"the repository says that its files are in {top}, where {path} is not")
     inside = path.resolve().relative_to(top.resolve())
     commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
     beside = inside.parent / "conform.toml"
     names = [inside, *([beside] if _git(top, "ls-tree", commit, "--", str(beside)) else [])]
-    archive = _git(top, "archive", "--format=tar", commit, "--", *(f":(literal,top){name}" for name in names))
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(folder, filter="data")
+    _check_size(top, commit, names)
+    with tarfile.open(fileobj=io.BytesIO(_archived(top, commit, names))) as tar:
+        tar.extractall(folder, filter=_inside)  # noqa: S202 - the filter is there
     return folder / inside
 
 
-def _git(folder: Path, *words: str) -> bytes:
-    command = ["git", "-C", str(folder), *words]
+def _check_size(top: Path, commit: str, names: Sequence[PurePath]) -> None:
+    """Refuse what would fill memory: a file of zeros takes no room in a repository."""
+    listed = _git(top, "ls-tree", "-r", "-l", "-z", commit, "--", *map(str, names))
+    sizes = [entry.partition(b"\t")[0].split()[-1] for entry in listed.split(b"\0") if entry]
+    total = sum(int(size) for size in sizes if size.isdigit())
+    if total > _MOST_BYTES:
+        raise NoRevision(f"{names[0]} holds {total >> 20} MiB in it, at most {_MOST_BYTES >> 20} are read")
+
+
+def _archived(top: Path, commit: str, names: Sequence[PurePath]) -> bytes:
+    """Return a tar archive of what a commit holds under these names."""
+    objects = top / os.fsdecode(_git(top, "rev-parse", "--git-path", "objects")).strip()
+    form = _git(top, "rev-parse", "--show-object-format").decode().strip()
+    with tempfile.TemporaryDirectory(prefix="conform-") as own:
+        _git(Path(own), "init", "--bare", "--quiet", "--template=", f"--object-format={form}", own)
+        wanted = (f":(literal,top){name}" for name in names)
+        theirs = {"GIT_DIR": own, "GIT_OBJECT_DIRECTORY": str(objects.resolve())}
+        return _git(Path(own), "archive", "--format=tar", commit, "--", *wanted, more=theirs)
+
+
+def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """Leave out links that lead out of the folder: what they lead to is not there either."""
     try:
-        done = subprocess.run(command, capture_output=True, check=True, timeout=_SECONDS)  # noqa: S603 - git, no shell
+        return tarfile.data_filter(member, folder)
+    except tarfile.FilterError:
+        return None
+
+
+def _git(folder: Path, *words: str, more: Mapping[str, str] | None = None) -> bytes:
+    command = ["git", *_NOTHING_ASKED, "-C", str(folder), *words]
+    variables = {**os.environ, **_NOTHING_FETCHED, **(more or {})}
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=_SECONDS, env=variables)  # noqa: S603 - git, no shell
     except FileNotFoundError:
         raise NoRevision("git is not installed, so no revision can be read; name a folder instead") from None
     except subprocess.CalledProcessError as error:

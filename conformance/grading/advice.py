@@ -9,7 +9,7 @@ changes no points.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformkit.conformance.binding.config import Config
@@ -62,8 +62,7 @@ class _Reader:
                 yield from (("import", known, node.lineno) for known in self._forbidden if _is_in(name, known))
         elif isinstance(node, ast.Call):
             called = _dotted(node.func, self._aliases)
-            if called in _IMPORTERS and node.args and isinstance(node.args[0], ast.Constant):
-                word = str(node.args[0].value)
+            if called in _IMPORTERS and (word := _text(node.args)):
                 yield from (("import", known, node.lineno) for known in self._forbidden if _is_in(word, known))
             elif called is not None:
                 yield from (("call", known, node.lineno) for known in self._forbidden if _is_in(called, known))
@@ -71,6 +70,12 @@ class _Reader:
             for base in node.bases:  # a subclass uses what it inherits
                 name = _dotted(base, self._aliases) or ""
                 yield from (("call", known, node.lineno) for known in self._forbidden if _is_in(name, known))
+
+
+def _text(arguments: Sequence[ast.expr]) -> str:
+    """Return the text that is the first argument, if it is one."""
+    first = arguments[0] if arguments else None
+    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
 
 
 def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:

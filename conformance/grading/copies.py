@@ -89,5 +89,12 @@ def _word(node: ast.AST, names: dict[str, int]) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     if isinstance(node, ast.Constant):
-        return "" if isinstance(node.value, str) else repr(node.value)[:100]
+        return _constant(node.value)
     return ""
+
+
+def _constant(value: object) -> str:
+    """Return what a constant says; Python refuses to write whole numbers of thousands of digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return hex(value)[:100]
+    return "" if isinstance(value, str) else repr(value)[:100]

@@ -3,6 +3,7 @@ import subprocess
 
 import pytest
 
+from conformkit.conformance import revisions
 from conformkit.conformance.report.json_report import as_json
 from conformkit.conformance.results import Report, Result, Verdict
 from conformkit.conformance.revisions import NoRevision, lay_out, split
@@ -76,22 +77,23 @@ def test_a_badge_is_printed_from_a_report_and_from_nothing_else(conform, stored,
         assert words in result.stderr
 
 
+def committed(repository):
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    for words in (("add", "-A"), ("commit", "-q", "-m", "as it is")):
+        git = ["git", "-C", str(repository.parent), *author, *words]
+        subprocess.run(git, check=True, capture_output=True)
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.delenv(name, raising=False)
-
-    def git(*words):
-        author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", "-C", str(tmp_path), *author, *words], check=True, capture_output=True)
-
     package = tmp_path / "mypkg"
     package.mkdir()
     (package / "__init__.py").write_text("x = 1\n")
     (tmp_path / "conform.toml").write_text("# then\n")
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-q", "-m", "first")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, capture_output=True)
+    committed(package)
     (package / "__init__.py").write_text("x = 2\n")
     return package
 
@@ -101,6 +103,67 @@ def test_a_revision_is_laid_out_as_it_was_with_the_file_beside_it(repository, tm
     assert (found / "__init__.py").read_text() == "x = 1\n"
     assert (found.parent / "conform.toml").read_text() == "# then\n"
     assert (repository / "__init__.py").read_text() == "x = 2\n"
+
+
+def settings_of(repository, *words):
+    subprocess.run(["git", "-C", str(repository.parent), "config", *words], check=True)
+
+
+@pytest.mark.parametrize("name", ["smudge", "process"])
+def test_nothing_that_a_repository_sets_is_run(repository, tmp_path_factory, name):
+    # the mistake: `git archive` in the repository itself runs its filters, with all rights and outside of any sandbox
+    mark = tmp_path_factory.mktemp("mark") / "was-run"
+    (repository.parent / ".git" / "info" / "attributes").write_text("* filter=evil\n")
+    settings_of(repository, f"filter.evil.{name}", f"touch {mark}; cat")
+    settings_of(repository, "core.fsmonitor", f"touch {mark}")
+    found = lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
+    assert (found / "__init__.py").read_text() == "x = 1\n"
+    assert not mark.exists()
+
+
+def test_filters_named_in_the_revision_itself_are_not_run(repository, tmp_path_factory):
+    mark = tmp_path_factory.mktemp("mark") / "was-run"
+    (repository / ".gitattributes").write_text("* filter=evil\n")
+    committed(repository)
+    settings_of(repository, "filter.evil.smudge", f"touch {mark}; cat")
+    found = lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
+    assert (found / "__init__.py").read_text() == "x = 2\n"
+    assert not mark.exists()
+
+
+def test_what_is_missing_is_not_fetched_by_a_command_of_the_repository(repository, tmp_path_factory):
+    mark = tmp_path_factory.mktemp("mark") / "was-run"
+    for path in (repository.parent / ".git" / "objects").glob("??/*"):
+        path.unlink()
+    for words in (
+        ("core.repositoryFormatVersion", "1"), ("extensions.partialClone", "origin"), ("protocol.ext.allow", "always"),
+        ("remote.origin.url", f"ext::touch {mark}"), ("remote.origin.promisor", "true"),
+    ):  # fmt: skip
+        settings_of(repository, *words)
+    with pytest.raises(NoRevision):
+        lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
+    assert not mark.exists()
+
+
+def test_a_repository_that_lies_about_where_its_files_are_is_refused(repository, tmp_path_factory):
+    settings_of(repository, "core.worktree", str(tmp_path_factory.mktemp("elsewhere")))
+    with pytest.raises(NoRevision, match="says that its files are in"):
+        lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
+
+
+def test_links_that_lead_out_of_a_revision_are_left_out(repository, tmp_path_factory):
+    (repository / "out").symlink_to("/etc/hostname")
+    (repository / "up").symlink_to("../../..")
+    (repository / "own").symlink_to("__init__.py")
+    committed(repository)
+    found = lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
+    assert sorted(path.name for path in found.iterdir()) == ["__init__.py", "own"]
+
+
+def test_a_revision_that_would_fill_memory_is_refused(repository, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(revisions, "_MOST_BYTES", 5)
+    with pytest.raises(NoRevision, match="at most 0 are read"):
+        lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
 
 
 @pytest.mark.parametrize("revision", ["nope", "--upload-pack=x", ""])

@@ -114,6 +114,19 @@ def test_code_of_other_people_is_no_copy(example):
     assert list(copied(example)) == []
 
 
-def test_a_source_that_is_made_to_break_readers_is_no_copy(tmp_path):
-    (tmp_path / "a.py").write_text(f"def f(x):\n    return {'-' * 80}x\n" + "    x\n" * 2000, encoding="utf-8")
+LINES = "    x\n" * 2000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"def f(x):\n    return {'-' * 80}x\n{LINES}", f"def f(x):\n    x = 0x{'f' * 9000}\n{LINES}"],
+    ids=["deep", "a number of more digits than Python writes"],
+)
+def test_a_source_that_is_made_to_break_readers_is_no_copy(tmp_path, text):
+    (tmp_path / "a.py").write_text(text, encoding="utf-8")
     assert list(copied(tmp_path)) == []
+
+
+def test_what_is_imported_by_a_number_is_nothing(tmp_path):
+    (tmp_path / "a.py").write_text(f"__import__(0x{'f' * 9000})\n__import__('transformers')\n", encoding="utf-8")
+    assert [a.where for a in advise(tmp_path, FORBIDDEN)] == ["a.py:2"]
