@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, ProtocolError, WorkerLost
+from conformkit.conformance.driver.text import clean
 from conformkit.conformance.evidence.checks import ClauseFailure, Compared, Evidence, NotApplicable, gathering
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.excerpts import Excerpt, excerpt
-from conformkit.conformance.evidence.outlines import ABSENT, ENDED, LOSSES, NO_ARRAY, NOWHERE, SILENT, placed, raised
+from conformkit.conformance.evidence.outlines import (
+    ABSENT,
+    ENDED,
+    LOSSES,
+    NO_ARRAY,
+    NOWHERE,
+    SENSELESS,
+    SILENT,
+    placed,
+    raised,
+)
 from conformkit.conformance.implementation import Absent, Implementation
 from conformkit.conformance.providers import provide
 from conformkit.conformance.registry import Test, arguments
@@ -26,6 +39,11 @@ from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
 
 __all__ = ["Judge", "Verdicts"]
+
+_UNFORESEEN = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, ProtocolError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+"""What a test raises over a reply of a form that nobody thought of."""
 
 
 class Verdicts:
@@ -174,6 +192,8 @@ class Judge:
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=lacking, outline=ABSENT)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:
             return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
+        except _UNFORESEEN as trouble:
+            return _senseless(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
         if not evidence.checks:
             raise AssertionError(f"the test of {clause.id} checked nothing")
         return Result(clause, Verdict.PASS)
@@ -195,6 +215,15 @@ def _troubled(
         return _raised(clause, trouble, details)
     message = f"{NOWHERE}: {trouble}"
     return Result(clause, Verdict.ERROR, message, details, outline=NOWHERE)
+
+
+def _senseless(clause: Clause, trouble: Exception, details: tuple[str, ...]) -> Result:
+    """A reply costs its clause, never the run. It may be the test that is wrong: so nothing is said to be broken."""
+    frame = traceback.extract_tb(trouble.__traceback__)[-1]
+    told = clean(f"{type(trouble).__name__}: {trouble}", 300)
+    place = f"in the kit's own {Path(frame.filename).name}:{frame.lineno}; if your code is right, please report it"
+    reason = f"{SENSELESS}: {told} ({place})"
+    return Result(clause, Verdict.NOT_RUN, reason=reason, details=details, outline=SENSELESS)
 
 
 def _lost(clause: Clause, lost: WorkerLost, details: tuple[str, ...]) -> Result:

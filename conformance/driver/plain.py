@@ -55,12 +55,18 @@ def from_json(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [from_json(item, depth + 1) for item in value]
     if not isinstance(value, dict):
-        return value
+        return _bounded(value)
     if set(value) == {_NUMBER} and value[_NUMBER] in list(_STATES):
         return _STATES[value[_NUMBER]]
     if set(value) == {_TEXT}:
         return _text(value[_TEXT])
     return {name: from_json(item, depth + 1) for name, item in value.items()}
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise NotPlain("it holds a whole number beyond 64 bits")
+    return value
 
 
 def _text(codes: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.evidence.checks import check
-from conformkit.conformance.evidence.values import kind, numbers, several
+from conformkit.conformance.evidence.values import kind, numbers, of_numbers, several
 from conformkit.conformance.tool import Tool
 
 __all__ = ["Builder", "masks_of", "of_keys", "of_pairs"]
@@ -47,7 +47,7 @@ class Builder:
 def raw(label: str, value: Any) -> Array:
     """Return truth values or numbers in nested lists as an array."""
     try:
-        array = np.asarray(value)
+        array = np.asarray(value if of_numbers(value) else None)
     except (ValueError, OverflowError):
         array = np.empty(0, object)
     check(f"{label} is {kind(value)}, want a mask", isinstance(value, list) and array.dtype.kind in "bif")

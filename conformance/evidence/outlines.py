@@ -23,6 +23,7 @@ __all__ = [
     "NOT_ZERO",
     "NOWHERE",
     "NO_ARRAY",
+    "SENSELESS",
     "SILENT",
     "UNCHANGED",
     "WITHHELD",
@@ -48,6 +49,7 @@ ACCEPTED = Outline("what has to be refused was accepted")
 ENDED = Outline("it called for the end of the process")
 NO_ARRAY = Outline("it returned what is no array")
 NOWHERE = Outline("its weights are not where they were found at first")
+SENSELESS = Outline("what came back makes no sense to the test")
 SILENT = Outline("it says nothing about this implementation")
 ABSENT = Outline("it needs a component that is not exported")
 LOSSES: Mapping[str, Outline] = {

@@ -189,7 +189,7 @@ def _begins(instance: Instance, method: str = "generate") -> bool:
         src = sources(instance, Draw(0, "a source"), 1, 3)
         options = {"beam_width": 1} if method == "beam_search" else plain(instance.subject)
         out = write(instance, src, 1, method=method, **options).out
-        known[method] = out.size == 2 and int(out.flat[0]) == begin(instance)
+        known[method] = out.size == 2 and bool(out.flat[0] == begin(instance))
     return known[method]
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from conformkit.conformance.evidence.checks import check, check_shape
 from conformkit.spec.tolerances import tolerance
 
-__all__ = ["TOLERANCE", "close", "ids", "number", "numbers", "several", "shown", "text"]
+__all__ = ["TOLERANCE", "close", "ids", "number", "numbers", "of_numbers", "several", "shown", "text"]
 
 Array = npt.NDArray[Any]
 
@@ -85,7 +85,17 @@ def shown(value: str, most: int = 60) -> str:
     return ascii(value if len(value) <= most else value[:most] + "…") if not value.isprintable() else repr(value[:most])
 
 
+def of_numbers(value: Any) -> bool:
+    """Whether something is a number or a truth value, or nested lists of nothing else.
+
+    NumPy makes all texts of an array as long as the longest: from one long one and many short ones, more than memory
+    holds.
+    """
+    return all(map(of_numbers, value)) if isinstance(value, list) else isinstance(value, int | float)
+
+
 def _array(label: str, value: Any, what: str) -> Array:
+    check(f"{label} holds {kind(value)}, want {what}", of_numbers(value))
     try:
         array = np.asarray(value if isinstance(value, list) else [value])
     except (ValueError, OverflowError):

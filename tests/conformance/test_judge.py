@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.errors import ImplementationFailure, ProtocolError, StartError, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable, check, check_close
+from conformkit.conformance.evidence.outlines import SENSELESS
+from conformkit.conformance.implementation import OutOfTime
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.results import Verdict
@@ -91,6 +93,34 @@ def test_a_test_that_checks_nothing_is_a_mistake_of_the_kit(judging: Judging) ->
 
 
 @pytest.mark.parametrize(
+    "error",
+    [TypeError("not iterable"), ValueError("zip"), KeyError("x"), OverflowError("int"), ProtocolError("a header of")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_reply_that_nobody_foresaw_costs_its_clause_and_not_the_run(judging: Judging, error: Exception) -> None:
+    def stumbles() -> None:
+        check("never said", holds=True)
+        raise error
+
+    judge = judging((make_clause("A-ONE"), stumbles), (make_clause("A-TWO"), holds))
+    result = judge.result("A-ONE")
+    assert result.verdict is Verdict.NOT_RUN
+    assert type(error).__name__ in result.reason
+    assert "test_judge.py" in result.reason
+    assert result.outline == SENSELESS
+    assert judge.result("A-TWO").verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("error", [StartError("no fork"), OutOfTime()], ids=lambda error: type(error).__name__)
+def test_what_ends_a_run_is_no_verdict(judging: Judging, error: Exception) -> None:
+    def ends() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        judging((make_clause("A-ONE"), ends)).result("A-ONE")
+
+
+@pytest.mark.parametrize(
     ("error", "verdict", "words"),
     [
         (ImplementationFailure("exception", "ValueError", "bad", "m.py:3"), Verdict.ERROR, "it raised ValueError: bad"),
@@ -141,8 +171,9 @@ def test_a_mistake_of_the_kit_is_no_verdict(judging: Judging) -> None:
     def test() -> None:
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        judging((make_clause("A-ONE"), test)).result("A-ONE")
+    result = judging((make_clause("A-ONE"), test)).result("A-ONE")
+    assert result.verdict is not Verdict.PASS
+    assert not result.verdict.red
 
 
 def test_what_a_clause_has_built_does_not_stay_in_the_worker(judging: Judging) -> None:
