@@ -61,46 +61,14 @@ _ROLES: dict[str, set[str]] = {
     },
 }  # fmt: skip
 _CROSS = {
-    "crossattn",
-    "crossattention",
-    "encattn",
-    "srcattn",
-    "encdecattn",
-    "encoderattn",
-    "encoderattention",
-    "multiheadattn",
-    "encdecattention",
-    "crossmha",
-    "xattn",
-    "ca",
-    "memoryattn",
-    "attn2",
-    "mha2",
-    "attention2",
-    "encoderdecoderattention",
-    "crossmultihead",
-    "mhcross",
-    "contextattn",
-    "srcattention",
-    "cross",
-}
+    "crossattn", "crossattention", "crossmha", "crossmultihead", "cross", "xattn", "ca", "mhcross", "encattn",
+    "encoderattn", "encoderattention", "encdecattn", "encdecattention", "encoderdecoderattention", "srcattn",
+    "srcattention", "memoryattn", "contextattn", "multiheadattn", "attn2", "mha2", "attention2",
+}  # fmt: skip
 _SELF = {
-    "selfattn",
-    "selfattention",
-    "sa",
-    "maskedattn",
-    "maskedattention",
-    "attn1",
-    "mha1",
-    "attention1",
-    "slfattn",
-    "maskedselfattention",
-    "maskedmha",
-    "selfmha",
-    "tgtattn",
-    "decattn",
-    "maskedselfattn",
-}
+    "selfattn", "selfattention", "selfmha", "slfattn", "sa", "maskedattn", "maskedattention", "maskedmha",
+    "maskedselfattn", "maskedselfattention", "tgtattn", "decattn", "attn1", "mha1", "attention1",
+}  # fmt: skip
 """What tells a decoder's two attentions apart."""
 _SIDES = {
     "src": re.compile(r"^(?:src|source|enc|encoder|input|inp|in)(?![a-z]*norm$)"),
