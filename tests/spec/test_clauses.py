@@ -229,6 +229,14 @@ def test_the_normative_line_says_the_level() -> None:
     assert offenders(lambda c: re.search(rf"\b{c.level}\b", c.normative)) == []
 
 
+def test_what_is_forbidden_is_said_with_must_not() -> None:
+    """'No weight MUST change' says that none has to: it allows what it means to forbid."""
+    forbids = re.compile(
+        r"(?:^|[,;:] (?:and )?)(?:no|nothing|none|only)\b[^,;:]*\b(?:MUST|SHOULD)\b(?! NOT)", re.IGNORECASE
+    )
+    assert offenders(lambda c: not forbids.search(c.normative)) == []
+
+
 def test_no_part_of_a_clause_is_empty() -> None:
     assert offenders(lambda c: all(text.strip() for text in (c.normative, c.why, c.fix, c.source))) == []
 
