@@ -24,7 +24,7 @@ from conformkit.conformance.binding.rules import WEIGHT, Part, PatternError, Rul
 from conformkit.spec.components import Parameter
 from conformkit.spec.layers import Array
 
-__all__ = ["covered", "shapes", "to_canonical", "to_implementation"]
+__all__ = ["shapes", "to_canonical", "to_implementation"]
 
 
 def to_implementation(
@@ -72,11 +72,6 @@ def to_canonical(
 def shapes(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> dict[str, tuple[int, ...]]:
     """Return the shape that the rules want of each of the implementation's parameters."""
     return {target: place.shape for place in _places(rules, parameters) for target in place.targets}
-
-
-def covered(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> frozenset[str]:
-    """Return the canonical parameters that the rules place somewhere."""
-    return frozenset(name for place in _places(rules, parameters) for piece in place.pieces for name in piece.names)
 
 
 @dataclass(frozen=True, slots=True)
