@@ -54,7 +54,6 @@ class Bound:
 
     component: Component
     path: str
-    is_function: bool
     config: ComponentConfig
     variant: Variant
     limits: Limits

@@ -83,7 +83,6 @@ def bind_export(
     bound = Bound(
         component=component,
         path=export["path"],
-        is_function=is_function,
         config=own,
         variant=config.variant_for(component.name),
         limits=_limits(component, export, own, config),

@@ -31,7 +31,7 @@ def bound(text="", name="MultiHeadAttention", **changes):
     own = config.component(name)
     component = COMPONENTS[name]
     facts = {
-        "component": component, "path": "mypkg:It", "is_function": False, "config": own,
+        "component": component, "path": "mypkg:It", "config": own,
         "variant": config.variant_for(name), "limits": config.limits_for(name),
         "construct": own.construct or arguments(**{a.name: a.name for a in component.arguments}),
         "call": own.call or arguments(*(i for i in component.inputs if i != "mask"), mask="mask"),

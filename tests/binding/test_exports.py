@@ -87,7 +87,7 @@ def test_the_contracts_own_signature_needs_no_file():
     bound = bind(export(MHA_CONSTRUCT))
     assert texts(bound.construct) == ([], {n: n for n in ("d_model", "num_heads", "dropout", "causal")})
     assert texts(bound.call) == (["x"], {})
-    assert (bound.path, bound.causal, bound.is_function) == ("mypkg.attn:Attn", "construct", False)
+    assert (bound.path, bound.causal) == ("mypkg.attn:Attn", "construct")
     assert bound.offers["dropout"]
 
 
@@ -118,10 +118,9 @@ def test_what_the_file_says_is_taken_as_it_is():
 def test_a_function_is_not_constructed_and_a_factory_is():
     name = "ScaledDotProductAttention"
     attend = bind(export(call=("query", "key", "value", "attn_mask="), kind="function"), name=name)
-    assert (attend.is_function, attend.construct) == (True, Arguments())
+    assert attend.construct == Arguments()
     assert texts(attend.call) == (["q", "k", "v"], {"attn_mask": "mask"})
     made = bind(export(kind="function"), declared("factory = true\nconstruct = { width = 'd_model' }\ncall = ['x']"))
-    assert not made.is_function
     assert texts(made.construct)[1] == {"width": "d_model"}
 
 

@@ -82,9 +82,6 @@ class Framework(Protocol):
     name: str
     version: str
 
-    def recognises(self, value: object) -> bool:
-        """Whether a value found in a module's namespace shows that the module uses this framework."""
-
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> Any:
         """Make a native array; strided: with gaps between its elements."""
 

@@ -40,10 +40,6 @@ class Numpy:
     name = "numpy"
     version = np.__version__
 
-    def recognises(self, value: object) -> bool:
-        """Whether `value` is NumPy itself or comes from it."""
-        return value is np or getattr(value, "__module__", "") == "numpy"
-
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> Array:
         """Return `array`, cast; strided: its axes in the opposite order in memory, with gaps."""
         if cast is not None:

@@ -76,13 +76,6 @@ class Torch:
         self._device = torch.device(device)
         self._generators = _generators(self._device)
 
-    def recognises(self, value: object) -> bool:
-        """Whether `value` is torch itself, comes from it, or is a module class."""
-        if value is torch or (isinstance(value, type) and issubclass(value, nn.Module)):
-            return True
-        name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-        return isinstance(name, str) and name.split(".", 1)[0] == "torch"
-
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> torch.Tensor:
         """Wrap `array`, cast; strided: its axes in the opposite order in memory, with gaps, so that no `view` fits."""
         value = torch.from_numpy(array)
