@@ -1,4 +1,4 @@
-"""Layers of an encoder-decoder in which some sublayers are silent."""
+"""Layers of an encoder-decoder, also with some sublayers silent."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from typing import Any
 
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_close, check_differs
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.evidence.checks import check_close, check_differs, under
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.transparent import zeros
 
-__all__ = ["check_in_turn", "check_varies", "layers_of", "silent", "with_silent"]
+__all__ = ["build", "check_in_turn", "check_varies", "layers_of", "silent", "with_silent"]
 
 Array = npt.NDArray[Any]
+
+
+def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
+    """Build a layer or a stack of small sizes, and say which below what fails."""
+    instance = layer.build(d_model=width, num_heads=heads, d_ff=hidden, **options)
+    under(", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff")))
+    return instance
 
 
 def silent(instance: Instance, *sublayers: str) -> dict[str, Array]:

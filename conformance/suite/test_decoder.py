@@ -30,15 +30,9 @@ from conformkit.conformance.evidence.dependence import (
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
-from conformkit.conformance.suite.sublayers import check_in_turn, check_varies, layers_of, silent, with_silent
+from conformkit.conformance.suite.sublayers import build, check_in_turn, check_varies, layers_of, silent, with_silent
 
 Array = npt.NDArray[Any]
-
-
-def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
-    instance = layer.build(d_model=width, num_heads=heads, d_ff=hidden, **options)
-    under(", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff")))
-    return instance
 
 
 def inputs(

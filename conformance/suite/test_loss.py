@@ -11,6 +11,7 @@ import numpy.typing as npt
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_refuses, each_of, under
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.loss_inputs import PAD, example, one_target, partly_ignored
 from conformkit.conformance.evidence.scoring import Scoring
 from conformkit.conformance.evidence.values import TOLERANCE, close, number
 from conformkit.conformance.registry import clause
@@ -21,13 +22,10 @@ from conformkit.spec.loss import loss_gradient
 
 Array = npt.NDArray[Any]
 
-PAD = 3
-"""An id that is ignored where asked to: neither the default nor 0."""
-
 
 @clause("LOSS-SCALAR")
 def test_the_loss_is_one_number(cross_entropy: Tool, draw: Draw) -> None:
-    logits, targets = _example(draw)
+    logits, targets = example(draw)
     number("the loss of 2 rows of 3 targets", Scoring(cross_entropy).value(logits, targets))
 
 
@@ -45,25 +43,25 @@ def test_equal_logits_cost_the_logarithm_of_the_vocabularys_size(cross_entropy: 
     score = Scoring(cross_entropy)
     stored = facts("LOSS-UNIFORM-LOGV")[0]
     for size, want in each_of(list(zip(stored.inputs["V"], stored.value["loss"], strict=True))[:6]):
-        close(f"the loss of {size} equal logits", score(np.zeros((1, 1, size)), _targets(size - 1)), want)
+        close(f"the loss of {size} equal logits", score(np.zeros((1, 1, size)), one_target(size - 1)), want)
 
 
 @clause("LOSS-SHIFT-INV")
 def test_a_constant_on_all_logits_changes_nothing(cross_entropy: Tool, draw: Draw) -> None:
     score, logits = Scoring(cross_entropy), draw.values(1, 1, 5)
-    before = score(logits, _targets(2))
+    before = score(logits, one_target(2))
     for constant in each_of([-8.0, 8.0, 32.0]):
-        close(f"the loss with {constant:g} added", score(logits + constant, _targets(2)), before, allowed=1e-4)
+        close(f"the loss with {constant:g} added", score(logits + constant, one_target(2)), before, allowed=1e-4)
 
 
 @clause("LOSS-RAW-LOGITS")
 def test_losses_of_two_targets_differ_as_their_logits_do(cross_entropy: Tool, draw: Draw) -> None:
     score, logits = Scoring(cross_entropy), 2.0 * draw.values(1, 1, 5)
     logits[..., 1] += 3.0
-    first = score(logits, _targets(1))
+    first = score(logits, one_target(1))
     for target in each_of(range(2, 5)):
         want = float(logits[0, 0, 1] - logits[0, 0, target])
-        close(f"the loss of id {target} less that of id 1", score(logits, _targets(target)) - first, want, scale=1.0)
+        close(f"the loss of id {target} less that of id 1", score(logits, one_target(target)) - first, want, scale=1.0)
 
 
 @clause("LOSS-STABLE")
@@ -72,8 +70,8 @@ def test_large_logits_give_the_exact_loss(cross_entropy: Tool) -> None:
     for low, high in each_of([(-1e4, 1e4), (0.0, 2e4), (-2e4, 0.0)]):
         logits = np.full((1, 1, 5), low)
         logits[..., 2] = high
-        close("the loss of the id that is certain", score(logits, _targets(2)), 0.0, scale=1.0)
-        close("the loss of an id that is out of the question", score(logits, _targets(4)), 2e4)
+        close("the loss of the id that is certain", score(logits, one_target(2)), 0.0, scale=1.0)
+        close("the loss of an id that is out of the question", score(logits, one_target(4)), 2e4)
 
 
 @clause("LOSS-RESHAPE")
@@ -109,7 +107,7 @@ def test_the_loss_is_minus_the_mean_log_probability(cross_entropy: Tool, draw: D
         close("the loss", score(logits, targets), definition(logits, targets))
     stored = facts("LOSS-CE")[0]
     under(f"golden {stored.number}, {stored.title}")
-    close("the loss", score(np.array([[stored.inputs["logits"]]]), _targets(0)), stored.value["loss"])
+    close("the loss", score(np.array([[stored.inputs["logits"]]]), one_target(0)), stored.value["loss"])
     two = facts("LOSS-MEAN")[0]
     under(f"golden {two.number}, {two.title}")
     logits = np.array([[stored.inputs["logits"], [0.0, 0.0, 0.0]]])
@@ -124,7 +122,7 @@ def test_the_gradient_is_the_softmax_minus_the_targets(cross_entropy: Tool, draw
         check_close("the gradient", score.gradient(logits, targets), loss_gradient(logits, targets), TOLERANCE)
     stored = facts("LOSS-CE")[0]
     under(f"golden {stored.number}, {stored.title}")
-    got = score.gradient(np.array([[stored.inputs["logits"]]]), _targets(0))
+    got = score.gradient(np.array([[stored.inputs["logits"]]]), one_target(0))
     check_close("the gradient", got[0, 0], np.array(stored.value["gradient"]), TOLERANCE)
 
 
@@ -132,14 +130,14 @@ def test_the_gradient_is_the_softmax_minus_the_targets(cross_entropy: Tool, draw
 def test_a_target_outside_the_vocabulary_is_refused(cross_entropy: Tool) -> None:
     score = Scoring(cross_entropy)
     for target in each_of([5, 1000]):
-        check_refuses(f"target {target} of 5 ids", partial(score.value, np.zeros((1, 1, 5)), _targets(target)))
+        check_refuses(f"target {target} of 5 ids", partial(score.value, np.zeros((1, 1, 5)), one_target(target)))
 
 
 @clause("LOSS-IGNORE")
 def test_ignored_targets_count_nothing(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
     for ignored in each_of([PAD, 0, -100]):
-        logits, targets = _padded(draw, ignored)
+        logits, targets = partly_ignored(draw, ignored)
         before = score(logits, targets, ignore_index=ignored)
         other = np.where((targets == ignored)[..., None], draw.values(*logits.shape, scale=3.0), logits)
         after = score(other, targets, ignore_index=ignored)
@@ -150,7 +148,7 @@ def test_ignored_targets_count_nothing(cross_entropy: Tool, draw: Draw) -> None:
 def test_the_mean_is_over_the_targets_that_count(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
     for ignored in each_of([PAD, 0]):
-        logits, targets = _padded(draw, ignored)
+        logits, targets = partly_ignored(draw, ignored)
         want = definition(logits, targets, ignore_index=ignored)
         close("the loss", score(logits, targets, ignore_index=ignored), want)
     two, one = facts("LOSS-MEAN")[0], facts("LOSS-CE")[0]
@@ -174,13 +172,13 @@ def test_without_a_target_the_loss_is_a_number_or_refused(cross_entropy: Tool, d
 @clause("LOSS-LS")
 def test_smoothing_gives_each_id_its_share(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
-    logits, targets = _example(draw)
+    logits, targets = example(draw)
     for smoothing in each_of([0.1, 0.5]):
         want = definition(logits, targets, label_smoothing=smoothing)
         close("the loss", score(logits, targets, label_smoothing=smoothing), want)
     stored = facts("LOSS-LS")[0]
     under(f"golden {stored.number}, {stored.title}")
-    loss = score(np.array([[stored.inputs["logits"]]]), _targets(0), label_smoothing=stored.inputs["ε"])
+    loss = score(np.array([[stored.inputs["logits"]]]), one_target(0), label_smoothing=stored.inputs["ε"])
     close("the loss", loss, stored.value["loss"])
 
 
@@ -188,23 +186,6 @@ def test_smoothing_gives_each_id_its_share(cross_entropy: Tool, draw: Draw) -> N
 def test_smoothing_leaves_ignored_targets_out(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
     for smoothing, ignored in each_of([(0.1, PAD), (0.3, -100)]):
-        logits, targets = _padded(draw, ignored)
+        logits, targets = partly_ignored(draw, ignored)
         want = definition(logits, targets, ignore_index=ignored, label_smoothing=smoothing)
         close("the loss", score(logits, targets, ignore_index=ignored, label_smoothing=smoothing), want)
-
-
-def _example(draw: Draw) -> tuple[Array, Array]:
-    """Logits (2, 3, 5) and targets (2, 3)."""
-    return draw.values(2, 3, 5), draw.ids(5, 2, 3)
-
-
-def _padded(draw: Draw, ignored: int) -> tuple[Array, Array]:
-    """Logits (3, 4, 7) and targets (3, 4), some of which are ignored: none, one, three of a row."""
-    targets = draw.ids(7, 3, 4)
-    targets[targets == ignored] = (ignored + 1) % 7
-    targets[1, 3] = targets[2, 1] = targets[2, 2] = targets[2, 3] = ignored
-    return draw.values(3, 4, 7), targets
-
-
-def _targets(target: int) -> Array:
-    return np.array([[target]])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import check, check_close, each_of, under
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.loss_inputs import PAD, example, one_target, partly_ignored
 from conformkit.conformance.evidence.smoothing import Smoothed
 from conformkit.conformance.evidence.values import TOLERANCE, close, number
 from conformkit.conformance.registry import clause
@@ -20,13 +21,10 @@ from conformkit.spec.smoothing_loss import READINGS
 
 Array = npt.NDArray[Any]
 
-PAD = 3
-"""An id that is ignored where asked to: neither the default nor 0."""
-
 
 @clause("SMOOTH-SCALAR")
 def test_the_loss_is_one_number(label_smoothing_loss: Tool, draw: Draw) -> None:
-    number("the loss of 2 rows of 3 targets", Smoothed(label_smoothing_loss).value(*_example(draw)))
+    number("the loss of 2 rows of 3 targets", Smoothed(label_smoothing_loss).value(*example(draw)))
 
 
 @clause("SMOOTH-ZERO")
@@ -34,18 +32,18 @@ def test_without_smoothing_it_is_the_cross_entropy(label_smoothing_loss: Tool, d
     score = Smoothed(label_smoothing_loss)
     for size, target in each_of([(3, 2), (7, 0), (2, 1)]):
         logits = draw.values(1, 1, size)
-        close("the loss", score(logits, _target(target), 0.0), cross_entropy(logits, _target(target)))
+        close("the loss", score(logits, one_target(target), 0.0), cross_entropy(logits, one_target(target)))
     stored = facts("SMOOTH-ZERO")[0]
     under(f"golden {stored.number}, {stored.title}")
-    close("the loss", score(np.array([[stored.inputs["logits"]]]), _target(0), 0.0), stored.value["loss"])
+    close("the loss", score(np.array([[stored.inputs["logits"]]]), one_target(0), 0.0), stored.value["loss"])
 
 
 @clause("SMOOTH-MINIMUM")
 def test_certainty_costs_more_than_the_smoothed_shares(label_smoothing_loss: Tool) -> None:
     score = Smoothed(label_smoothing_loss)
     for size, smoothing, reading in each_of([(5, 0.1, READINGS[0]), (3, 0.4, READINGS[1])]):
-        shares = score(np.log(reading.shares(_target(0), size, smoothing)), _target(0), smoothing)
-        certain = score(20.0 * np.eye(size)[_target(0)], _target(0), smoothing)
+        shares = score(np.log(reading.shares(one_target(0), size, smoothing)), one_target(0), smoothing)
+        certain = score(20.0 * np.eye(size)[one_target(0)], one_target(0), smoothing)
         check(f"certainty costs {certain:.6f}, the smoothed shares {shares:.6f}", certain > shares)
 
 
@@ -54,18 +52,18 @@ def test_the_targets_shares_sum_to_1(label_smoothing_loss: Tool, draw: Draw) -> 
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
     for size, smoothing in each_of([(5, 0.1), (3, 0.4), (11, 0.2), (2, 0.5)]):
-        logits, target = draw.values(1, 1, size), _target(size - 1)
+        logits, target = draw.values(1, 1, size), one_target(size - 1)
         close("the loss", score(logits, target, smoothing), reading.loss(logits, target, smoothing), scale=1.0)
     stored = {fact.number: fact for fact in facts("SMOOTH-SHARES")}
     one, five = stored["G166"], stored["G165"]
     if reading.all_ids:
         under(f"golden {one.number}, {one.title}")
-        loss = score(np.array([[one.inputs["logits"]]]), _target(0), one.inputs["ε"])
+        loss = score(np.array([[one.inputs["logits"]]]), one_target(0), one.inputs["ε"])
         close("the loss", loss, one.value["divergence" if reading.divergence else "loss"])
     if reading == READINGS[0]:
         under(f"golden {five.number}, {five.title}")
         best = np.log(np.array([[five.value["targets"]]]))
-        close("the least loss", score(best, _target(0), five.inputs["ε"]), five.value["least loss"])
+        close("the least loss", score(best, one_target(0), five.inputs["ε"]), five.value["least loss"])
 
 
 @clause("SMOOTH-SPREAD")
@@ -87,13 +85,13 @@ def test_large_logits_give_the_exact_loss(label_smoothing_loss: Tool) -> None:
     for low, high, target in each_of([(-1e4, 1e4, 2), (0.0, 2e4, 4), (-2e4, 0.0, 2)]):
         logits = np.full((1, 1, 5), low)
         logits[..., 2] = high
-        close("the loss", score(logits, _target(target)), reading.loss(logits, _target(target), 0.1))
+        close("the loss", score(logits, one_target(target)), reading.loss(logits, one_target(target), 0.1))
 
 
 @clause("SMOOTH-MEAN")
 def test_repeating_rows_or_positions_leaves_the_loss(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
-    logits, targets = _example(draw)
+    logits, targets = example(draw)
     loss = score(logits, targets)
     for rows, positions in each_of([(3, 1), (1, 4), (2, 2)]):
         more = np.tile(logits, (rows, positions, 1)), np.tile(targets, (rows, positions))
@@ -124,7 +122,7 @@ def test_the_gradient_is_the_softmax_minus_the_smoothed_shares(label_smoothing_l
 def test_ignored_targets_count_nothing(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
     for ignored in each_of([PAD, 0, -100]):
-        logits, targets = _padded(draw, ignored)
+        logits, targets = partly_ignored(draw, ignored)
         before = score(logits, targets, ignore_index=ignored)
         other = np.where((targets == ignored)[..., None], draw.values(*logits.shape, scale=3.0), logits)
         close(
@@ -137,7 +135,7 @@ def test_the_mean_is_over_the_targets_that_count(label_smoothing_loss: Tool, dra
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
     for ignored, smoothing in each_of([(PAD, 0.1), (0, 0.3), (-100, 0.1)]):
-        logits, targets = _padded(draw, ignored)
+        logits, targets = partly_ignored(draw, ignored)
         want = reading.loss(logits, targets, smoothing, ignore_index=ignored)
         close("the loss", score(logits, targets, smoothing, ignore_index=ignored), want)
 
@@ -151,20 +149,3 @@ def test_without_a_target_the_loss_is_a_number_or_refused(label_smoothing_loss: 
         check(f"it ended with {refusal.kind}", refusal.kind == "exception")
         return
     number("the loss of nothing", value)
-
-
-def _example(draw: Draw) -> tuple[Array, Array]:
-    """Logits (2, 3, 5) and targets (2, 3)."""
-    return draw.values(2, 3, 5), draw.ids(5, 2, 3)
-
-
-def _padded(draw: Draw, ignored: int) -> tuple[Array, Array]:
-    """Logits (3, 4, 7) and targets (3, 4), some of which are ignored: none, one, three of a row."""
-    targets = draw.ids(7, 3, 4)
-    targets[targets == ignored] = (ignored + 1) % 7
-    targets[1, 3] = targets[2, 1] = targets[2, 2] = targets[2, 3] = ignored
-    return draw.values(3, 4, 7), targets
-
-
-def _target(target: int) -> Array:
-    return np.array([[target]])

@@ -1,0 +1,35 @@
+"""Logits and targets on which losses are judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.draws import Draw
+
+__all__ = ["PAD", "example", "one_target", "partly_ignored"]
+
+Array = npt.NDArray[Any]
+
+PAD = 3
+"""An id that is ignored where asked to: neither the default nor 0."""
+
+
+def example(draw: Draw) -> tuple[Array, Array]:
+    """Return logits (2, 3, 5) and targets (2, 3)."""
+    return draw.values(2, 3, 5), draw.ids(5, 2, 3)
+
+
+def partly_ignored(draw: Draw, ignored: int) -> tuple[Array, Array]:
+    """Return logits (3, 4, 7) and targets (3, 4), some of which are ignored: none, one, three of a row."""
+    targets = draw.ids(7, 3, 4)
+    targets[targets == ignored] = (ignored + 1) % 7
+    targets[1, 3] = targets[2, 1] = targets[2, 2] = targets[2, 3] = ignored
+    return draw.values(3, 4, 7), targets
+
+
+def one_target(target: int) -> Array:
+    """Return a batch (1, 1) of one target."""
+    return np.array([[target]])
