@@ -78,6 +78,7 @@ def bind_export(
     """
     own = config.component(component.name)
     is_function = export["kind"] == "function" and not own.factory
+    export = _of_factory(export) if export["kind"] == "function" and own.factory else export
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     _check_names(component, export, construct, call)
     bound = Bound(
@@ -103,6 +104,11 @@ def bind_export(
     _not_called(bound, export)
     bound.offers |= _abilities(bound)
     return bound
+
+
+def _of_factory(export: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a function tells about the component that it makes: how it is made, not how that is called."""
+    return {**export, "construct": export["call"], "call": None}
 
 
 def _construct(
@@ -299,8 +305,11 @@ def _bind_generation(bound: Bound, export: Mapping[str, Any], free: Mapping[str,
 
 def _generation(config: GenerateConfig, export: Mapping[str, Any], free: Mapping[str, Any] | None) -> Generation | None:
     """Find the method or function and its arguments; None where there is neither, SignatureMismatch as for calls."""
-    method = config.path if ":" not in config.path and config.path in (export["methods"] or {}) else None
-    described = export["methods"][method] if method else (free or {}).get("call")
+    methods: Mapping[str, Any] = export["methods"] or {}
+    if export["kind"] == "function" and config.call is not None:  # of what a factory makes nobody knows the methods
+        methods = {config.path: ()}
+    method = config.path if ":" not in config.path and config.path in methods else None
+    described = methods[method] if method else (free or {}).get("call")
     if method is None and (free is None or config.path not in {"generate", free["path"]}):
         return None
     names = [a.name for a in GENERATE if a.name not in _EXTRAS or _offered(a.name, described or ())]

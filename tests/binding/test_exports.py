@@ -124,6 +124,24 @@ def test_a_function_is_not_constructed_and_a_factory_is():
     assert texts(made.construct)[1] == {"width": "d_model"}
 
 
+def test_the_signature_of_a_factory_tells_how_the_component_is_made_and_not_how_it_is_called():
+    made = bind(export(call=("width", "heads", "p="), kind="function"), declared("factory = true"))
+    assert texts(made.construct)[1] == {"width": "d_model", "heads": "num_heads", "p": "dropout"}
+    assert texts(made.call) == (["x"], {})
+    assert made.insisted == frozenset()
+
+
+def test_what_a_factory_makes_generates_as_the_file_says():
+    called = "[components.TinyTransformerLM.generate]\ncall = ['ids', 'max_new_tokens']\n"
+    text = declared("factory = true", "TinyTransformerLM") + called
+    made = bind(export(call=LM_CONSTRUCT, kind="function"), text, "TinyTransformerLM")
+    assert (made.generation.method, made.generation.function) == ("generate", None)
+    untold = bind(
+        export(call=LM_CONSTRUCT, kind="function"), declared("factory = true", "TinyTransformerLM"), "TinyTransformerLM"
+    )
+    assert untold.generation is None
+
+
 def test_a_call_that_does_not_tell_its_arguments_gets_the_required_ones():
     silent = {**export(MHA_CONSTRUCT), "call": None, "construct": None}
     bound = bind(silent)
