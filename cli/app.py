@@ -17,6 +17,7 @@ from conformkit.cli.explain import explain
 from conformkit.cli.grade import grade
 from conformkit.cli.init import init
 from conformkit.cli.inspect import inspect
+from conformkit.cli.missing import Command
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run
 from conformkit.cli.sample import sample
@@ -33,21 +34,21 @@ app = typer.Typer(
     epilog="Exit codes: 0 conforms, 1 does not, 2 wrong usage, 3 the implementation could not be loaded or bound, "
     "4 the isolation asked for is not to be had, 5 the kit itself failed or the disk is full, 130 stopped.",
 )  # fmt: skip
-app.command()(init)
-app.command()(adapt)
-app.command()(run)
-app.command()(watch)
-app.command()(compare)
-app.command()(badge)
-app.command()(spec)
-app.command()(explain)
-app.command()(defects)
-app.command()(repro)
-app.command()(inspect)
-app.command()(grade)
-app.command()(autograder)
-app.command()(train)
-app.command()(sample)
+app.command(cls=Command)(init)
+app.command(cls=Command)(adapt)
+app.command(cls=Command)(run)
+app.command(cls=Command)(watch)
+app.command(cls=Command)(compare)
+app.command(cls=Command)(badge)
+app.command(cls=Command)(spec)
+app.command(cls=Command)(explain)
+app.command(cls=Command)(defects)
+app.command(cls=Command)(repro)
+app.command(cls=Command)(inspect)
+app.command(cls=Command)(grade)
+app.command(cls=Command)(autograder)
+app.command(cls=Command)(train)
+app.command(cls=Command)(sample)
 
 
 def _print_version(wanted: bool) -> None:

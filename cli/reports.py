@@ -79,6 +79,7 @@ def read_report(path: str, option: str) -> Report:
             raise NotAReport("it is no JSON object")
         return from_object(found)
     except OSError as error:
-        wrong(option, f"{path} could not be read: {error.strerror or error}.")
+        made = "; conform run --impl mypkg --json report.json makes one" if isinstance(error, FileNotFoundError) else ""
+        wrong(option, f"{path} could not be read: {error.strerror or error}{made}.")
     except (ValueError, RecursionError) as error:
         wrong(option, f"{path} is no report of conform run --json: {error}.")

@@ -64,7 +64,7 @@ def _watch(impl: str, settings: dict[str, Any], shade: Color) -> None:
     from contextlib import closing
 
     from conformkit.cli.failures import explained
-    from conformkit.conformance.opening import LoadFailure
+    from conformkit.conformance.opening import WHERE_NAMES_ARE, LoadFailure
     from conformkit.conformance.report import terminal
     from conformkit.conformance.run_request import RunRequest
     from conformkit.conformance.watch.session import Session
@@ -74,7 +74,7 @@ def _watch(impl: str, settings: dict[str, Any], shade: Color) -> None:
         try:
             session = Session(RunRequest(impl=impl, **settings))
         except FileNotFoundError as error:
-            raise LoadFailure(str(error)) from None
+            raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
         if session.path is None:
             raise LoadFailure("its files are not known, so nothing can be watched; name its folder")
     with closing(session):

@@ -24,7 +24,7 @@ from conformkit.conformance.several import obstacle
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
-__all__ = ["OWN_WORDS", "LoadFailure", "imported", "opened", "shared_nursery"]
+__all__ = ["OWN_WORDS", "WHERE_NAMES_ARE", "LoadFailure", "imported", "opened", "shared_nursery"]
 
 _ALONE = (
     "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
@@ -36,6 +36,7 @@ _NOTEBOOK = (
     "judge what its cells define in the notebook itself: from conformkit.conformance import check; check(MyClass);",
     "or write them into a .py file: jupyter nbconvert --to script",
 )
+WHERE_NAMES_ARE = "give a module's name, a .py file or a folder; names are looked up in the current folder first"
 OWN_WORDS = "load"
 """The type of a failure that the worker tells in a sentence of its own."""
 
@@ -121,8 +122,7 @@ def _found(request: RunRequest) -> tuple[Location, Config]:
     try:
         location = replace(locate(request.impl, request.folder), apart=request.apart)
     except FileNotFoundError as error:
-        advice = ("give a module's name, a .py file or a folder; names are looked up in the current folder first",)
-        raise LoadFailure(str(error), advice=advice) from None
+        raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
     config = _declared(request, location)
     return location, replace(config, dtypes=(request.dtype,)) if request.dtype else config
 

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from conformkit.cli import main as command
+from conformkit.cli.app import app
 
 HEAVY = {"torch", "pytest", "hypothesis", "numpy", "rich"}
 
@@ -120,3 +122,19 @@ def test_a_full_disk_below_a_file_names_the_file(monkeypatch, capsys):
     monkeypatch.setattr("conformkit.cli.app.app", app)
     assert command._outcome() == 5
     assert capsys.readouterr().err.startswith("conform: /tmp/draft could not be written whole: Disk quota exceeded")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run mypkg", "--impl mypkg"), ("init", "conform init mypkg"), ("adapt", "conform adapt mypkg"),
+        ("grade subs --out grades", "--example-policy"), ("badge", "--json report.json"),
+        ("badge nowhere.json", "--json report.json"), ("repro", "conform repro SDPA-SCALE"),
+    ],
+    ids=["run", "init", "adapt", "grade", "badge", "badge-file", "repro"],
+)  # fmt: skip
+def test_what_is_missing_is_told_with_what_to_type(words, said):
+    """Would break if somebody who types the command for the first time had to read its whole help."""
+    done = CliRunner().invoke(app, words.split())
+    assert done.exit_code == 2
+    assert said in done.stderr
