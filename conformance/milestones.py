@@ -99,9 +99,12 @@ def milestones(report: Report) -> list[Milestone]:
 
 
 def next_step(report: Report) -> Step | None:
-    """Return what to do next, unless it conforms: within a milestone, what is wrong comes before what is not there."""
+    """Return what to do next, unless all of it conforms.
+
+    Within a milestone, what is wrong comes before what is not there; of a part that conforms, what is a stub beyond it.
+    """
     if report.conforms:
-        return None
+        return _beyond(report)
     for milestone in milestones(report):
         broken = next((r.clause for r in milestone.results if r.verdict.red and report.breaks(r)), None)
         if broken is not None:
@@ -109,6 +112,14 @@ def next_step(report: Report) -> Step | None:
         if milestone.lacking:
             return _implement(report, milestone)
     return None
+
+
+def _beyond(report: Report) -> Step | None:
+    """Return what to implement after a part that conforms, where something that is exported is a stub."""
+    name = next((name for name in (*COMPONENTS, *SEQ2SEQ_NAMES) if name in report.stubs), "")
+    if not report.only or not name:
+        return None
+    return _implement(report, Milestone(_of_name(name), State.UNFINISHED, (), (name,)))
 
 
 def _lacking(report: Report) -> list[str]:

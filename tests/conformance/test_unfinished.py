@@ -157,10 +157,20 @@ def test_a_part_of_the_profile_asks_for_nothing_outside_it(tmp_path):
 
 
 def test_what_conforms_has_no_next_step(tmp_path):
-    found = judged(tmp_path, ATTENTION + STUBS, ("SDPA-SCALE",))
+    found = judged(tmp_path, ATTENTION, ("SDPA-SCALE",))
     assert found.conforms
     assert way.next_step(found) is None
     assert as_object(found)["next"] is None
+
+
+def test_a_part_that_conforms_names_what_is_a_stub_beyond_it(tmp_path):
+    """Would break if somebody who mended one clause after the other were left without a next step."""
+    found = judged(tmp_path, ATTENTION + STUBS, ("SDPA-SCALE",))
+    assert found.conforms
+    assert way.next_step(found).name == "MultiHeadAttention"
+    text = render(found)
+    assert "attention: done" in text
+    assert "--only MHA" in text
 
 
 def test_the_json_tells_the_same_and_can_be_read_back(report):
