@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence import outlines
 from conformkit.conformance.evidence.outlines import WITHHELD, Outline
+from conformkit.conformance.evidence.settings import names_at, said
 
 __all__ = [
     "ClauseFailure",
@@ -239,13 +241,14 @@ def refusing() -> Iterator[None]:
 
 def each_of(settings: Iterable[Any]) -> Iterator[Any]:
     """Yield the settings, noting each for the reader of a failure."""
+    names = names_at(sys._getframe(1))  # noqa: SLF001 - the loop's own names
     for setting in settings:
-        _under(setting)
+        _under(setting, names)
         yield setting
 
 
-def _under(setting: object) -> None:
-    under(str(setting))
+def _under(setting: object, names: list[str]) -> None:
+    under(said(setting, names))
     evidence = _current.get(None)
     if evidence is not None:
         evidence.outlined = outlines.accepted_setting(setting)

@@ -216,7 +216,28 @@ def test_a_failure_says_under_which_setting() -> None:
 
     with gathering(), pytest.raises(ClauseFailure) as caught:
         look_at_each()
-    assert caught.value.details == ("with 3",)
+    assert caught.value.details == ("with size = 3",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [([(3, 7)], "with queries = 3, keys = 7"), ([{"d_k": 3}], "with d_k = 3"), ([(1, 2, 3)], "with (1, 2, 3)")],
+    ids=["pair", "table", "other-number"],
+)
+def test_a_setting_is_told_by_the_names_of_its_loop(settings: list[Any], said: str) -> None:
+    """Would break if a reader were told `with (3, 7)`, which nobody understands."""
+
+    def look_at_each() -> None:
+        for queries, keys in each_of(settings):
+            check("more keys than queries", queries > keys)
+
+    def look_at_all() -> None:
+        for queries, *_ in each_of(settings):
+            check("a whole number", not isinstance(queries, int | str))
+
+    with gathering(), pytest.raises(ClauseFailure) as caught:
+        (look_at_each if said.startswith("with queries") else look_at_all)()
+    assert caught.value.details == (said,)
 
 
 def test_a_setting_ends_with_its_clause() -> None:
