@@ -100,6 +100,8 @@ class Held:
     def values(self) -> dict[str, Array]:
         """Return the arrays as they are now."""
         found = self._link.request({"op": "read", "handle": self.handle}, {}).tensors
+        if gone := self._shapes.keys() - found.keys():
+            raise ClauseFailure(f"{len(gone)} of {len(self._shapes)} arrays are not there any more")
         return {name: self._checked(name, found[name]) for name in self._shapes}
 
     def _checked(self, name: str, array: Array) -> Array:

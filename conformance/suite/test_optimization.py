@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from conformkit.conformance.evidence.checks import (
     under,
 )
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.files import file_of_its_own
 from conformkit.conformance.evidence.trainees import (
     adam,
     batch,
@@ -34,7 +32,7 @@ from conformkit.conformance.evidence.trainees import (
 from conformkit.conformance.evidence.values import close, number
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
-from conformkit.conformance.tool import Held, Made, Optimizer, Tool, Written
+from conformkit.conformance.tool import Held, Made, Optimizer, Tool
 from conformkit.fixtures import facts
 from conformkit.spec.optimization import adamw, clipped, global_norm
 
@@ -249,7 +247,7 @@ def test_a_checkpoint_brings_the_weights_back(
 ) -> None:
     instance = trainee(model, draw)
     optimizer = adam(instance, own_adam)
-    with _file() as path:
+    with file_of_its_own() as path:
         _moved(instance, optimizer, draw)
         saved = parameters_of(instance)
         save_checkpoint(path=path, model=instance, optimizer=optimizer, step=3)
@@ -269,7 +267,7 @@ def test_a_checkpoint_knows_its_step(
 ) -> None:
     instance = trainee(model, draw)
     optimizer = adam(instance, own_adam)
-    with _file() as path:
+    with file_of_its_own() as path:
         _moved(instance, optimizer, draw)
         for step in each_of([7, 12345]):
             save_checkpoint(path=path, model=instance, optimizer=optimizer, step=step)
@@ -286,7 +284,7 @@ def test_training_goes_on_as_if_it_had_not_stopped(
         raise NotApplicable("Adam's ε is 0 in float16, whose weights need another format to be trained")
     optimizer = adam(instance, own_adam)
     later = [_drawn(instance, draw) for _ in range(3)]
-    with _file() as path:
+    with file_of_its_own() as path:
         _moved(instance, optimizer, draw, steps=3)
         save_checkpoint(path=path, model=instance, optimizer=optimizer, step=3)
         fresh = trainee(model, draw)
@@ -370,13 +368,6 @@ def _descends(
     scale = RATE * max(float(np.abs(g).max(initial=0.0)) for g in gradients.values())
     for name, gradient in gradients.items():
         check_close(f"how {name} changed", after[name] - before[name], -RATE * gradient, 1e-3, scale=scale)
-
-
-@contextmanager
-def _file() -> Iterator[Written]:
-    """Yield the name of a file in a new folder, which is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
-        yield Written(str(Path(folder) / "model.ckpt"))
 
 
 def _drawn(instance: Instance, draw: Draw) -> dict[str, Array]:

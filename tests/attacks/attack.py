@@ -52,6 +52,9 @@ class Attack:
     """What the package is called when it is laid out."""
     levels: tuple[str, ...] = LEVELS
     only: tuple[str, ...] = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
+    profile: str = "core"
+    dtype: str = ""
+    """The number format that is asked for on the command line."""
     seed: int = 0
     processes: int = 1
     diagnose: bool = False

@@ -57,8 +57,9 @@ def outcome(attack: Attack, target: Path, level: str, world: World) -> Ending:
 
 
 def _here(attack: Attack, target: Path, level: str, world: World) -> Ending:
-    options: dict[str, Any] = {"only": attack.only, "seed": attack.seed, "processes": attack.processes}
-    options |= {"diagnose": attack.diagnose, "limits": Limits(**{**USUAL, **attack.limits})}
+    options: dict[str, Any] = {"only": attack.only, "profile": attack.profile, "dtype": attack.dtype}
+    options |= {"seed": attack.seed, "processes": attack.processes, "diagnose": attack.diagnose}
+    options |= {"limits": Limits(**{**USUAL, **attack.limits})}
     try:
         report = world.judge(target, level=level, torch=attack.torch, **options)
     except LoadFailure as failure:
@@ -78,6 +79,7 @@ def _by_command(attack: Attack, target: Path, level: str) -> Ending:
     impl, folder = (target.name, target.parent) if attack.run == "beside" else (".", target)
     path = target.parent / "report.json"
     options = ["--impl", impl, "--only", ",".join(attack.only), "-n", "1", "--isolation", level, "--json", str(path)]
+    options += ["--profile", attack.profile] if attack.profile != "core" else []
     done = subprocess.run([*BOUNDED, COMMAND, "run", *options], cwd=folder, capture_output=True, text=True, check=False)
     told = done.stdout + done.stderr
     _check_shown(told)

@@ -1,0 +1,32 @@
+"""A file that the implementation writes and reads; where it has the user's rights, anything may come of its folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from conformkit.conformance.tool import Written
+
+__all__ = ["file_of_its_own"]
+
+
+@contextmanager
+def file_of_its_own(name: str = "model.ckpt") -> Iterator[Written]:
+    """Yield the name of a file in a new folder, which is removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="conform-"))
+    try:
+        yield Written(str(folder / name))
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove what is there by now; a link, not what it leads to. What can't be removed is no verdict's business."""
+    with suppress(OSError, RecursionError):
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            shutil.rmtree(folder)
