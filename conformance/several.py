@@ -9,6 +9,7 @@ from pathlib import Path
 
 from conformkit.conformance.driver.loading import defined
 from conformkit.conformance.driver.location import Location, parse, read_source, sources
+from conformkit.conformance.report.text import listed
 
 __all__ = ["obstacle"]
 
@@ -26,8 +27,7 @@ def obstacle(location: Location, exports: Collection[str]) -> str:
     for one, other in combinations(_homes(root, exports).items(), 2):
         shared = [name for name in exports if name in one[1] and name in other[1]]
         if len(shared) >= _SHARED and any(one[1][name] != other[1][name] for name in shared):
-            named = f"{shared[0]}, {shared[1]} and {len(shared) - 2} more"
-            return f"{one[0].relative_to(root)} and {other[0].relative_to(root)} in it both define {named}"
+            return f"{one[0].relative_to(root)} and {other[0].relative_to(root)} in it both define {listed(shared, 2)}"
     return ""
 
 

@@ -152,7 +152,7 @@ def check_finite(label: str, got: Array) -> None:
     bad = ~np.isfinite(got)
     if bad.any():
         at = _first(bad)
-        message = f"{label}{_index(at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not"
+        message = f"{_entry(label, at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not"
         raise _fail(message, outline=outlines.NOT_FINITE)
 
 
@@ -203,7 +203,7 @@ def _vanishes(label: str, got: Array, at_most: float, compared: Compared) -> Non
         at = _worst(np.abs(got) * bad)
         bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
         many = f"{int(bad.sum())} of {got.size} entries are too large"
-        message = f"{label}{_index(at)} is {got[at]:.6g}, want {bound}; {many}"
+        message = f"{_entry(label, at)} is {got[at]:.6g}, want {bound}; {many}"
         raise _fail(message, compared=compared, outline=outlines.NOT_ZERO)
 
 
@@ -265,7 +265,7 @@ def _mismatch(
     evidence = _current.get(None)
     form = (evidence.form if evidence is not None and got.dtype.kind == "f" else "") or got.dtype
     return _fail(
-        f"{label}{_index(at)} is {_number(got[at])}, want {_number(want[at])} ({form}, {how})",
+        f"{_entry(label, at)} is {_number(got[at])}, want {_number(want[at])} ({form}, {how})",
         f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
         compared=Compared(got, want, allowed, hidden=hidden),
         outline=outlines.off(worst / allowed if allowed > 0.0 else None),
@@ -284,8 +284,13 @@ def _worst(error: Array) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
 
 
-def _index(at: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, at))}]" if at else ""
+def _entry(label: str, at: tuple[int, ...]) -> str:
+    """Name one entry: that of `output, with a mask,` at (0, 2) is `output[0, 2], with a mask,`."""
+    index = f"[{', '.join(map(str, at))}]" if at else ""
+    name, comma, condition = label.partition(", ")
+    if not comma or name.count("(") > name.count(")"):
+        return f"{label}{index}"
+    return f"{name}{index}, {condition.removesuffix(',')},"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from conformkit.conformance.evidence.checks import check, check_finite, check_shape
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.report.text import listed
 from conformkit.conformance.subject import Instance
 
 __all__ = ["check_all_reached", "check_sees", "influence"]
@@ -49,8 +50,8 @@ def check_all_reached(instance: Instance, draw: Draw) -> None:
     x = draw.values(2, instance.subject.tokens(5), instance.sizes["d_model"])
     gradients = instance.vjp(x, cotangent=draw.values(*instance(x).shape)).parameters
     reached = {name: gradient for name, gradient in gradients.items() if gradient is not None}
-    left = ", ".join(name for name in gradients if name not in reached)
-    check(f"no gradient reaches {left}", not left)
+    left = [name for name in gradients if name not in reached]
+    check(f"no gradient reaches {listed(left)}", not left)
     for name, gradient in instance.subject.bound.to_canonical(reached, instance.sizes).items():
         if name.endswith("weight"):
             check(f"the gradient of {name} is 0", bool(np.abs(gradient).max() > 1e-9))

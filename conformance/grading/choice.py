@@ -11,6 +11,7 @@ from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.driver.loading import defined
 from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.grading.unpack import Unreadable
+from conformkit.conformance.report.text import listed
 from conformkit.spec.components import components_of
 
 __all__ = ["Choice", "choose"]
@@ -64,8 +65,7 @@ def _named(root: Path, named: str, files: list[Path]) -> Path:
             if path.is_file() or path.is_dir():
                 return path
     there = [str(path.relative_to(root)) for path in files]
-    more = f" and {len(there) - _FILES_NAMED} more" if len(there) > _FILES_NAMED else ""
-    raise Unreadable(f"it has no {named}; it has {', '.join(map(shown, there[:_FILES_NAMED]))}{more}")
+    raise Unreadable(f"it has no {named}; it has {listed([shown(name) for name in there], _FILES_NAMED)}")
 
 
 def _exports(profile: str) -> frozenset[str]:

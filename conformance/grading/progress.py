@@ -12,7 +12,7 @@ from rich.text import Text
 
 from conformkit.conformance.grading.grade import Progress
 from conformkit.conformance.grading.record import Grade, Outcome
-from conformkit.conformance.report.text import one_line
+from conformkit.conformance.report.text import listed, one_line
 
 __all__ = ["points", "watched"]
 
@@ -44,9 +44,8 @@ def points(grade: Grade) -> str:
 
 
 def _move(shown: Bar, task: TaskID, now: Progress) -> None:
-    names = [_short(name) for name in now.running[:_SHOWN]]
-    more = f" and {len(now.running) - _SHOWN} more" if len(now.running) > _SHOWN else ""
-    shown.update(task, completed=now.done, total=now.total, description=", ".join(names) + more)
+    running = listed([_short(name) for name in now.running], _SHOWN)
+    shown.update(task, completed=now.done, total=now.total, description=running)
 
 
 def _line(page: Console, now: Progress) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.grading.policy import OPTIONAL, Allowed, GroupPolicy, Policy
 from conformkit.conformance.grading.record import Group
+from conformkit.conformance.report.text import listed
 from conformkit.conformance.results import Report, Result, Verdict
 from conformkit.spec.clauses import Clause, clauses
 from conformkit.spec.components import is_component
@@ -126,8 +127,8 @@ def _notes(
             yield f"{name} ended in a {results[name].verdict}, which costs {cost}"
     silent = [n for n in failed if n in results and results[n].verdict is Verdict.NOT_APPLICABLE]
     if silent:
-        named = ", ".join(silent[:_NAMED]) + (f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else "")
-        yield f"what says nothing about this implementation counts as not passed, unless the policy allows it: {named}"
+        told = "what says nothing about this implementation counts as not passed, unless the policy allows it"
+        yield f"{told}: {listed(silent, _NAMED)}"
     for group in groups:
         if not group.clauses:
             yield f"no clause of {group.title} applies to the declared variant"

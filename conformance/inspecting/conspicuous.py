@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from conformkit.conformance.inspecting.inspection import Conspicuous, Heads, Inspection, Part
+from conformkit.conformance.report.text import listed
 
 __all__ = ["conspicuous"]
 
@@ -185,5 +186,4 @@ def _called(name: str) -> str:
 
 
 def _listed(noun: str, items: Sequence[object], most: int = 4) -> str:
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return f"{noun}{'s' if len(items) > 1 else ''} {', '.join(map(str, items[:most]))}{more}"
+    return f"{noun}{'s' if len(items) > 1 else ''} {listed([str(item) for item in items], most)}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from conformkit.conformance.report.terminal import say, write_milestones, write_some
-from conformkit.conformance.report.text import count, one_line
+from conformkit.conformance.report.text import count, listed, one_line
 from conformkit.conformance.report.wording import failures, ledger_line, verdict_line
 from conformkit.conformance.results import Report, Result
 
@@ -54,5 +54,4 @@ def write_verdict(page: Console, report: Report) -> None:
 
 
 def _ids(results: Sequence[Result]) -> str:
-    more = len(results) - _NAMED
-    return ", ".join(r.clause.id for r in results[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return listed([result.clause.id for result in results], _NAMED)

@@ -14,7 +14,7 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from conformkit.conformance.report.text import count, one_line, plain
+from conformkit.conformance.report.text import count, listed, one_line, plain
 from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.report.wording import (
     HIDDEN,
@@ -185,7 +185,7 @@ def _unjudged(report: Report, page: Console) -> None:
     entries = unjudged(report)
     for verdict, cause, ids in entries:
         if verdict is Verdict.BLOCKED:
-            text = f"{count(len(ids), 'clause')} blocked by {one_line(cause, 200)}: {_some(ids)}"
+            text = f"{count(len(ids), 'clause')} blocked by {one_line(cause, 200)}: {listed(ids)}"
         else:
             text = f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}"
         say(page, text, hang=_indent(page))
@@ -222,11 +222,6 @@ def _every_clause(report: Report, page: Console) -> None:
         reason = f" ({one_line(result.reason, 200)})" if result.reason else ""
         say(page, line.append(f" · {one_line(result.clause.title, 200)}{reason}"), hang=_indent(page))
     page.print()
-
-
-def _some(ids: Sequence[str], most: int = 6) -> str:
-    more = len(ids) - most
-    return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _indent(page: Console) -> int:

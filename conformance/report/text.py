@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from conformkit.conformance.driver.text import clean
 
-__all__ = ["count", "number", "one_line", "plain"]
+__all__ = ["count", "listed", "number", "one_line", "plain"]
 
 _COMMAND = re.compile(
     r"""
@@ -33,6 +34,12 @@ def one_line(text: str, limit: int = 400) -> str:
 def count(number: int, noun: str) -> str:
     """Return `1 clause`, `2 clauses`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Return `a, b and 3 more`: so many names, and how many are left."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def number(value: float) -> str:

@@ -188,7 +188,7 @@ def test_equal_rows_of_the_memory_add_the_same_everywhere(decoder_layer: Subject
     check_close("what cross-attention adds, all memory rows alike,", added, want, decoder_layer.tolerance(2), scale=1.0)
     other = draw.values(*x.shape)
     got = instance(other, same) - other
-    check_close("what it adds to another target", got, added, decoder_layer.tolerance(2), scale=1.0)
+    check_close("what cross-attention adds to another target,", got, added, decoder_layer.tolerance(2), scale=1.0)
 
 
 @clause("DEC-CROSS-ATTENTION")

@@ -81,7 +81,7 @@ def test_huge_numbers_in_hidden_keys_and_values_do_not_leak(attend: Attend, draw
         keys, values = k + large * hidden, v + huge * hidden
         spoilt = {"keys": (keys, v), "values": (k, values), "keys and values": (keys, values)}
         for which, (its_keys, its_values) in spoilt.items():
-            label = f"the output with {sign * large:.0e} in hidden keys, {sign * huge:.0e} in values, here in {which}"
+            label = f"the output, {sign * large:.0e} in hidden keys or {sign * huge:.0e} in values, here in {which},"
             check_close(label, attend(q, its_keys, its_values, mask), before, attend.tolerance())
 
 

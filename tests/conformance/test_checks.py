@@ -85,6 +85,14 @@ FAIL = {
     "equal-ids": (lambda: check_equal("ids", np.array([1, 2]), np.array([1, 3])), "ids[1] is 2, want 3"),
     "close": (lambda: check_close("output", ONE * 1.1, ONE, 1e-2), "output[0, 2] is 3.3, want 3"),
     "close-nan": (lambda: check_close("output", NAN, ONE, 1e9), "output[0, 2] is nan"),
+    "close-under-a-condition": (
+        lambda: check_close("output, with a mask,", ONE * 1.1, ONE, 1e-2),
+        "output[0, 2], with a mask, is 3.3, want 3",
+    ),
+    "close-with-a-comma-inside": (
+        lambda: check_close("decode(tgt, encode(src))", ONE * 1.1, ONE, 1e-2),
+        "decode(tgt, encode(src))[0, 2] is 3.3, want 3",
+    ),
     "close-nan-to-nan": (lambda: check_close("output", NAN, NAN, 1e9), "output[0, 2] is nan"),
     "close-infinite": (lambda: check_close("output", INFINITE, INFINITE, 1e9), "output[0, 2] is inf"),
     "close-to-zero": (lambda: check_close("output", np.full(3, 1e-9), np.zeros(3), 1e-9), "want 0"),
