@@ -112,7 +112,7 @@ def test_every_query_sees_the_whole_memory(cross_attention: Subject, draw: Draw)
     instance = build(cross_attention).scatter(draw)
     for queries, keys in ((4, 6), (6, 4), (5, 5)):
         q, k, v = sequences(instance, draw, 1, queries, keys)
-        check_moves("row of the memory", moved(instance, draw, (q, k, v), 1, 2))
+        check_moves("memory row", moved(instance, draw, (q, k, v), 1, 2))
 
 
 @clause("XATTN-MEM-PERM")
@@ -149,7 +149,7 @@ def test_rows_that_the_mask_shows_have_influence(cross_attention: Subject, draw:
     instance = build(cross_attention).scatter(draw)
     q, k, v, real = hiding(instance, draw, 2)
     by = moved(instance, draw, (q, k, v, keys_mask(real)), 1, 2)
-    check_moves("visible row of the memory", by[real[0]])
+    check_moves("visible memory row", by[real[0]])
 
 
 @clause("XATTN-PAD")

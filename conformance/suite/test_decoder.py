@@ -104,7 +104,7 @@ def test_every_position_reads_the_whole_memory(decoder_layer: Subject, draw: Dra
     for target, source in ((4, 6), (6, 4)):
         x, memory = inputs(instance, draw, 1, target, source)
         mask = causal(x) if decoder_layer.offers("masks") else None
-        check_moves("row of the memory", moved(instance, draw, (x, memory, mask), 1))
+        check_moves("memory row", moved(instance, draw, (x, memory, mask), 1))
 
 
 @clause("DEC-MEM-PERM")
@@ -124,7 +124,7 @@ def test_hidden_rows_of_the_memory_change_nothing(decoder_layer: Subject, draw: 
     x, memory = inputs(instance, draw, 1, 4, 6)
     real = np.arange(memory.shape[1]) < max(memory.shape[1] - 2, 1)
     by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 1)
-    check_moves("visible row of the memory", by[real])
+    check_moves("visible memory row", by[real])
 
 
 def check_memory_padding(instance: Instance, draw: Draw) -> None:
@@ -154,7 +154,7 @@ def test_each_mask_is_for_its_own_attention(decoder_layer: Subject, draw: Draw) 
     x, memory = inputs(instance, draw, 1, 5, 5)
     if not 3 < x.shape[1] == memory.shape[1]:
         raise NotApplicable("the declared limits leave no target as long as its memory")
-    check_moves("row of the memory", moved(instance, draw, (x, memory, causal(x)), 1))
+    check_moves("memory row", moved(instance, draw, (x, memory, causal(x)), 1))
     real = np.arange(memory.shape[1]) != 1
     by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 0)
     check_moves("position", by + np.tri(len(by), k=-1))
