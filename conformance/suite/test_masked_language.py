@@ -73,14 +73,14 @@ def test_the_given_share_of_the_ids_is_chosen(mask_tokens: Tool) -> None:
     for probability in each_of(rates):
         made, want = _drawn(mask_tokens, probability=probability), probability or RATE
         hits, words = int((made.chosen & made.text).sum()), int(made.text.sum())
-        check_share("chosen of the ids that are not special", hits, words, Share(want, want), events=len(rates))
+        check_share("ids that are chosen of those that are not special", hits, words, Share(want, want), events=len(rates))
 
 
 @clause("MLM-EVERYWHERE")
 def test_every_place_is_as_probable_as_any_other(mask_tokens: Tool) -> None:
     made = Masking(mask_tokens)(text(2000, 20))
     for place, hits in enumerate(made.chosen.sum(axis=0)):
-        check_share(f"place {place} of 20 is chosen", int(hits), 2000, Share(RATE, RATE), events=20)
+        check_share(f"rows in which place {place} of 20 is chosen", int(hits), 2000, Share(RATE, RATE), events=20)
 
 
 @clause("MLM-SEED")
@@ -105,7 +105,7 @@ def test_of_the_chosen_80_percent_are_masked_10_replaced_10_stay(mask_tokens: To
     inputs, own = made.inputs[made.chosen], made.ids[made.chosen]
     found = {"masked": inputs == MASK, "kept": inputs == own, "replaced": (inputs != MASK) & (inputs != own)}
     for name, share in shares(SIZE, len(SPECIAL)).items():
-        check_share(f"of the chosen are {name}", int(found[name].sum()), len(own), share, events=3)
+        check_share(f"chosen ids that are {name}", int(found[name].sum()), len(own), share, events=3)
 
 
 @clause("MLM-REPLACED")
@@ -117,7 +117,7 @@ def test_ids_that_replace_are_drawn_from_the_whole_vocabulary(mask_tokens: Tool)
     upper = int((new >= SIZE // 2).sum())
     left_out = len(SPECIAL) + 2  # special ids, the mask, and the id that was there
     share = Share(0.5, 0.5 * SIZE / (SIZE - left_out))
-    check_share("of the ids that replace are from the upper half of the vocabulary", upper, len(new), share, events=1)
+    check_share("ids from the upper half of the vocabulary among those that replace", upper, len(new), share, events=1)
 
 
 def _drawn(mask_tokens: Tool, *, probability: float | None = None) -> Masked:
