@@ -73,7 +73,7 @@ def test_the_given_share_of_the_ids_is_chosen(mask_tokens: Tool) -> None:
     for probability in each_of(rates):
         made, want = _drawn(mask_tokens, probability=probability), probability or RATE
         hits, words = int((made.chosen & made.text).sum()), int(made.text.sum())
-        check_share("ids that are chosen of those that are not special", hits, words, Share(want, want), events=len(rates))
+        check_share("chosen ids among those that are not special", hits, words, Share(want, want), events=len(rates))
 
 
 @clause("MLM-EVERYWHERE")
