@@ -52,6 +52,9 @@ class Link(Protocol):
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply:
         """Ask the worker."""
 
+    def tools(self) -> Mapping[str, Tool]:
+        """Return the implementation's tools, by name."""
+
 
 class Absent(LookupError):
     """The implementation has no such component."""
@@ -143,11 +146,16 @@ class Implementation:
         except ExportMismatch as mismatch:
             if where := stub_of(export, "__init__", ""):
                 self.stubs[component.name] = where
-            elif tools:
+            elif tools or self._is_another(component):
                 self.unfit[component.name] = str(mismatch)  # what is asked for may well be something else
             else:
                 raise
         return None
+
+    def _is_another(self, component: Component) -> bool:
+        """Whether it was found by its name alone, and what has that name is declared to be another component."""
+        declared = {name: path.rpartition(":")[2] for name, path in targets(self.config).items() if path is not None}
+        return component.export not in declared and component.export in declared.values()
 
     def _offered(self, name: str, export: Mapping[str, Any], *methods: str) -> bool:
         """Whether an export is there and none of these methods is a stub; remember why not."""

@@ -194,7 +194,12 @@ class Tool:
             raise ClauseFailure(f"{self.name} returned what is no value: {problem}") from None
 
     def slope(self, name: str, **arguments: Any) -> tuple[float, Array]:
-        """Return what a function of arrays gives, one number, and its derivative with respect to one of them."""
+        """Return what a function of arrays gives, one number, and its derivative with respect to one of them.
+
+        Raises NotApplicable where it takes NumPy's arrays or lists, as it was found or declared: they record nothing.
+        """
+        if self.form in {"array", "list"}:
+            raise NotApplicable(f"{self.name} takes {self.form}s, of which nothing can be derived")
         return self.slope_of(self._function(), name, arguments)
 
     def slope_of(self, handle: int, name: str, arguments: Mapping[str, Any]) -> tuple[float, Array]:

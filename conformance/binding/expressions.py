@@ -54,7 +54,7 @@ def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
         raise ExpressionError(expression, error.problem, error.nearest) from None
 
 
-def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0911  (a case for each kind of node)
+def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0911, PLR0912  (a case for each kind of node)
     match node:
         case ast.Constant(value=value):
             return value
@@ -81,7 +81,20 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901, PLR
             return _call(function, [_value(a, values) for a in arguments])
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             return bounded(tuple(_value(e, values) for e in elements))
+        case ast.Subscript(value=several, slice=place):
+            return _item(_value(several, values), _value(place, values))
     raise Problem(f"{label(node)} is not part of the language")
+
+
+def _item(several: Any, place: Any) -> Any:
+    """Return one of a list: `betas[0]` for code that takes the two apart."""
+    if not isinstance(several, tuple | list):
+        raise Problem(f"{_kind(several)} has no items: indexing is for lists")
+    if isinstance(place, bool) or not isinstance(place, int):
+        raise Problem(f"a list is indexed by a whole number, not by {_kind(place)}")
+    if not -len(several) <= place < len(several):
+        raise Problem(f"there is no item {place} in a list of {len(several)}")
+    return several[place]
 
 
 def _unary(op: ast.unaryop, operand: Any) -> Any:

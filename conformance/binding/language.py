@@ -56,7 +56,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 _NODES = (
     ast.Constant, ast.Name, ast.Load, ast.UnaryOp, ast.UAdd, ast.USub, ast.Not, ast.BinOp, ast.BoolOp, ast.And, ast.Or,
-    ast.Compare, ast.IfExp, ast.Call, ast.Tuple, ast.List, *ARITHMETIC, *COMPARISONS,
+    ast.Compare, ast.IfExp, ast.Call, ast.Tuple, ast.List, ast.Subscript, *ARITHMETIC, *COMPARISONS,
 )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _check_node(node: ast.AST) -> None:
 
 def label(node: ast.AST) -> str:
     """Return what a part of Python is called in messages."""
-    words = {ast.Attribute: "a dotted name", ast.Subscript: "indexing", ast.keyword: "a named argument"}
+    words = {ast.Attribute: "a dotted name", ast.Slice: "a slice", ast.keyword: "a named argument"}
     return words.get(type(node), f"{type(node).__name__}")
 
 

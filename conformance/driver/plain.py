@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from conformkit.conformance.driver.frameworks.base import Array, OutputError
@@ -20,7 +20,7 @@ _STATES = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any], tuple[Array, str]]) -> Any:
-    """Return what stands for a value: arrays become lists, tuples too, and numbers without a word in JSON get one.
+    """Return what stands for a value: arrays, tuples, iterators become lists, numbers without a word in JSON get one.
 
     Texts are sent by the codes of their characters, which nothing on the way may clean or escape.
     Raises: OutputError for anything else, and for what is too long.
@@ -35,7 +35,7 @@ def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any
             raise OutputError(message)
         if is_array(item):
             return convert(array(item)[0].tolist(), depth)
-        if isinstance(item, list | tuple):
+        if isinstance(item, list | tuple | Iterator):  # an endless one ends at the bound
             return [convert(part, depth + 1) for part in item]
         if isinstance(item, Mapping):
             return {_key(name): convert(part, depth + 1) for name, part in item.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformkit.conformance.evidence.draws import Draw
 
-__all__ = ["LINES", "LONG", "STRANGE", "drawn", "word"]
+__all__ = ["ALPHABET", "LINES", "LONG", "RUNS", "STRANGE", "drawn", "word"]
 
 LINES = (
     "The cat sat on the mat.  The mat, the cat and the hat!\n"
@@ -16,6 +16,9 @@ LINES = (
 
 LONG = "thatcatsatonthemat" * 20
 """A word of more letters than any that is looked up in a table of words; all of its letters are in LINES."""
+
+RUNS = "aaa aaaaa b    aaaaaaaa\n    baaaab aaaaaaa   b\n"
+"""Letters and blanks in rows: a pair of two equal ones overlaps itself."""
 
 STRANGE = ("é", "naïve café", "日本語", "🙂🙃", "\x00\x07", "a\u0301", "Ω≈ç√", "00112233", "ZZZ", " \n ", "\r\n\r\n")
 """What LINES lacks: other scripts, controls, an accent by itself, digits."""

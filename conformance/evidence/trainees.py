@@ -72,8 +72,10 @@ def put_gradients(model: Instance, gradients: Mapping[str, Array]) -> None:
 
 
 def descent(model: Instance, rate: float) -> Optimizer:
-    """Make plain gradient descent for a model."""
-    return optimizer(model, "conformkit.conformance.driver.frameworks.torch_training:Descent", rate)
+    """Make plain gradient descent for a model; its methods have the names that those of the own AdamW have, too."""
+    own = model.subject.link.tools().get("AdamW")
+    names = {name: call.method for name, call in own.bound.calls.items()} if own is not None else {}
+    return optimizer(model, "conformkit.conformance.driver.frameworks.torch_training:Descent", rate, names=names)
 
 
 def adam(model: Instance, own: Tool | None) -> Optimizer | Made:
@@ -83,8 +85,8 @@ def adam(model: Instance, own: Tool | None) -> Optimizer | Made:
     return optimizer(model, "torch.optim:AdamW", 1e-3)
 
 
-def optimizer(model: Instance, path: str, rate: float) -> Optimizer:
+def optimizer(model: Instance, path: str, rate: float, **options: Any) -> Optimizer:
     """Make an optimizer that is found under a path, for a model."""
-    link = model.subject.link
-    header = {"op": "build", "path": path, "args": [{"$parameters": model.handle}], "kwargs": {"lr": rate}}
+    link, given = model.subject.link, {"lr": rate, **options}
+    header = {"op": "build", "path": path, "args": [{"$parameters": model.handle}], "kwargs": given}
     return Optimizer(link.request(header, {}).header["handle"], link)

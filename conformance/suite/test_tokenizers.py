@@ -9,7 +9,7 @@ import numpy as np
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import check, each_of
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.texts import ALPHABET, LINES, LONG, STRANGE, drawn, word
+from conformkit.conformance.evidence.texts import ALPHABET, LINES, LONG, RUNS, STRANGE, drawn, word
 from conformkit.conformance.evidence.values import ids, number, shown, text
 from conformkit.conformance.registry import clause
 from conformkit.conformance.tool import Made, Tool
@@ -139,6 +139,9 @@ def test_the_vocabulary_is_at_most_as_large_as_asked_for(bpe_tokenizer: Tool) ->
 def test_the_text_that_it_learned_from_comes_back(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
     for sample in each_of([LINES, "the cat", "cat\n\n\tsat  on", "that is", LONG]):
+        _comes_back(tokenizer, sample)
+    tokenizer = bpe_tokenizer.make(text=RUNS * 3)
+    for sample in each_of([RUNS, *("a" * length for length in range(1, 10)), "baaab", "   b"]):
         _comes_back(tokenizer, sample)
 
 

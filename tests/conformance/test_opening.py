@@ -174,3 +174,41 @@ def _lay_out(root, files):
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
+
+
+_ANOTHER = """
+import numpy as np
+
+
+class SelfAttention:
+    def __init__(self, config):
+        self.heads = config["heads"]
+        rng = np.random.default_rng(0)
+        self.q, self.k, self.v, self.out = (rng.normal(size=(config["width"],) * 2) for _ in range(4))
+
+    def __call__(self, x):
+        size, length, width = x.shape
+        q, k, v = ((x @ w.T).reshape(size, length, self.heads, -1).swapaxes(1, 2) for w in (self.q, self.k, self.v))
+        scores = np.where(np.tri(length, dtype=bool), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        return (weights @ v).swapaxes(1, 2).reshape(size, length, width) @ self.out.T
+"""
+_AS_ANOTHER = """
+[components.MultiHeadAttention]
+path = "SelfAttention"
+causal = "always"
+
+[components.MultiHeadAttention.construct.config]
+width = "d_model"
+heads = "num_heads"
+"""
+
+
+def test_what_is_declared_to_be_another_component_is_not_refused_for_its_name(tmp_path):
+    (tmp_path / "own.py").write_text(_ANOTHER)
+    (tmp_path / "conform.toml").write_text(_AS_ANOTHER)
+    report = run(RunRequest(impl=str(tmp_path / "own.py"), only=("MHA-ORACLE", "SA-SHAPE"), diagnose=False))
+    assert {r.clause.id: r.verdict for r in report.results} == {
+        "MHA-ORACLE": Verdict.PASS, "SA-SHAPE": Verdict.NOT_IMPLEMENTED,
+    }  # fmt: skip

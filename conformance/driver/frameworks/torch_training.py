@@ -31,10 +31,13 @@ class Holder(nn.Module):
 class Descent(torch.optim.Optimizer):
     """Gradient descent and nothing else: θ ← θ - rate · gradient.
 
-    An optimizer of torch's, for code that asks. Constructing it as one would import torch's compiler.
+    An optimizer of torch's, for code that asks. Constructing it as one would import torch's compiler. `names` are those
+    under which an implementation calls the methods of its own optimizers.
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+    def __init__(self, params: Iterable[Tensor], lr: float, names: Mapping[str, str] | None = None) -> None:
+        for method, name in (names or {}).items():
+            vars(self).setdefault(name, getattr(self, method))
         self.defaults = {"lr": lr}
         self.param_groups = [{"params": list(params), "lr": lr}]
         self.state = defaultdict(dict)
