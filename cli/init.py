@@ -43,7 +43,8 @@ def init(
     try:
         write_package(package, files)
     except OSError as error:
-        fail(Exit.KIT_FAILED, f"{package} could not be written, and nothing of it is left: {error.strerror or error}")
+        problem = f"{package} could not be written, and nothing of it is left: {error.strerror or error}"
+        fail(Exit.KIT_FAILED, problem, "name a folder that can be written: conform init PATH")
     words = ["conform", "run", "--impl", os.fspath(package), *(["--profile", what] if what != "core" else [])]
     print(f"{package} holds {len(files)} files of stubs. What to write first, and what is wrong, tells:")
     print(f"    {shlex.join(words)}")

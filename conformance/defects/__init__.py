@@ -102,15 +102,20 @@ def defect(name: str) -> Defect | None:
     return None
 
 
+def _how_common(word: str) -> str:
+    if word not in COMMON:
+        raise ValueError(f"common is {word!r}, want one of {', '.join(COMMON)}")
+    return word
+
+
 def _read(stem: str, file: Traversable) -> Defect:
     try:
         data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-        COMMON.index(data["common"])
         return Defect(
             id=file.name.removesuffix(".toml"),
             stem=stem,
             title=data.pop("title"),
-            common=data.pop("common"),
+            common=_how_common(data.pop("common")),
             clauses=tuple(data.pop("clauses")),
             sources=tuple(data.pop("sources")),
             hint=Hint(**data.pop("hint")),
@@ -118,5 +123,7 @@ def _read(stem: str, file: Traversable) -> Defect:
             also=tuple(data.pop("also", ())),
             variant=CANONICAL.but(**data.pop("variant", {})),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise ValueError(f"defects/{stem}/{file.name}: {error.args[0]} is missing") from error
+    except (TypeError, ValueError) as error:
         raise ValueError(f"defects/{stem}/{file.name}: {error}") from error

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance import defects as catalogue
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.kills import kill_rate, kills
 from conformkit.conformance.defects.measuring import measure, measure_named
@@ -110,3 +115,15 @@ def test_no_two_clauses_catch_exactly_the_same_mistakes():
     for name, mistakes in _named().items():
         by_mistakes.setdefault(frozenset(mistakes), []).append(name)
     assert {tuple(sorted(same)) for mistakes, same in by_mistakes.items() if mistakes and len(same) > 1} == set(TWINS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [('title = "x"\ncommon = "rare"', "common is 'rare', want one of often"), ('title = "x"', "common is missing")],
+    ids=["word", "key"],
+)
+def test_a_file_that_is_no_defect_is_told_by_its_name_and_what_is_wanted(tmp_path: Path, text: str, said: str) -> None:
+    """Would break if whoever adds a mistake were told where the kit's code stopped, and not what to write."""
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(ValueError, match=f"^defects/attention/mine.toml: {said}"):
+        catalogue._read("attention", tmp_path / "mine.toml")
