@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conformkit.conformance.grading.outputs.wording import group_line, outcome_line, required_line
+from conformkit.conformance.grading.outputs.wording import group_line, next_line, outcome_line, required_line
 from conformkit.conformance.grading.record import Advice, Grade, Group
 from conformkit.conformance.report.text import one_line, plain
 from conformkit.conformance.report.versions import kit_version
@@ -39,7 +39,7 @@ def as_results(grade: Grade, report: Report | None) -> str:
 
 
 def _head(grade: Grade, report: Report | None) -> str:
-    lines = [outcome_line(grade), required_line(grade.required, "the whole submission")]
+    lines = [outcome_line(grade), next_line(grade), required_line(grade.required, "the whole submission")]
     lines += [verdict_line(report)] if report is not None else []
     lines += [HIDDEN.capitalize() + "."] if grade.hidden and report is not None else []
     return plain("\n".join(line for line in [*lines, *grade.notes] if line), _LONGEST)

@@ -22,7 +22,7 @@ def as_markdown(grade: Grade, report: Report | None) -> str:
     """Return the same as Markdown."""
     parts = [f"# {code(grade.submission.name)}", f"**{wording.points_line(grade.points, grade.max_points)}**"]
     outcome = wording.outcome_line(grade)
-    parts += [code(outcome)] if outcome else []
+    parts += [code(outcome), escape(wording.next_line(grade))] if outcome else []
     parts += [escape(wording.required_line(grade.required, "the whole submission"))]
     parts += [_groups(grade)]
     parts += ["\n".join(f"- {code(note)}" for note in grade.notes)]

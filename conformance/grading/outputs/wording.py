@@ -7,7 +7,13 @@ from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.text import count, number
 from conformkit.conformance.results import Report
 
-__all__ = ["group_line", "outcome_line", "points_line", "report_of", "required_line"]
+__all__ = ["group_line", "next_line", "outcome_line", "points_line", "report_of", "required_line"]
+
+
+_NEXT = {
+    Outcome.NOT_LOADED: "conform run --impl, with the path of your code, says the same at home; mend it until it loads",
+    Outcome.UNREADABLE: "hand in a .py file, or a folder or archive that holds Python files",
+}
 
 
 def report_of(grade: Grade) -> Report | None:
@@ -25,6 +31,11 @@ def outcome_line(grade: Grade) -> str:
     if grade.outcome is Outcome.JUDGED:
         return ""
     return f"{grade.outcome}: {grade.message}" if grade.message else grade.outcome.value
+
+
+def next_line(grade: Grade) -> str:
+    """Return what its author can do where a submission was not judged; nothing where that is not theirs to mend."""
+    return _NEXT.get(grade.outcome, "")
 
 
 def required_line(clauses: tuple[str, ...], what: str) -> str:

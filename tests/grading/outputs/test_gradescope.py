@@ -61,6 +61,7 @@ def test_a_submission_that_was_not_judged_has_no_score_and_says_why(lost):
     found = results(lost)
     assert found["score"] == 0
     assert found["output"].startswith("not loaded: importing it raised ImportError")
+    assert "says the same at home" in found["output"]
     assert {t["status"] for t in found["tests"]} == {"failed"}
 
 

@@ -30,6 +30,7 @@ def test_a_student_reads_points_by_group_and_what_does_not_hold(graded):
 def test_a_student_whose_code_was_not_judged_reads_why(lost):
     for text in (words(as_html(lost, None)), as_markdown(lost, None)):
         assert "not loaded: importing it raised ImportError: No module named 'numpyy'" in text
+        assert "says the same at home" in text
         assert "0 of 12.5 points" in text
 
 
