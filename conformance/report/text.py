@@ -11,8 +11,8 @@ __all__ = ["count", "listed", "number", "one_line", "plain"]
 
 _COMMAND = re.compile(
     r"""
-    ::(?=(?:add-|debug|echo|endgroup|error|group|notice|remove-|save-|set-|stop-|warning)[^\n]*::)  # GitHub's
-  | \#\#(?=(?:vso)?\[)                                                                              # and Azure's
+    ::(?=(?:add-|debug|echo|endgroup|error|group|internal-|notice|remove-|save-|set-|stop-|warning)[^\n]*::)  # GitHub's
+  | \#\#(?=(?:vso|teamcity)?\[)                                               # Azure's and TeamCity's
     """,
     re.VERBOSE | re.IGNORECASE,
 )

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any, ClassVar
 
 from conformkit.conformance.repro.helpers import STRIDED_NUMPY, STRIDED_TORCH
 from conformkit.conformance.repro.page import Page
 
 __all__ = ["Filled"]
+
+
+def _named(name: str, value: str) -> str:
+    """Return a named argument; the implementation says what its arguments are called, and that may be no name."""
+    return f"{name}={value}" if name.isidentifier() and not iskeyword(name) else f"**{{{name!r}: {value}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,8 @@ class Filled:
     def arguments(self, header: Mapping[str, Any]) -> str:
         """Return what stands between the parentheses."""
         given = [self.text(item) for item in header.get("args") or []]
-        return ", ".join(given + [f"{name}={self.text(item)}" for name, item in (header.get("kwargs") or {}).items()])
+        named = [_named(name, self.text(item)) for name, item in (header.get("kwargs") or {}).items()]
+        return ", ".join(given + named)
 
     def text(self, template: Any) -> str:
         """Return the expression that a template stands for."""

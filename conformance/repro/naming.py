@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.driver.interface import Driver
+from conformkit.conformance.repro.scene import Irreproducible
 
 __all__ = ["Imports"]
 
@@ -33,6 +34,8 @@ class Imports:
     def name(self, path: str) -> str:
         """Return the expression for `module:attribute`, or for an attribute of the implementation."""
         module, _, attribute = str(self.export(path)["path"]).rpartition(":")
+        if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
+            raise Irreproducible("no line of Python imports what it is called")
         first = attribute.partition(".")[0]
         names = self._names.setdefault(module, [])
         if first not in names:
@@ -71,7 +74,7 @@ class Imports:
             export: Mapping[str, Any] = reply.header["exports"][path]
             if export["found"]:
                 return export
-        raise LookupError(path)
+        raise Irreproducible("what was called is not there when it is looked for again")
 
 
 def _of_file(module: str, path: Path, names: Sequence[str]) -> Iterator[str]:

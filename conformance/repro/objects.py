@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from conformkit.conformance.report.text import one_line
 from conformkit.conformance.repro.arguments import Filled
 from conformkit.conformance.repro.helpers import PUT
 from conformkit.conformance.repro.page import Page
@@ -44,7 +45,7 @@ class Objects:
             self._page.modules.add("copy")
             built = f"copy.deepcopy({target})"
         if record.failure is not None:
-            yield f"{built}  # raises {record.failure.type}"
+            yield f"{built}  # raises {one_line(record.failure.type, 80)}"
             return
         name = self._new(handle)
         module = self.is_module(handle)

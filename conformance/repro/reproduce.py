@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.errors import ImplementationFailure, ProtocolError, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, Compared
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.opening import opened
 from conformkit.conformance.registry import Test, tests
+from conformkit.conformance.report.text import one_line
 from conformkit.conformance.repro.matching import Origin
 from conformkit.conformance.repro.naming import Imports
 from conformkit.conformance.repro.recording import Record, Recorder
@@ -72,6 +73,13 @@ class _Watch:
         return watched
 
 
+_OTHERWISE = (
+    ArithmeticError, ClauseFailure, ImplementationFailure, LookupError, ProtocolError, TypeError, ValueError,
+    WorkerLost,
+)  # fmt: skip
+"""What comes of an implementation that answers otherwise when it is asked again, or not at all."""
+
+
 def reproduce(request: RunRequest, clause_id: str, folder: Path, again: str, *, shrink: bool = True) -> Reproduction:
     """Judge the clause; where it is broken, return a script to be put into `folder`. `again` makes it once more.
 
@@ -89,10 +97,12 @@ def reproduce(request: RunRequest, clause_id: str, folder: Path, again: str, *, 
             return Reproduction(result, reason=reason)
         try:
             scene = _scene(implementation, result.clause, watch, shrink=shrink)
+            imports = Imports(watch.recorder, location.name, folder)
+            script = write_script(scene, imports, implementation.framework, _title(result, request.impl), again)
         except Irreproducible as irreproducible:
             return Reproduction(result, reason=str(irreproducible))
-        imports = Imports(watch.recorder, location.name, folder)
-        script = write_script(scene, imports, implementation.framework, _title(result, request.impl), again)
+        except _OTHERWISE as trouble:
+            return Reproduction(result, reason=f"asked again, it did not answer as before: {one_line(str(trouble))}")
     return Reproduction(result, script)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
+from conformkit.conformance.report.text import one_line
 from conformkit.conformance.repro.arguments import Filled
 from conformkit.conformance.repro.objects import Objects
 from conformkit.conformance.repro.page import Page
@@ -53,7 +54,7 @@ class Steps:
             yield from (f"{self._inputs(record)[str(name)]}.requires_grad_()" for name in record.header["wrt"])
         call = yield from self._prepared(record)
         if record.failure is not None:
-            yield f"{call}  # raises {record.failure.type}"
+            yield f"{call}  # raises {one_line(record.failure.type, 80)}"
         elif record.operation == "vjp":
             yield from self._gradients(number, record, call)
         elif number in self._scene.shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from conformkit.conformance.repro.arguments import Filled
+from conformkit.conformance.repro.page import Page
 from conformkit.conformance.repro.reproduce import Reproduction, reproduce
 from conformkit.conformance.results import Verdict
 from conformkit.conformance.run_request import RunRequest
@@ -169,3 +172,39 @@ def test_where_there_is_nothing_to_show_there_is_a_reason(
     found = reproduce(RunRequest(impl=str(broken(NUMPY, patch))), clause_id, tmp_path, "again")
     assert (found.result.verdict, found.script) == (verdict, None)
     assert words in found.reason
+
+
+HOSTILE = """import os
+import numpy as np
+
+CALLS = [0]
+CODE = "sys import path\\nprint('SUCCEEDED')\\n#:x"
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    CALLS[0] += 1
+"""
+OTHERWISE = {
+    "it ends when it is asked again": "    CALLS[0] < 3 or os._exit(0)\n    return q @ np.swapaxes(k, -1, -2) @ v\n",
+    "it gives other shapes later": "    return (q @ np.swapaxes(k, -1, -2) @ v)[: None if CALLS[0] < 3 else 1]\n",
+    "it raises what is called like code": "    raise type('E\\nimport this\\n#', (Exception,), {})('x')\n",
+    "it raises later": "    if CALLS[0] > 2:\n        raise ValueError\n    return q @ np.swapaxes(k, -1, -2) @ v\n",
+}
+
+
+@pytest.mark.parametrize("body", OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize("clause", ["SDPA-OUT-SHAPE", "SDPA-SCALE"])
+def test_whatever_an_implementation_does_there_is_a_script_or_a_reason(tmp_path: Path, body: str, clause: str) -> None:
+    (tmp_path / "hostile.py").write_text(HOSTILE + body, encoding="utf-8")
+    found = reproduce(RunRequest(str(tmp_path / "hostile.py")), clause, tmp_path, "again")
+    assert found.script is not None or found.reason
+    lines = ast.walk(ast.parse(found.script.text if found.script else ""))
+    assert "this" not in [alias.name for node in lines if isinstance(node, ast.Import) for alias in node.names]
+
+
+def test_arguments_that_are_called_like_code_are_texts() -> None:
+    named = {"x": 1, "y=2)\nprint('SUCCEEDED')\n#": 3, "class": 4}
+    written = Filled(Page(None, torch=False), {}, "m").arguments({"kwargs": named})  # type: ignore[arg-type]
+    (call,) = ast.parse(f"f({written})").body
+    assert isinstance(call, ast.Expr)
+    assert eval(f"dict({written})") == named
