@@ -127,6 +127,7 @@ def _explained() -> Iterator[None]:
     from conformkit.conformance.grading.harness import NoIsolation
     from conformkit.conformance.grading.store import StoreBroken, StoreDamaged, StoreUnusable
     from conformkit.conformance.grading.submissions import NothingToGrade
+    from conformkit.conformance.report.stored import NotAReport
 
     again = "what is graded is stored; the same command goes on from there"
     try:
@@ -139,7 +140,7 @@ def _explained() -> Iterator[None]:
         wrong("--executor", f"{error}.")
     except NoIsolation as error:
         fail(Exit.NO_ISOLATION, error.problem, *error.advice)
-    except StoreDamaged as error:
+    except (StoreDamaged, NotAReport) as error:
         fail(Exit.KIT_FAILED, f"the run ended early: {error}")
     except (StoreBroken, ClusterLost) as error:
         fail(Exit.KIT_FAILED, f"the run ended early: {error}", again)

@@ -126,12 +126,9 @@ class Grade:
             submission=Submission(**found["submission"]),
             outcome=Outcome(found["outcome"]),
             message=found["message"],
-            points=found["points"],
-            max_points=found["max_points"],
-            groups=tuple(
-                Group(**{**group, "required": tuple(group["required"]), "failed": tuple(group["failed"])})
-                for group in found["groups"]
-            ),
+            points=_stored_number(found["points"]),
+            max_points=_stored_number(found["max_points"]),
+            groups=tuple(map(_stored_group, found["groups"])),
             required=tuple(found["required"]),
             advice=tuple(Advice(**item) for item in found["advice"]),
             notes=tuple(found["notes"]),
@@ -168,3 +165,15 @@ def _group(group: Group) -> dict[str, Any]:
 def _number(value: float) -> float:
     """Points, to a millionth: JSON knows no infinity and no NaN, and neither is a score."""
     return round(float(value), 6) if math.isfinite(value) else 0.0
+
+
+def _stored_group(found: Mapping[str, Any]) -> Group:
+    numbers = {name: _stored_number(found[name]) for name in ("points", "max_points")}
+    return Group(**{**found, **numbers, "required": tuple(found["required"]), "failed": tuple(found["failed"])})
+
+
+def _stored_number(value: Any) -> float:
+    """Return points that were stored. Raises ValueError, TypeError."""
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number of points")
+    return float(value)

@@ -177,7 +177,13 @@ class _Grades(Sequence[Grade]):
         row = self._connection.execute(
             "SELECT grade FROM result WHERE submission = ? AND NOT superseded", (self._ids[place],)
         ).fetchone()
-        return Grade.from_object(json.loads(row[0]))
+        try:
+            return Grade.from_object(json.loads(row[0]))
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            told = f"{FILE} holds a grade of {self._ids[place]} that conform grade has not written"
+            raise StoreDamaged(
+                f"{told} ({type(error).__name__}); restore it from a copy, or name a new folder"
+            ) from None
 
 
 def _supersede(connection: sqlite3.Connection, submission: Submission, key: RunKey) -> None:

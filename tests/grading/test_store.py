@@ -1,3 +1,5 @@
+import json
+import math
 import os
 import signal
 import sqlite3
@@ -233,3 +235,23 @@ def test_a_full_disk_ends_a_run_with_what_is_stored_intact(out):
     with opened(out) as store:
         assert [grade.submission.id for grade in store.grades([f"s{n}" for n in range(1000)])] == stored
         store.add(graded("later"), KEY, {})
+
+
+@pytest.mark.parametrize(
+    "grade",
+    ["x", "{}", "[1]", "null", "[" * 100_000, "{points}", "{groups}"],
+    ids=["no JSON", "nothing in it", "a list", "null", "deep", "points that are no number", "a group that is none"],
+)
+def test_a_grade_that_was_written_by_somebody_else_is_told_and_not_read(out, grade):
+    with opened(out) as store:
+        store.add(graded(), KEY, {})
+    own = graded().as_object()
+    grade = {
+        "{points}": json.dumps({**own, "points": math.inf}), "{groups}": json.dumps({**own, "groups": [{"points": 1}]}),
+    }.get(grade, grade)  # fmt: skip
+    connection = sqlite3.connect(out / FILE)
+    connection.execute("UPDATE result SET grade = ?", (grade,))
+    connection.commit()
+    connection.close()
+    with opened(out) as store, pytest.raises(StoreDamaged, match="a grade of anna that conform grade has not written"):
+        list(store.grades(["anna"]))
