@@ -476,7 +476,7 @@ def example_inputs(
 
 def _several(instance: Instance, draw: Draw, names: Sequence[str], batch: int, length: int) -> tuple[Array, ...]:
     """Return inputs without masks; of a model, ids without padding, and masks that say so."""
-    from conformkit.spec.encoder_decoder import padding_mask, target_mask  # noqa: PLC0415 - core does without
+    from conformkit.spec.padding import padding_mask, target_mask  # noqa: PLC0415 - core does without
 
     sizes, longer = instance.sizes, instance.subject.tokens(length + 2)
     if "src" in names:

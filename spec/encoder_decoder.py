@@ -11,10 +11,11 @@ from conformkit.spec.decoder import decoder
 from conformkit.spec.encoder import encoder
 from conformkit.spec.layers import Array, Weights, normalize, under
 from conformkit.spec.masks import causal_mask
+from conformkit.spec.padding import padding_mask, target_mask
 from conformkit.spec.positional_encoding import positional_encoding
 from conformkit.spec.variants import Variant
 
-__all__ = ["Transformer", "decode", "encode", "padding_mask", "target_mask", "transformer"]
+__all__ = ["Transformer", "decode", "encode", "transformer"]
 
 
 class Transformer(Protocol):
@@ -47,16 +48,6 @@ class Transformer(Protocol):
         eos_id: int | None = None, src_mask: Any = None,
     ) -> Any:  # fmt: skip
         """Return the best targets (B, W, n) of each source, and their scores (B, W)."""
-
-
-def padding_mask(ids: Array, pad_id: int) -> Array:
-    """Return the mask (B, 1, 1, T) that hides padding."""
-    return np.asarray(ids != pad_id)[:, None, None, :]
-
-
-def target_mask(ids: Array, pad_id: int) -> Array:
-    """Return the mask (B, 1, T, T) that hides padding and what comes later."""
-    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])
 
 
 def encode(weights: Weights, src: Array, src_mask: Array | None, sizes: Any, variant: Variant) -> Array:

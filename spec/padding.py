@@ -43,10 +43,10 @@ class CreateMasks(Protocol):
 
 
 def padding_mask(ids: Array, pad_id: int) -> Array:
-    """Return for ids (B, T) which keys may be attended to, (B, T)."""
-    return np.asarray(ids != pad_id)
+    """Return the mask (B, 1, 1, T) of ids (B, T) that hides padding."""
+    return np.asarray(ids != pad_id)[:, None, None, :]
 
 
 def target_mask(ids: Array, pad_id: int) -> Array:
-    """Return for ids (B, T) which keys each query may attend to, (B, T, T)."""
-    return padding_mask(ids, pad_id)[:, None, :] & causal_mask(ids.shape[1])
+    """Return the mask (B, 1, T, T) of ids (B, T) that hides padding and what comes later."""
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])

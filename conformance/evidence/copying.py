@@ -19,8 +19,8 @@ from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.evidence.targets import unwatched
 from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.copying import BEGIN, END, PAD, Examples, Task
-from conformkit.spec.encoder_decoder import padding_mask, target_mask
 from conformkit.spec.loss import token_losses
+from conformkit.spec.padding import padding_mask, target_mask
 from conformkit.spec.training import IGNORED
 
 __all__ = ["CHUNK", "STEPS", "Outcome", "Pupil", "examples", "learned", "pupil"]

@@ -28,7 +28,7 @@ from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.subject import Instance, Outcome, Subject, real_ids
 from conformkit.spec.decoding import Model
-from conformkit.spec.encoder_decoder import padding_mask, target_mask
+from conformkit.spec.padding import padding_mask, target_mask
 
 __all__ = [
     "EVERY", "Pairs", "authored", "begin", "by_either", "drawn", "greedy", "logits_after", "new_ids", "padded", "plain",

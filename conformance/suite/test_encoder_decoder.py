@@ -27,7 +27,7 @@ from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject, real_ids
 from conformkit.conformance.suite.sublayers import silent
-from conformkit.spec.encoder_decoder import padding_mask, target_mask
+from conformkit.spec.padding import padding_mask, target_mask
 
 Array = npt.NDArray[Any]
 _SIZES = (

@@ -10,7 +10,7 @@ from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Subject
 from conformkit.spec.copying import COPY, PAD, REVERSE, Task
-from conformkit.spec.encoder_decoder import padding_mask, target_mask
+from conformkit.spec.padding import padding_mask, target_mask
 
 
 @clause("COPY-LOSS-DOWN")
