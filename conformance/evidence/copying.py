@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
-from conformkit.conformance.evidence.learning import WARM_UP, start
+from conformkit.conformance.evidence.learning import WARM_UP, start, training_form
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.evidence.targets import unwatched
 from conformkit.conformance.subject import Instance, Subject
@@ -91,10 +91,8 @@ class Pupil:
 
 def pupil(model: Subject, task: Task, seed: int, **wanted: Any) -> Pupil:
     """Build a model to be trained, as it is initialized. NotApplicable where it can't be trained at such sizes."""
-    model.requires("gradients")
-    form = "float32" if model.offers("float32") else None
     sizes = {**_SIZES, "src_vocab_size": task.size, "tgt_vocab_size": task.size, "max_len": task.longest + 1}
-    instance = model.build(dtype=form, seed=seed, **sizes, **wanted)
+    instance = model.build(dtype=training_form(model), seed=seed, **sizes, **wanted)
     for name, least in sizes.items():
         if name in {"src_vocab_size", "tgt_vocab_size", "max_len"} and instance.sizes[name] < least:
             raise NotApplicable(f"its limits allow {name} = {instance.sizes[name]}, the task takes {least}")

@@ -25,7 +25,9 @@ from conformkit.spec.loss import token_losses
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.training import IGNORED, Source, Texts
 
-__all__ = ["LUCK", "WARM_UP", "Learner", "Lesson", "Outcome", "learned", "outcome_of", "pupil", "start"]
+__all__ = [
+    "LUCK", "WARM_UP", "Learner", "Lesson", "Outcome", "learned", "outcome_of", "pupil", "start", "training_form",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
@@ -140,17 +142,22 @@ class Learner:
 
 def pupil(model: Subject, sizes: Mapping[str, Any], seed: int, exactly: tuple[str, ...] = ()) -> Learner:
     """Build a model to be trained, as it is initialized. NotApplicable where it can't be trained at such sizes."""
-    model.requires("gradients")
-    form = "float32" if model.offers("float32") else None
-    if model.half and form is None:
-        told = f"steps of training are lost in the rounding of {model.precision} weights"
-        raise NotApplicable(f"{told}; declare float32 as well")
-    instance = model.build(dtype=form, seed=seed, **sizes)
+    instance = model.build(dtype=training_form(model), seed=seed, **sizes)
     for name in exactly:
         if instance.sizes.get(name, sizes[name]) != sizes[name]:
             raise NotApplicable(f"its limits don't allow {name} = {sizes[name]}")
     made = model.link.request({"op": "loop", "handle": instance.handle}, {})
     return Learner(instance, made.header["handle"])
+
+
+def training_form(model: Subject) -> str | None:
+    """Return the number format to train in, None for the model's own; NotApplicable where it can't be trained in it."""
+    model.requires("gradients")
+    form = "float32" if model.offers("float32") else None
+    if model.half and form is None:
+        told = f"steps of training are lost in the rounding of {model.precision} weights"
+        raise NotApplicable(f"{told}; declare float32 as well")
+    return form
 
 
 _OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[str, int], Outcome]] = WeakKeyDictionary()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,8 +13,11 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.embed import check
+from conformkit.conformance.evidence import copying, learning
+from conformkit.conformance.evidence.checks import NotApplicable
 from conformkit.conformance.evidence.formats import HALF
 from conformkit.conformance.results import Report, Verdict
+from conformkit.spec.copying import COPY
 from conformkit.spec.variants import CANONICAL
 
 WRONG = {
@@ -57,3 +63,15 @@ def test_the_format_that_is_asked_for_replaces_the_declared_one() -> None:
     report = check("conformkit.reference", dtype="float32", config=Config(dtypes=("bfloat16",)), only=("DT-FLOAT32",))
     assert [r.verdict for r in report.results] == [Verdict.PASS]
     assert report.dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "teach", [lambda model: learning.pupil(model, {}, 0), lambda model: copying.pupil(model, COPY, 0)],
+    ids=["language-model", "encoder-decoder"],
+)  # fmt: skip
+def test_nobody_is_trained_in_half_precision_alone(teach: Callable[[Any], object]) -> None:
+    model = SimpleNamespace(
+        requires=lambda _: None, offers=lambda _: False, half=True, precision="bfloat16", build=lambda **_: None
+    )  # fmt: skip
+    with pytest.raises(NotApplicable, match="lost in the rounding of bfloat16 weights; declare float32 as well"):
+        teach(model)
