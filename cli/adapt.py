@@ -31,6 +31,9 @@ def adapt(
         typer.Option(metavar="NAME=PATH", help="Where a component is, package.module:Name; repeat it."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file that is there.")] = False,
+    profile: Annotated[
+        str, typer.Option(metavar="core|seq2seq", help="seq2seq looks for the parts of an encoder-decoder.")
+    ] = "core",
     isolation: Isolation = "process",
 ) -> None:
     """Draft a conform.toml: which class is which component, how it is built and called, which choices it has made.
@@ -43,30 +46,34 @@ def adapt(
     if not impl.strip():
         wrong("IMPL", "is empty; give a module's name, a .py file or a folder.")
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
-    named = _named(component or [])
+    what = one_of("--profile", profile, ("core", "seq2seq"))
+    named = _named(component or [], what)
     _check_free(out, force=force)
-    found = _adapted(impl, how, named)
+    found = _adapted(impl, how, what, named)
     text = found.draft.text()
     if out == _STDOUT:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
     else:
         _write(out, text)
-    _tell(found, impl, out)
+    _tell(found, impl, out, what)
     raise typer.Exit(Exit.CONFORMS if found.conforms else Exit.DIFFERS)
 
 
-def _named(words: Sequence[str]) -> dict[str, str]:
+def _named(words: Sequence[str], profile: str) -> dict[str, str]:
     """Read what --component fixes; end with the code for wrong usage where it can't be."""
-    from conformkit.spec.components import COMPONENTS
+    from conformkit.spec.components import SEQ2SEQ_NAMES, components_of
 
+    known = components_of(profile)
     found: dict[str, str] = {}
     for word in words:
         name, _, path = (part.strip() for part in word.partition("="))
-        if name not in COMPONENTS:
-            near = difflib.get_close_matches(name, COMPONENTS, n=1)
+        if name not in known:
+            if name in SEQ2SEQ_NAMES:
+                wrong("--component", f"{name} is a component of an encoder-decoder; add --profile seq2seq.")
+            near = difflib.get_close_matches(name, known, n=1)
             hint = f"; nearest: {near[0]}" if near else ""
-            wrong("--component", f"{name!r} is no component{hint}. Components: {', '.join(COMPONENTS)}.")
+            wrong("--component", f"{name!r} is no component{hint}. Components: {', '.join(known)}.")
         module, _, attribute = path.partition(":")
         if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
             wrong("--component", f"{word!r} names no place, such as {name}=mypkg.attn:Attention.")
@@ -87,7 +94,7 @@ def _check_free(out: str, *, force: bool) -> None:
         wrong("--out", f"{problem}.")
 
 
-def _adapted(impl: str, isolation: str, named: dict[str, str]) -> Adapted:
+def _adapted(impl: str, isolation: str, profile: str, named: dict[str, str]) -> Adapted:
     from conformkit.conformance.driver.head_start import head_start
 
     early = head_start(impl, isolation)
@@ -97,7 +104,7 @@ def _adapted(impl: str, isolation: str, named: dict[str, str]) -> Adapted:
         from conformkit.conformance.run_request import RunRequest
 
         with explained(impl):
-            return adapt_to(RunRequest(impl, isolation=isolation), named, early)
+            return adapt_to(RunRequest(impl, isolation=isolation, profile=profile), named, early)
     finally:
         if early is not None:
             early.close()
@@ -112,7 +119,7 @@ def _write(out: str, text: str) -> None:
         fail(Exit.KIT_FAILED, f"the draft could not be written to {out}: {error.strerror or error}")
 
 
-def _tell(found: Adapted, impl: str, out: str) -> None:
+def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
     """Say on stderr what was found, what is unsure, and what the run with the draft came to."""
     from conformkit.conformance.report.text import one_line
 
@@ -122,7 +129,8 @@ def _tell(found: Adapted, impl: str, out: str) -> None:
               for p in found.draft.proposals for line, why in p.offered]  # fmt: skip
     lines += _verdict(found)
     if out != _STDOUT:
-        again = shlex.join(["conform", "run", "--impl", impl, "--config", out])
+        words = ["conform", "run", "--impl", impl, "--config", out]
+        again = shlex.join([*words, *(["--profile", profile] if profile != "core" else [])])
         lines.append(f"written to {out}; judge with it: {again}")
     shown = ("  " * line.startswith(" ") + one_line(line) for line in lines)
     print(*shown, sep="\n", file=sys.stderr, flush=True)

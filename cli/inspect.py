@@ -54,8 +54,11 @@ def inspect(
     Exit code 0 when nothing stands out; 1 when something does, or it fails; conform --help lists the others.
     """
     check_named(impl)
-    from conformkit.spec.components import COMPONENTS
+    from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
 
+    if component in SEQ2SEQ_NAMES:
+        problem = f"{component} is a part of an encoder-decoder, which inspect does not look into"
+        wrong("--component", f"{problem}; conform run --profile seq2seq judges it.")
     chosen = one_of("--component", component, list(COMPONENTS)) if component else ""
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))

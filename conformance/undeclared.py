@@ -22,7 +22,7 @@ from conformkit.conformance.subject import Subject
 from conformkit.conformance.trial import Trial
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, written
 
-__all__ = ["Search", "undeclared"]
+__all__ = ["Search", "has_choices", "undeclared"]
 
 _ATTENTION = (
     "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions", "rotary_layout",
@@ -85,6 +85,11 @@ def undeclared(implementation: Implementation, results: Iterable[Result] | None 
         if subject.name in _CHOICES:
             search.look_at(subject)
     return search.entries()
+
+
+def has_choices(component: str) -> bool:
+    """Whether a search looks at this component: of the others, parts and wholes tell which variant they are."""
+    return component in _CHOICES
 
 
 class Search:

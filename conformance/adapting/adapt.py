@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from conformkit.conformance import runner
+from conformkit.conformance.adapting import choosing, encoder_decoder
 from conformkit.conformance.adapting.bench import Bench
 from conformkit.conformance.adapting.candidates import near_miss
-from conformkit.conformance.adapting.choosing import Proposal, choose
+from conformkit.conformance.adapting.choosing import Proposal
 from conformkit.conformance.adapting.construction import Item
 from conformkit.conformance.adapting.draft import Draft
 from conformkit.conformance.adapting.generation import add_generation
 from conformkit.conformance.adapting.structure import structure
+from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.location import Location
@@ -25,7 +28,8 @@ from conformkit.conformance.results import Report
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.undeclared import Search
 from conformkit.spec.clauses import select
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import component as component_of
+from conformkit.spec.components import components_of
 
 __all__ = ["Adapted", "adapt", "draft"]
 
@@ -57,7 +61,8 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
         near = tuple(f"{name}: {why}" for name, why in found.missing.items() if why)
         problem = "nothing in it looks like a component of the contract"
         raise LoadFailure(problem, advice=(*near, *advice, *found.left_out))
-    proof = replace(request, config=parse_config(found.text()), diagnose=False, only=_prefixes(found, named))
+    only = _prefixes(found, named, request.profile)
+    proof = replace(request, config=parse_config(found.text()), diagnose=False, only=only)
     try:
         return Adapted(found, runner.run(proof))
     except LoadFailure as failure:
@@ -70,17 +75,19 @@ def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
     with imported(request, early) as (implementation, location):
         others = not named or _is_own(location)
         items, left_out = _listed(implementation, named, others=others)
+        left_out += _two_sided(items) if request.profile == "core" else []
         bench, search = Bench(implementation), Search(None)
         try:
-            proposals = _proposals(items, bench, search, named, others=others)
+            proposals = _proposals(items, bench, search, named, request.profile, others=others)
         except WorkerLost as lost:
             raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
         _refuse_unfit(proposals, named, bench)
-        lacking = _lacking(proposals, search) if others else []
-        why = {name: near_miss(COMPONENTS[name], items, bench.taken(), bench.refusals) for name in lacking}
+        lacking = _lacking(proposals, search, request.profile) if others else []
+        why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
         choices = search.entries()
         further = structure(proposals, choices, bench)
-        return Draft(request.impl, implementation.framework, proposals, choices, why, left_out, further)
+        own = implementation.framework
+        return Draft(request.impl, own, proposals, choices, why, left_out, further, bench.dtypes())
 
 
 def _is_own(location: Location) -> bool:
@@ -92,23 +99,38 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
     request = {"op": "list", "paths": list(named.values()), "others": others}
     try:
         header = implementation.request(request).header
-        settings = [item["config"] for item in header["items"] if item["config"]]
-        more = implementation.request({"op": "list", "paths": settings, "others": False}).header["items"]
+        further = [path for item in header["items"] for path in _beside(item)]
+        more = implementation.request({"op": "list", "paths": further, "others": False}).header["items"]
     except DriverError as failure:
         why = str(failure)
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
             why = failure.message
         raise LoadFailure(f"what it defines cannot be read: {why}") from None
-    found = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in more}
-    own = {i["path"]: Item(i["path"], i["kind"], i["construct"], i["call"], i["config"]) for i in header["items"]}
-    return list((own | found).values()), header["left_out"]
+    fields = ("path", "kind", "construct", "call", "config", "objects")
+    found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
+    return list(found.values()), header["left_out"]
+
+
+def _beside(item: Mapping[str, Any]) -> list[str]:
+    """Return where the classes are that its constructor takes objects of, settings among them."""
+    return [*filter(None, [item["config"]]), *(path for paths in item["objects"].values() for path in paths)]
+
+
+def _two_sided(items: Collection[Item]) -> list[str]:
+    """Say where an encoder-decoder is, which core does not look for: its model wants a source and a target."""
+    for item in items:
+        wanted = {meaning(p["name"], ("src", "tgt")) for p in item.call or () if p["required"]}
+        if item.kind == "class" and {"src", "tgt"} <= wanted:
+            return [f"{item.path} takes a source and a target: for an encoder-decoder, add --profile seq2seq"]
+    return []
 
 
 def _proposals(
-    items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], *, others: bool
+    items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool
 ) -> list[Proposal]:
     found: list[Proposal] = []
-    for component in COMPONENTS.values():
+    choose = encoder_decoder.choose if profile == "seq2seq" else choosing.choose
+    for component in components_of(profile).values():
         if component.name not in named and not others:
             continue
         taken = [proposal.table["path"] for proposal in found] + list(named.values())
@@ -126,21 +148,22 @@ def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], ben
     for name in named.keys() - {proposal.component for proposal in proposals}:
         why = [text for text in bench.refusals if text.startswith(f"{named[name]}:")]
         problem = f"{named[name]} could not be constructed and called as {name}"
-        raise LoadFailure(problem, advice=(*why[:3], f"conform spec {COMPONENTS[name].prefix} says how it is called"))
+        raise LoadFailure(problem, advice=(*why[:3], f"conform spec {component_of(name).prefix} says how it is called"))
 
 
-def _lacking(proposals: Collection[Proposal], search: Search) -> list[str]:
+def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> list[str]:
     """Return the required components that nothing looks like; a table of sinusoids only where the model adds one."""
     variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
     has = {proposal.component for proposal in proposals}
     if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
         has.add("PositionalEncoding")
-    return [c.name for c in COMPONENTS.values() if c.required and c.name not in has]
+    return [c.name for c in components_of(profile).values() if c.required and c.name not in has]
 
 
-def _prefixes(found: Draft, named: Mapping[str, str]) -> tuple[str, ...]:
+def _prefixes(found: Draft, named: Mapping[str, str], profile: str) -> tuple[str, ...]:
     """Return which clauses prove it: all of them, or those of the components that were named in a library."""
     if not named or len(found.proposals) > len(named):
         return ()
-    prefixes = {component.prefix for component in COMPONENTS.values() if component.name not in named}
-    return tuple(c.id for c in select((), "core") if c.component in named and c.prefix not in prefixes)
+    prefixes = {component.prefix for component in components_of(profile).values() if component.name not in named}
+    prefixes -= {component_of(name).prefix for name in named}
+    return tuple(c.id for c in select((), profile) if c.component in named and c.prefix not in prefixes)

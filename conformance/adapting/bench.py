@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from conformkit.conformance.adapting.toml_text import table_text
-from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.exports import ExportMismatch, bind_export
+from conformkit.conformance.binding.mask_trial import settle_masks
+from conformkit.conformance.binding.probe import probe
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_nodes import ConfigError
@@ -20,7 +22,8 @@ from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.implementation import Implementation, Link
 from conformkit.conformance.subject import Instance, Subject, example_inputs
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import component as component_of
+from conformkit.spec.tolerances import Precision
 
 __all__ = ["TROUBLE", "Bench", "Shown", "missing_setting"]
 
@@ -29,6 +32,10 @@ TROUBLE = (
 )  # fmt: skip
 """What may come of trying something that need not be right."""
 _TRIES = 60
+_FORMATS: tuple[Precision, ...] = ("float64", "float32", "bfloat16", "float16")
+_OF_FORMATS = re.compile(r"dtype|scalar type|bfloat16|half", re.IGNORECASE)
+"""What code says that takes another number format."""
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ class Bench:
         """Sizes to try with, where others than the usual ones are needed."""
         self.refusals: list[str] = []
         """What came of what could not be built and called."""
+        self.formats: dict[str, Precision] = {}
+        """In which number format what is at a path was built and called: the first that it takes."""
         self._exports: dict[str, Mapping[str, Any]] = {}
 
     def subject(self, component: str, table: Mapping[str, Any]) -> Subject:
@@ -76,21 +85,37 @@ class Bench:
         config = parse_config(table_text(component, table))
         free = table.get("generate", {}).get("path", "")
         described = self.export(component, free) if ":" in free else None
-        bound = bind_export(COMPONENTS[component], self.export(component, table["path"]), config, described)
+        bound = bind_export(component_of(component), self.export(component, table["path"]), config, described)
         bound.offers["gradients"] = self.link.is_torch
+        bound.dtype = bound.precision = self.formats.get(bound.path, _FORMATS[0])
         subject = Subject(bound, self.link)
         subject.tries = _TRIES
         subject.declared = config.rules_for(component)
         return subject
 
+    def probe(self, subject: Subject, known: Mapping[str, str]) -> None:
+        """Find out where the weights of a component are, in the number format that it was seen to take."""
+        form = self.formats.get(subject.bound.path, _FORMATS[0])
+        dtypes = (form,) if form not in Config().dtypes else Config().dtypes
+        probe(subject, dtypes, gradients=self.link.is_torch, known=known)
+
     def taken(self) -> list[str]:
         """Return where the components are that were chosen."""
         return [table["path"] for table in self.parts.values()]
 
+    def dtypes(self) -> tuple[Precision, ...]:
+        """Return the number format to declare: half precision where a part takes nothing else, float32 where all do.
+
+        Where only some refuse float64, nothing: each is judged as finely as it can be.
+        """
+        found = {self.formats.get(path, _FORMATS[0]) for path in self.taken()}
+        half = [form for form in _FORMATS[2:] if form in found]
+        return tuple(half[:1] or (found if found == {"float32"} else ()))
+
     def export(self, component: str, path: str) -> Mapping[str, Any]:
         """Describe what is at a path. Raises DriverError."""
         if path not in self._exports:
-            name = COMPONENTS[component].export
+            name = component_of(component).export
             request = {"op": "describe", "targets": {name: path}, "module": None}
             self._exports[path] = self.implementation.request(request).header["exports"][name]
         return self._exports[path]
@@ -98,52 +123,83 @@ class Bench:
     def shown(self, component: str, table: Mapping[str, Any], **sizes: Any) -> Shown:
         """Build, call once, and say what came back, in the first number format that it takes."""
         subject = self.subject(component, table)
-        sizes = {**self.sizes, **sizes}
-        try:
-            return _called(subject, sizes)
-        except ImplementationFailure:
-            subject.bound.dtype, subject.bound.precision = "float32", "float32"
-            try:
-                return _called(subject, sizes)
-            except ImplementationFailure:
-                subject.bound.dtype = "float64"
-            raise
+        return self._in_its_format(subject, lambda: _called(subject, {**self.sizes, **sizes}))
+
+    def answers(self, component: str, table: Mapping[str, Any]) -> None:
+        """Build and call it once. Raises what is in TROUBLE where that fails, or gives no array of its shape."""
+        subject = self.subject(component, table)
+        self._in_its_format(subject, lambda: _answered(subject.build(**self.sizes)))
 
     def is_causal(self, component: str, table: Mapping[str, Any]) -> bool:
         """Whether what comes later leaves earlier outputs as they are, with the causality that the table asks for."""
         subject = self.subject(component, table)
-        instance = self._instance(subject)
-        inputs = example_inputs(instance, Draw(0, "causal"), further=0)[0]
-        changed = inputs.copy()
-        changed[:, -1] = example_inputs(instance, Draw(1, "causal"), further=0)[0][:, -1]  # no shift: norms hide it
-        before, after = instance(inputs)[:, :-1], instance(changed)[:, :-1]
-        return bool(np.isfinite(before).all() and np.allclose(before, after, rtol=1e-6, atol=1e-7))
+        return self._in_its_format(subject, lambda: _is_causal(subject.build(**self.sizes)))
+
+    def drops(self, component: str, table: Mapping[str, Any]) -> bool:
+        """Whether its outputs vary in training."""
+        subject = self.subject(component, table)
+        return self._in_its_format(subject, lambda: _varies(subject.build(**self.sizes)))
 
     def mixes_rows(self, component: str, table: Mapping[str, Any]) -> bool:
         """Whether rows of a batch depend on one another, or on their place: then the first axis may be another one."""
         try:
-            instance = self._instance(self.subject(component, table))
-            inputs = example_inputs(instance, Draw(0, "rows"), further=0)[0]
-            other = example_inputs(instance, Draw(1, "rows"), further=0)[0]
-            changed = np.concatenate([other[:1], inputs[1:]])
-            before, turned, after = instance(inputs), instance(inputs[::-1])[::-1], instance(changed)
+            subject = self.subject(component, table)
+            return self._in_its_format(subject, lambda: _mixes_rows(subject.build(**self.sizes)))
         except WorkerLost:
             raise
         except TROUBLE:
             return True
-        return not (np.allclose(before, turned, atol=1e-6) and np.allclose(before[1:], after[1:], atol=1e-6))
 
     def extents(self, component: str, table: Mapping[str, Any]) -> set[int]:
         """Return the extents of its parameters, as constructed with the usual sizes."""
-        listing = self._instance(self.subject(component, table)).listing
+        subject = self.subject(component, table)
+        listing = self._in_its_format(subject, lambda: subject.build(**self.sizes)).listing
         return {extent for p in listing if p["shape"] for extent in p["shape"]}
 
-    def _instance(self, subject: Subject) -> Instance:
-        try:
-            return subject.build(**self.sizes)
-        except ImplementationFailure:
-            subject.bound.dtype, subject.bound.precision = "float32", "float32"
-            return subject.build(**self.sizes)
+    def _in_its_format(self, subject: Subject, work: Callable[[], Result]) -> Result:
+        """Do something in the first number format that a component takes, and remember which one that is."""
+        bound, refused = subject.bound, None
+        for form in dict.fromkeys([self.formats.get(bound.path, _FORMATS[0]), *_FORMATS]):
+            bound.dtype, bound.precision = form, form
+            try:
+                done = work()
+            except ImplementationFailure as failure:
+                refused = refused or failure
+                if form == "float32" and not _OF_FORMATS.search(refused.message):
+                    break
+                continue
+            self.formats[bound.path] = form
+            return done
+        bound.dtype, bound.precision = "float64", "float64"
+        assert refused is not None
+        raise refused
+
+
+def _answered(instance: Instance) -> None:
+    settle_masks(instance)
+    instance(*example_inputs(instance, Draw(0, "adapt"), further=0))
+
+
+def _is_causal(instance: Instance) -> bool:
+    inputs = example_inputs(instance, Draw(0, "causal"), further=0)[0]
+    changed = inputs.copy()
+    changed[:, -1] = example_inputs(instance, Draw(1, "causal"), further=0)[0][:, -1]  # no shift: norms hide it
+    before, after = instance(inputs)[:, :-1], instance(changed)[:, :-1]
+    return bool(np.isfinite(before).all() and np.allclose(before, after, rtol=1e-6, atol=1e-7))
+
+
+def _varies(instance: Instance) -> bool:
+    inputs = example_inputs(instance, Draw(0, "drops"), further=0)
+    one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (0, 1))
+    return not np.array_equal(one, other)
+
+
+def _mixes_rows(instance: Instance) -> bool:
+    inputs = example_inputs(instance, Draw(0, "rows"), further=0)[0]
+    other = example_inputs(instance, Draw(1, "rows"), further=0)[0]
+    changed = np.concatenate([other[:1], inputs[1:]])
+    before, turned, after = instance(inputs), instance(inputs[::-1])[::-1], instance(changed)
+    return not (np.allclose(before, turned, atol=1e-6) and np.allclose(before[1:], after[1:], atol=1e-6))
 
 
 def _called(subject: Subject, sizes: Mapping[str, Any]) -> Shown:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 
 from conformkit.conformance.adapting.calling import call_of
-from conformkit.conformance.adapting.construction import NO_PARTS, Item, Parts, passed, ways
-from conformkit.conformance.adapting.meanings import meant, required_sizes
+from conformkit.conformance.adapting.construction import NO_PARTS, Item, Parts, ways
+from conformkit.conformance.adapting.meanings import meant, passed, required_sizes
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
 
-__all__ = ["LIKELY", "near_miss", "ranked"]
+__all__ = ["LIKELY", "named", "near_miss", "ranked"]
 
 LIKELY = 3
 """From this rank on a name says that it is the component, whatever its numbers are."""
@@ -24,6 +24,13 @@ _NAMES = {
     "PositionalEncoding": r"posit|pos_?enc|pos_?emb|sinus|wave|^pe$",
     "TransformerBlock": r"block|(decoder|encoder|transformer|make|build|^)_?layer$",
     "TinyTransformerLM": r"lm(_?head_?model)?$|model|gpt|transformer$|llama|language|(^|_)net(work)?$|^decoder$",
+    "CrossAttention": r"cross|multi_?head|mha|attention|attn",
+    "TokenEmbedding": r"(^|token_?|input_?|word_?)embed(ding)?s?$",
+    "EncoderLayer": r"(enc|encoder)_?(layer|block)$",
+    "DecoderLayer": r"(dec|decoder)_?(layer|block)$",
+    "Encoder": r"encoder(_?stack)?$",
+    "Decoder": r"decoder(_?stack)?$",
+    "Transformer": r"transformer$|seq_?2_?seq|encoder_?decoder|translat|nmt",
 }
 _NOT = {
     "ScaledDotProductAttention": r"multi|mask|flash",
@@ -32,6 +39,7 @@ _NOT = {
     "PositionalEncoding": r"apply|rotate|freq",
     "TransformerBlock": r"norm|attention|attn|mlp|lm",
     "TinyTransformerLM": r"block|layer$|norm|attention|attn|mlp|config|train|output",
+    "Decoder": r"encoder",
 }
 _MOST = 8
 
@@ -48,7 +56,7 @@ def ranked(
 def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str], refusals: Sequence[str]) -> str:
     """Return why what is called like this component can't be it, and what to write; nothing where nothing is."""
     for item in items:
-        if item.path in taken or not component.arguments or not _named(component, item.name):
+        if item.path in taken or not component.arguments or not named(component, item.name):
             continue
         spare = call_of(component, item.call).spare if item.kind == "class" else ()
         if spare:
@@ -69,7 +77,7 @@ def _may_be(component: Component, item: Item) -> bool:
     if component.name == "ScaledDotProductAttention":
         return item.kind == "function" and _takes_three(item)
     if item.kind == "function":
-        return _named(component, item.name) and _sized(component, item) > 1
+        return named(component, item.name) and _sized(component, item) > 1
     return item.kind == "class" and not call_of(component, item.call).spare
 
 
@@ -84,7 +92,8 @@ def _sized(component: Component, item: Item) -> int:
     return len(set(known.values()) & set(required_sizes(component)))
 
 
-def _named(component: Component, name: str) -> bool:
+def named(component: Component, name: str) -> bool:
+    """Whether something of this name is called like the component."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     forbidden = _NOT.get(component.name)
     if forbidden and re.search(forbidden, words):
@@ -93,7 +102,7 @@ def _named(component: Component, name: str) -> bool:
 
 
 def _rank(component: Component, item: Item) -> int:
-    rank = _EXACT * (item.name in {component.export, component.name}) + 4 * _named(component, item.name)
+    rank = _EXACT * (item.name in {component.export, component.name}) + 4 * named(component, item.name)
     if component.name == "SelfAttention":
         return rank if rank and "num_heads" not in _meanings(item) else -1
     if component.name == "TinyTransformerLM":

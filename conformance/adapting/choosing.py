@@ -17,11 +17,10 @@ from conformkit.conformance.adapting.calling import Call, call_of
 from conformkit.conformance.adapting.candidates import LIKELY, ranked
 from conformkit.conformance.adapting.causality import settled
 from conformkit.conformance.adapting.construction import Item, Way, names_in, numbers, ways
-from conformkit.conformance.adapting.fitting import limit_inner, limit_length, pass_targets, take_output
+from conformkit.conformance.adapting.fitting import limit_inner, limit_length, pass_targets, take_output, tell_nature
 from conformkit.conformance.adapting.masks import of_attention
 from conformkit.conformance.adapting.meanings import LONGEST, constant, meant, sizes_of
 from conformkit.conformance.adapting.minus_one import minus_one
-from conformkit.conformance.binding.probe import probe
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject import Subject
 from conformkit.conformance.undeclared import Search
@@ -76,6 +75,7 @@ def choose(
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Remember what is known of it, for the components that it is part of."""
     bench.parts[proposal.component] = proposal.table
+    tell_nature(proposal, bench)
     if bench.link is not bench.implementation and minus_one(proposal, search, bench):
         return proposal
     if proposal.component != "ScaledDotProductAttention":
@@ -138,13 +138,13 @@ def _has_as_many(subject: Subject) -> bool:
 
 
 def _fits(subject: Subject, bench: Bench) -> bool:
-    probe(subject, ("float64", "float32"), gradients=bench.link.is_torch, known={})
+    bench.probe(subject, {})
     return subject.bound.fits
 
 
 def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
     subject = bench.subject(proposal.component, proposal.table)
-    probe(subject, ("float64", "float32"), gradients=bench.link.is_torch, known=search.known())
+    bench.probe(subject, search.known())
     return subject
 
 

@@ -9,10 +9,11 @@ from itertools import islice, permutations
 from types import MappingProxyType
 from typing import Any
 
-from conformkit.conformance.adapting.meanings import LONGEST, constant, is_settings, meant, required_sizes, sizes_of
+from conformkit.conformance.adapting.meanings import LONGEST, constant, is_settings, meant, passed, sizes_of
+from conformkit.conformance.adapting.objects import alternatives
 from conformkit.spec.components import Component
 
-__all__ = ["NO_PARTS", "Item", "Parts", "Way", "names_in", "numbers", "passed", "settings_of", "ways"]
+__all__ = ["NO_PARTS", "Item", "Parts", "Way", "names_in", "numbers", "settings_of", "ways"]
 
 Signature = Sequence[Mapping[str, Any]]
 Parts = Mapping[str, Mapping[str, Any]]
@@ -37,6 +38,8 @@ class Item:
     construct: Signature | None
     call: Signature | None
     config: str | None
+    objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By arguments of its constructor, the classes whose objects their annotations ask for."""
 
     @property
     def name(self) -> str:
@@ -70,7 +73,7 @@ def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts =
     settings = next((p for p in usable if _holds_settings(p, item)), None)
     if settings is None:
         fixed = numbers(item, items, sizes_of(component))
-        return list(islice(_plain(component, usable, fixed, parts), _MOST))
+        return list(islice(_held(component, item, items, usable, fixed, parts), _MOST))
     rest = [p for p in usable if p is not settings]
     found = [way for source in settings_of(item, items)[:_SOURCES] for way in _by(component, settings, source, rest)]
     own, doubts = _others(component, rest)
@@ -92,21 +95,6 @@ def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
 def _is_called_settings(item: Item) -> bool:
     name = item.name.lower()
     return any(word in name for word in ("config", "cfg", "args", "param", "setting", "option"))
-
-
-def passed(parameters: Signature, component: Component) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the arguments whose names say what they are, the contract's that have no place, theirs without a value."""
-    known: dict[str, Any] = {}
-    wanted = sizes_of(component)
-    for parameter in sorted(parameters, key=lambda p: p["name"] not in wanted):
-        ours = meant(parameter["name"], wanted)
-        if ours and (ours == "dropout" or ours not in known.values()):
-            known[parameter["name"]] = ours
-    missing = [name for name in required_sizes(component) if name not in known.values()]
-    unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in known]
-    if any(p["name"] == "batch_first" for p in parameters):
-        known["batch_first"] = True
-    return {p["name"]: known[p["name"]] for p in parameters if p["name"] in known}, missing, unknown
 
 
 def numbers(item: Item, items: Sequence[Item], wanted: Collection[str]) -> dict[str, int]:
@@ -132,15 +120,27 @@ def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:
     return found
 
 
+def _held(
+    component: Component, item: Item, items: Sequence[Item], parameters: Signature, fixed: Mapping[str, int],
+    parts: Parts,
+) -> Iterator[Way]:  # fmt: skip
+    """Yield ways with the objects that its arguments take: components found so far, then other classes of it."""
+    known, _, unknown = passed([p for p in parameters if p["name"] not in item.objects], component)
+    held = _parts([p for p in parameters if p["name"] not in known], parts)
+    open_ = [name for name in unknown if name not in held]
+    for objects in alternatives(component, item, items, open_):
+        yield from _plain(component, parameters, fixed, held | objects)
+        if objects.keys() - item.objects.keys():
+            yield from _plain(component, parameters, fixed, held)
+
+
 def _plain(
-    component: Component, parameters: Signature, numbers_there: Mapping[str, int], parts: Parts
+    component: Component, parameters: Signature, numbers_there: Mapping[str, int], held: Mapping[str, Any]
 ) -> Iterator[Way]:
     """Yield ways in which every size is an argument of its own; what names leave open is tried in every order."""
-    known, missing, unknown = passed(parameters, component)
-    held = _parts([p for p in parameters if p["name"] not in known], parts)
+    known, missing, unknown = passed([p for p in parameters if p["name"] not in held], component)
     known |= held
     missing = [name for name in missing if name not in names_in(held)]
-    unknown = [name for name in unknown if name not in held]
     open_ = [name for name in unknown if constant(name, component) is None]
     made_up = {name: constant(name, component) for name in unknown if name not in open_}
     fill = len(open_)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.adapting.choosing import Proposal
-from conformkit.conformance.adapting.toml_text import lines, value_text
+from conformkit.conformance.adapting.toml_text import lines
 from conformkit.conformance.report.text import one_line
 from conformkit.conformance.results import Undeclared
 
@@ -34,6 +34,8 @@ class Draft:
     left_out: Sequence[str]
     structure: Mapping[str, Any] = field(default_factory=dict)
     """Choices that nothing but a number of parameters shows."""
+    dtypes: Sequence[str] = ()
+    """Number formats, where they are not those that are asked for anyway."""
 
     def doubts(self) -> list[str]:
         """Return what is unsure, a sentence each, with the component that it is about."""
@@ -48,7 +50,8 @@ class Draft:
         """Return the file."""
         head = [f"# Draft by conform adapt for {one_line(self.implementation, 80)}: read it before you rely on it."]
         head += [_comment(f"unsure: {absent}") for absent in self._absent()]
-        tables = [[*head, "[implementation]", f"framework = {value_text(self.framework)}"]]
+        own = {"framework": self.framework} | ({"dtypes": list(self.dtypes)} if self.dtypes else {})
+        tables = [[*head, *lines("implementation", own)]]
         general = {**self.structure, **self._choices("variant")}
         if general:
             note = "# found in the numbers of its components; what was not meant is a mistake"

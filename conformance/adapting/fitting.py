@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from conformkit.conformance.adapting.bench import TROUBLE, Bench
 from conformkit.conformance.adapting.calling import Call
+from conformkit.conformance.adapting.construction import names_in
 from conformkit.conformance.adapting.meanings import LONGEST, sizes_of
 from conformkit.conformance.driver.errors import WorkerLost
-from conformkit.spec.components import Component
+from conformkit.spec.components import Component, component
 
 if TYPE_CHECKING:
     from conformkit.conformance.adapting.choosing import Proposal
 
-__all__ = ["limit_inner", "limit_length", "pass_targets", "take_output"]
+__all__ = ["limit_inner", "limit_length", "pass_targets", "take_output", "tell_nature"]
 
 _WIDTHS = {48: "4 * d_model", 24: "2 * d_model", 36: "3 * d_model", 32: "8 * d_model // 3", 12: "d_model"}
 """By extents of parameters where d_model is 12, what d_ff is where nobody is asked for it."""
@@ -80,6 +81,27 @@ def limit_length(component: Component, proposal: Proposal, longest: int, bench: 
     except TROUBLE:
         pass
     proposal.table["limits"] = {**proposal.table.get("limits", {}), "tokens": {"max": longest}}
+
+
+def tell_nature(proposal: Proposal, bench: Bench) -> None:
+    """Say what no table can: a number format that is refused, a dropout whose rate nobody passes."""
+    table = proposal.table
+    form = bench.formats.get(table["path"], "float64")
+    if form != "float64":
+        proposal.doubts.append(f"it refuses float64, and is judged in {form}")
+    if "dropout" in sizes_of(component(proposal.component)) and "dropout" not in names_in(table["construct"]):
+        why = "in training its outputs vary, and no argument passes a rate: it is fixed in the code"
+        if _varies(proposal, bench):
+            proposal.doubts.append(f"{why}; clauses on dropout that need another rate do not apply")
+
+
+def _varies(proposal: Proposal, bench: Bench) -> bool:
+    try:
+        return bench.drops(proposal.component, proposal.table)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
 
 
 def _constants(value: Any) -> list[Any]:

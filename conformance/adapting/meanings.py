@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
 
-__all__ = ["LONGEST", "constant", "is_settings", "meant", "required_sizes", "sizes_of"]
+__all__ = ["LONGEST", "constant", "is_settings", "meant", "passed", "required_sizes", "sizes_of"]
 
 LONGEST = 256
 """What is passed where a part wants to know the longest input, which the contract tells the whole only."""
@@ -49,12 +50,29 @@ def required_sizes(component: Component) -> list[str]:
 
 def meant(name: str, wanted: Collection[str]) -> str | None:
     """Return the expression in the contract's names that an argument of this name is, if it is one."""
-    if "dropout" in wanted and "drop" in name.lower() and "path" not in name.lower():
+    if "dropout" in wanted and "drop" in name.lower() and not re.search("path|layer_?drop|token", name.lower()):
         return "dropout"
     if "causal" in wanted and _folded(name) == "bidirectional":
         return "not causal"
     known = meaning(name, wanted)
     return known or next((ours for ours in wanted if _folded(name) in _MORE.get(ours, ())), None)
+
+
+def passed(
+    parameters: Sequence[Mapping[str, Any]], component: Component
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the arguments whose names say what they are, the contract's that have no place, theirs without a value."""
+    known: dict[str, Any] = {}
+    wanted = sizes_of(component)
+    for parameter in sorted(parameters, key=lambda p: p["name"] not in wanted):
+        ours = meant(parameter["name"], wanted)
+        if ours and (ours == "dropout" or ours not in known.values()):
+            known[parameter["name"]] = ours
+    missing = [name for name in required_sizes(component) if name not in known.values()]
+    unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in known]
+    if any(p["name"] == "batch_first" for p in parameters):
+        known["batch_first"] = True
+    return {p["name"]: known[p["name"]] for p in parameters if p["name"] in known}, missing, unknown
 
 
 def is_settings(name: str) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from conformkit.conformance.adapting.bench import TROUBLE, Bench
-from conformkit.conformance.binding.probe import probe
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.interface import Reply
@@ -80,9 +79,9 @@ def _begins_at_zero(proposal: Proposal, bench: Bench) -> bool:
 
 def _rules(proposal: Proposal, search: Search, bench: Bench) -> Collection[Rule]:
     """Return where its weights are in the variant whose numbers it gives; nothing where there is none."""
-    known, gradients = search.known(), bench.link.is_torch
+    known = search.known()
     subject = bench.subject(proposal.component, proposal.table)
-    probe(subject, ("float64", "float32"), gradients=gradients, known=known)
+    bench.probe(subject, known)
     search.look_at(subject)
     variant = search.found(proposal.component)
     if variant is None:
@@ -90,7 +89,7 @@ def _rules(proposal: Proposal, search: Search, bench: Bench) -> Collection[Rule]
     declared = {**proposal.table, "variant": variant.differences()}
     subject = bench.subject(proposal.component, declared)
     subject.tries = None
-    probe(subject, ("float64", "float32"), gradients=gradients, known=known)
+    bench.probe(subject, known)
     return subject.bound.rules or () if subject.bound.fits else ()
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import sys
 import types
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -21,6 +23,8 @@ __all__ = ["config_of", "listed"]
 _MOST = 200
 _MOST_KEYS = 60
 _MOST_MODULES = 60
+_MOST_KINDS = 8
+_ALONE: Mapping[str, Any] = {"config": None, "objects": {}}
 
 
 def listed(
@@ -63,12 +67,14 @@ def _items(implementation: Implementation, left_out: list[str]) -> Iterator[dict
 
 def _item(path: str, value: Any, implementation: Implementation) -> dict[str, Any]:
     if isinstance(value, Mapping):
-        return {"path": path, "kind": "mapping", "construct": _keys(value), "call": None, "config": None}
+        return {"path": path, "kind": "mapping", "construct": _keys(value), "call": None, **_ALONE}
     described = describe(value, path, implementation.place)
     facts = {key: described[key] for key in ("path", "kind", "construct", "call")}
     inherited = getattr(value, "forward", None) if isinstance(value, type) and facts["call"] is None else None
     facts["call"] = signature(inherited, bound=False) if inherited is not None else facts["call"]
-    return {**facts, "config": config_of(value)}
+    if isinstance(value, type) and facts["construct"] is not None:
+        facts["construct"] = _with_inherited(value, facts["construct"])
+    return {**facts, "config": config_of(value), "objects": _objects(value)}
 
 
 def _modules(implementation: Implementation, left_out: list[str]) -> Iterator[types.ModuleType]:
@@ -92,13 +98,61 @@ def _numbers(module: types.ModuleType) -> dict[str, Any]:
     """Describe the whole numbers in a module as if they were arguments: sizes that its code reads from there."""
     found = {n: v for n, v in list(vars(module).items()) if type(v) is int and v > 0 and not n.startswith("_")}
     keys = _keys(dict(islice(found.items(), _MOST_KEYS)))
-    return {"path": f"{module.__name__}:", "kind": "numbers", "construct": keys, "call": None, "config": None}
+    return {"path": f"{module.__name__}:", "kind": "numbers", "construct": keys, "call": None, **_ALONE}
 
 
 def _is_defined_in(module: types.ModuleType, value: Any) -> bool:
     if isinstance(value, Mapping):
         return 0 < len(value) <= _MOST_KEYS and all(isinstance(key, str) and key.isidentifier() for key in value)
     return kind_of(value) != "object" and getattr(value, "__module__", None) == module.__name__
+
+
+def _with_inherited(kind: type, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the arguments that `**kwargs` hands on to base classes; these can be passed by name only."""
+    found = own
+    for base in kind.__mro__[1:-1]:
+        if not any(p["kind"] == "var_keyword" for p in found):
+            break
+        if "__init__" in vars(base):
+            named = [p for p in found if p["kind"] != "var_keyword"]
+            more = [p for p in signature(vars(base)["__init__"], bound=False) or () if p["kind"] != "var_positional"]
+            more = [p for p in more if p["name"] not in {other["name"] for other in named}]
+            found = named + [p if p["kind"] == "var_keyword" else {**p, "kind": "keyword"} for p in more]
+    return found
+
+
+def _objects(value: Any) -> dict[str, list[str]]:
+    """Return, by required arguments of a constructor, the classes of its own package that their annotations allow."""
+    try:
+        parameters = inspect.signature(value).parameters.values() if isinstance(value, type) else ()
+    except (ValueError, TypeError):
+        return {}
+    found = {p.name: _allowed(p.annotation, value) for p in parameters if p.default is p.empty}
+    return {name: paths for name, paths in found.items() if paths}
+
+
+def _allowed(annotation: Any, owner: type) -> list[str]:
+    """Return a class with a call that an annotation names, as text too, and its subclasses."""
+    names = vars(sys.modules.get(owner.__module__, types))
+    words = re.findall(r"\w+", annotation) if isinstance(annotation, str) else ()
+    said = [names.get(word) for word in words] or [annotation, *typing.get_args(annotation)]
+    kinds = [kind for kind in said if isinstance(kind, type) and _is_of_package(kind, owner) and _has_call(kind)]
+    return list(islice(dict.fromkeys(_path(other) for kind in kinds for other in _with_subclasses(kind)), _MOST_KINDS))
+
+
+def _with_subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    below: list[type] = type.__subclasses__(kind)
+    for other in below:
+        yield from _with_subclasses(other)
+
+
+def _is_of_package(kind: type, owner: type) -> bool:
+    return kind is not owner and kind.__module__.partition(".")[0] == owner.__module__.partition(".")[0]
+
+
+def _has_call(kind: type) -> bool:
+    return hasattr(kind, "forward") or "__call__" in {name for base in kind.__mro__ for name in vars(base)}
 
 
 def _keys(value: Mapping[str, Any]) -> list[dict[str, Any]]:

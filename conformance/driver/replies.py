@@ -112,6 +112,10 @@ def _is_methods(value: Any) -> bool:
     return isinstance(value, dict) and all(item is None or _is_signature(item) for item in value.values())
 
 
+def _is_places(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_texts(item) for item in value.values())
+
+
 def _is_shape(value: Any) -> bool:
     return isinstance(value, list) and all(type(extent) is int and extent >= 0 for extent in value)
 
@@ -187,6 +191,7 @@ _LISTED: Mapping[str, Check] = {
     **dict.fromkeys(("path", "kind"), _is_text),
     **dict.fromkeys(("construct", "call"), _maybe(_is_signature)),
     "config": _maybe(_is_text),
+    "objects": _is_places,
 }
 _CALLED: Mapping[str, Check] = {
     "dtypes": lambda value: _is_names(value) and "out" in value,

@@ -74,10 +74,12 @@ def test_a_file_that_is_there_is_overwritten_only_when_told(adapted, tmp_path):
         (["--component", "MultiHeadAtention=a:B"], "MultiHeadAttention"),
         (["--component", "MultiHeadAttention=../a.py"], "names no place"),
         (["--component", "MultiHeadAttention"], "names no place"),
+        (["--component", "EncoderLayer=a:B"], "add --profile seq2seq"),
+        (["--profile", "seq2sec"], "seq2seq"),
         (["--out", "no/such/folder/conform.toml"], "does not exist"),
         (["--isolation", "sanbox"], "sandbox"),
     ],
-    ids=["misspelt", "file-path", "no-path", "no-folder", "isolation"],
+    ids=["misspelt", "file-path", "no-path", "other-profile", "profile", "no-folder", "isolation"],
 )
 def test_wrong_usage_says_what_is_meant(words, said):
     """Would break if anything ran before the options were understood."""

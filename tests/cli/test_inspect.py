@@ -34,11 +34,12 @@ def test_json_on_stdout_is_nothing_but_json(process):
         (("--size", "num_head=3"), "nearest: num_heads"),
         (("--size", "num_heads=0"), "from 1 to 4096"),
         (("--component", "Transformerblok"), "nearest: TransformerBlock"),
+        (("--component", "EncoderLayer"), "a part of an encoder-decoder"),
         (("--json", "/nowhere/at/all.json"), "does not exist"),
         (("--tokens", "1"), "Invalid value for '--tokens'"),
         (("--isolation", "jail"), "none of process, sandbox, none"),
     ],
-    ids=["name", "value", "component", "file", "tokens", "isolation"],
+    ids=["name", "value", "component", "other-profile", "file", "tokens", "isolation"],
 )
 def test_wrong_usage_is_told_before_anything_is_loaded(process, arguments, said):
     result = process("inspect", "--impl", "no_such_package", *arguments, env={"COLUMNS": "200"})

@@ -1,0 +1,95 @@
+"""conform adapt on parts of an encoder-decoder: other names, places, polarities; no mistake is declared away."""
+
+import textwrap
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.adapting.adapt import draft
+from conformkit.conformance.adapting.draft import Draft
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.run_request import RunRequest
+
+CODE = """
+    import math
+
+    import torch
+    from torch import nn
+
+
+    class Mixer(nn.Module):
+        def __init__(self, width, heads):
+            super().__init__()
+            self.heads = heads
+            self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
+
+        def forward(self, query, key, value, blocked=None):
+            maps = zip((self.q, self.k, self.v), (query, key, value))
+            q, k, v = (f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f, x in maps)
+            scores = q @ k.mT / math.sqrt(q.shape[-1])
+            if blocked is not None:
+                scores = scores.masked_fill(blocked, -math.inf)
+            return self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+    class EncBlock(nn.Module):
+        def __init__(self, width, heads, hidden):
+            super().__init__()
+            self.attn, self.norm1, self.norm2 = Mixer(width, heads), nn.LayerNorm(width), nn.LayerNorm(width)
+            self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+        def forward(self, x, blocked=None):
+            y = self.norm1(x)
+            x = x + self.attn(y, y, y, blocked)
+            return x + self.mlp(self.norm2(x))
+"""
+HIDING = {"mask": {"true": "hide"}}
+
+
+def drafted(folder: Path, code: str) -> Draft:
+    """Draft for one module."""
+    (folder / "theirs.py").write_text(textwrap.dedent(code))
+    return draft(RunRequest(str(folder / "theirs.py"), config=Config(), profile="seq2seq"), {})
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> Draft:
+    return drafted(tmp_path_factory.mktemp("other_names"), CODE)
+
+
+def test_parts_of_other_names_give_the_definitions_numbers(found):
+    """Would break if only the contract's own names of an encoder-decoder were found."""
+    paths = {p.component: p.table["path"] for p in found.proposals}
+    assert paths == {"CrossAttention": "theirs:Mixer", "EncoderLayer": "theirs:EncBlock"}
+    assert all(proposal.matched for proposal in found.proposals)
+
+
+def test_a_mask_whose_true_hides_is_found_and_said(found):
+    """Would break if a mask of another name were left out, or taken the contract's way round."""
+    tables = tomllib.loads(found.text())["components"]
+    assert {name: table["masks"] for name, table in tables.items()} == dict.fromkeys(tables, HIDING)
+    assert tables["EncoderLayer"]["call"] == ["x", "mask"]
+    assert any("hides, as tried" in doubt for doubt in found.doubts())
+
+
+def test_a_part_that_nothing_looks_like_is_said(found):
+    """Would break if a half-built encoder-decoder ended without a word about the other half."""
+    assert {"DecoderLayer", "Transformer"} <= found.missing.keys()
+
+
+def test_an_encoder_decoder_is_told_from_a_language_model(tmp_path):
+    """Would break if somebody who does not know of profiles got a draft of parts, and no word of the whole."""
+    (tmp_path / "theirs.py").write_text(
+        "class Translator:\n    def __init__(self, words): ...\n    def __call__(self, source, target): ...\n"
+    )
+    found = draft(RunRequest(str(tmp_path / "theirs.py"), config=Config()), {})
+    assert any("theirs:Translator" in line and "--profile seq2seq" in line for line in found.left_out)
+
+
+def test_a_mask_of_the_contracts_own_name_keeps_its_meaning(tmp_path):
+    """Would break if a mask that is read the wrong way round were declared to be meant."""
+    code = CODE.replace("EncBlock", "EncoderLayer").replace("blocked", "mask")
+    text = drafted(tmp_path, code).text().partition("[components.EncoderLayer]")[2]
+    assert "\nmasks" not in text
+    assert '# masks = { mask = { true = "hide" } }' in text
