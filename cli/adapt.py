@@ -137,17 +137,18 @@ def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
 
 
 def _verdict(found: Adapted) -> list[str]:
+    from conformkit.conformance.report.wording import obstacles
+
     if found.report is None:
         return [f"does not hold: {found.problem}", *(f"  {line}" for line in found.advice)]
-    red = [result for result in found.report.results if found.report.breaks(result)]
+    red = [result for result in found.report.results if found.report.breaks(result) and result.verdict.red]
     judged = f"{len(found.report.results)} clauses judged with this draft"
     if found.conforms:
         return [f"proven: {judged}, and it conforms"]
-    if found.report.missing and not red:
+    if found.report.missing and not red and not found.report.stubs:
         lacking = ", ".join(found.report.missing)
         return [f"proven as far as it goes: {judged}, none broken; it does not conform without {lacking}"]
     lines = [f"  {r.clause.id}: {r.clause.title}" for r in red[:_SHOWN]]
     more = [f"  and {len(red) - _SHOWN} more"] if len(red) > _SHOWN else []
-    said = [f"  lacking: {', '.join(found.report.missing)}"] if found.report.missing else []
-    first = f"not proven: {judged}, {len(red)} broken: mistakes in the code, or in the draft"
-    return [first, *lines, *more, *said]
+    cause = "; what is broken is a mistake in the code, or in the draft:" if red else ""
+    return [f"not proven: {judged}; {'; '.join(obstacles(found.report))}{cause}", *lines, *more]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,7 +25,7 @@ from conformkit.conformance.several import obstacle
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
-__all__ = ["OWN_WORDS", "WHERE_NAMES_ARE", "LoadFailure", "imported", "opened", "shared_nursery"]
+__all__ = ["OWN_WORDS", "WHERE_NAMES_ARE", "LoadFailure", "imported", "opened", "refuse_empty", "shared_nursery"]
 
 _ALONE = (
     "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
@@ -206,9 +207,8 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
     """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
     config = implementation.config
     named = config.module is not None or any(component.path for component in config.components.values())
-    if location.path is not None and not named and next(sources(location.path), None) is None:
-        begin = "conform init NAME writes a package of stubs to begin with"
-        raise LoadFailure(f"there is no Python file in {request.impl}", advice=(begin,))
+    if not named:
+        refuse_empty(request, location)
     _refuse_formats(implementation)
     if request.profile != "core":
         _refuse_without_tools(implementation, request)
@@ -218,7 +218,7 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
         names = ", ".join(component.export for component in COMPONENTS.values())
         advice = [f"looked for {names}"]
         advice += [f"{name}: {error}" for name, error in implementation.errors.items()]
-        advice.append("if yours are called otherwise, say where they are in conform.toml:")
+        advice.append(_otherwise(request))
         advice += ["    [components.MultiHeadAttention]", '    path = "yourpackage.module:YourClass"']
         raise LoadFailure(f"{request.impl} exports none of the contract's components", advice=tuple(advice))
     for bound in implementation.bounds():
@@ -228,6 +228,20 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
             example = '    "name.of.yours" = "q.weight -> (h d) m"'
             problem = f"the weights of {name} could not be bound"
             raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
+
+
+def refuse_empty(request: RunRequest, location: Location) -> None:
+    """Raise LoadFailure where there is no code at all."""
+    if location.path is not None and next(sources(location.path), None) is None:
+        begin = "conform init NAME writes a package of stubs to begin with"
+        raise LoadFailure(f"there is no Python file in {request.impl}", advice=(begin,))
+
+
+def _otherwise(request: RunRequest) -> str:
+    """Say who finds other names out, before the lines that declare them; of profile lm nobody does."""
+    words = ["conform", "adapt", request.impl, *(["--profile", "seq2seq"] if request.profile == "seq2seq" else [])]
+    drafts = f" ({shlex.join(words)} drafts it)" if request.profile != "lm" else ""
+    return f"if yours are called otherwise, say where they are in conform.toml{drafts}:"
 
 
 def _refuse_several(request: RunRequest, location: Location, config: Config) -> None:
@@ -271,7 +285,7 @@ def _refuse_without_tools(implementation: Implementation, request: RunRequest) -
     parts = [name for name in components_of(request.profile) if name in about]
     advice = [f"looked for {', '.join([*parts, *tools_of(request.profile)])}"]
     advice += [f"{name}: {why}" for name, why in (implementation.errors | implementation.unfit).items()]
-    advice.append("if yours are called otherwise, say where they are in conform.toml:")
+    advice.append(_otherwise(request))
     example = "get_batch" if request.profile == "lm" else parts[0]
     advice += [f"    [components.{example}]", '    path = "yourpackage.module:name"']
     raise LoadFailure(f"{request.impl} exports nothing of profile {request.profile}", advice=tuple(advice))

@@ -23,7 +23,7 @@ from conformkit.conformance.driver.errors import DriverError, ImplementationFail
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.warm import Nursery
 from conformkit.conformance.implementation import Implementation
-from conformkit.conformance.opening import OWN_WORDS, LoadFailure, imported
+from conformkit.conformance.opening import OWN_WORDS, LoadFailure, imported, refuse_empty
 from conformkit.conformance.results import Report
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.undeclared import Search
@@ -73,6 +73,7 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
 def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Draft:
     """Find out what conform.toml would say, and judge nothing."""
     with imported(request, early) as (implementation, location):
+        refuse_empty(request, location)
         others = not named or _is_own(location)
         items, left_out = _listed(implementation, named, others=others)
         left_out += _two_sided(items) if request.profile == "core" else []

@@ -66,6 +66,8 @@ def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str],
             why = "is a function that is handed its weights: write a class around it that keeps them as attributes"
             return f"{item.path} {why}"
         why = next((text for text in refusals if text.startswith(f"{item.path}:")), "")
+        if why and "NotImplementedError" in why:
+            return f"{item.path} is not implemented yet"
         if why and item.kind == "class":
             return f"{why}: say with construct and call how it is built and called"
     return ""

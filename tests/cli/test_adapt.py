@@ -53,6 +53,7 @@ def test_a_draft_that_does_not_hold_is_printed_all_the_same(adapted):
     assert done.exit_code == 1
     assert "[components.MultiHeadAttention]" in done.stdout
     assert "SDPA-SCALE" in done.stderr
+    assert "1 of 1 clause broken; no clause passed; what is broken is a mistake in the code" in done.stderr
 
 
 def test_a_file_that_is_there_is_overwritten_only_when_told(adapted, tmp_path):

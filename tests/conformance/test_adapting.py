@@ -9,6 +9,7 @@ import pytest
 from conformkit.conformance.adapting.adapt import adapt, draft
 from conformkit.conformance.adapting.bench import Shown, missing_setting
 from conformkit.conformance.adapting.calling import call_of
+from conformkit.conformance.adapting.candidates import near_miss
 from conformkit.conformance.adapting.construction import Item, ways
 from conformkit.conformance.adapting.meanings import meant
 from conformkit.conformance.adapting.toml_text import table_text
@@ -88,6 +89,21 @@ def test_nothing_of_the_contract_is_a_sentence(tmp_path):
     (tmp_path / "nothing.py").write_text("def hello(name):\n    return name\n")
     with pytest.raises(LoadFailure, match="nothing in it looks like a component"):
         adapt(RunRequest(str(tmp_path / "nothing.py")), {})
+
+
+def test_a_folder_without_code_is_told_as_conform_run_tells_it(tmp_path):
+    """Would break if somebody who has nothing yet were asked where in it a component is."""
+    with pytest.raises(LoadFailure, match="there is no Python file in") as caught:
+        adapt(RunRequest(str(tmp_path)), {})
+    assert "conform init" in caught.value.advice[0]
+
+
+def test_a_stub_is_told_as_not_implemented():
+    """Would break if who has not written a part yet were told to declare how it is called."""
+    stub = item("TransformerBlock", ["d_model"])
+    refused = ["theirs:TransformerBlock: NotImplementedError"]
+    said = near_miss(COMPONENTS["TransformerBlock"], [stub], [], refused)
+    assert said == "theirs:TransformerBlock is not implemented yet"
 
 
 def test_the_same_argument_means_one_thing():

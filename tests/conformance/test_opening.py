@@ -25,8 +25,9 @@ from tests.conformance.conftest import ATTENTION
         ({"work.ipynb": "{}"}, "work.ipynb", "^work.ipynb is no Python file$", "check"),
         ({"data.json": "{}"}, "data.json", "^data.json is no Python file$", ""),
         ({"x.py": "y = 1"}, "x.py", "exports none of the contract's components", "looked for"),
+        ({"x.py": "y = 1"}, "x.py", "exports none of the contract's components", "conform adapt "),
     ],
-    ids=["empty-folder", "no-python", "notebook", "data", "nothing-of-it"],
+    ids=["empty-folder", "no-python", "notebook", "data", "nothing-of-it", "other-names"],
 )
 def test_what_holds_no_implementation_is_told(tmp_path, files, named, problem, advice):
     for name, text in files.items():
