@@ -89,16 +89,17 @@ def _columns(impls: Sequence[str], settings: dict[str, Any]) -> Iterator[Column]
     """Judge one after the other, in workers of one warm process: packages of one name don't meet."""
     from conformkit.conformance.driver.head_start import common_start
 
-    code = [impl for impl in impls if not _stored(impl)]
+    stored = {impl: read_report(impl, "IMPL") for impl in impls if _stored(impl)}
+    code = [impl for impl in impls if impl not in stored]
     with common_start(code, settings["isolation"]) if code else contextlib.nullcontext() as warm:
         from conformkit.conformance.comparison import Column
 
         for impl in impls:
-            yield Column(impl, read_report(impl, "IMPL")) if _stored(impl) else _judged(impl, settings, warm)
+            yield Column(impl, stored[impl]) if impl in stored else _judged(impl, settings, warm)
 
 
 def _stored(impl: str) -> bool:
-    return impl.endswith(".json") and Path(impl).is_file()
+    return impl.endswith(".json") and not Path(impl).is_dir()
 
 
 def _judged(impl: str, settings: dict[str, Any], warm: Nursery | None) -> Column:

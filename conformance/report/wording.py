@@ -54,7 +54,8 @@ def verdict_line(report: Report) -> str:
     warnings = len(report.failures())
     if warnings:
         rest.append(count(warnings, "warning"))
-    passed = f"{ledger[Verdict.PASS]} of {count(ledger['clauses'], 'clause')} pass"
+    passes = "passes" if ledger["clauses"] == 1 else "pass"
+    passed = f"{ledger[Verdict.PASS]} of {count(ledger['clauses'], 'clause')} {passes}"
     return ", ".join([f"{name} conforms to {law}: {passed}", *rest])
 
 

@@ -47,6 +47,7 @@ def test_implementations_are_judged_with_the_same_settings(conform, fake_run, st
         (("mypkg",), 2, "name two or more"),
         (("mypkg", "  "), 2, "is empty"),
         (("  ",), 2, "is empty"),
+        (("mypkg", "nowhere.json"), 2, "conform run --impl mypkg --json report.json makes one"),
         (("mypkg", "other", "--only", "NOPE"), 2, "no clause is called NOPE"),
         (("mypkg", "other", "--dtype", "float8"), 2, "nearest: float"),
         (("mypkg", "other", "--html", "no/such/c.html"), 2, "mkdir -p"),
