@@ -177,8 +177,8 @@ class Judge:
         )  # fmt: skip
 
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
+        draw = Draw(self._seed, clause.id, self.implementation.forms())
         try:
-            draw = Draw(self._seed, clause.id, self.implementation.forms())
             test(**provide(arguments(test), self.implementation, draw))
         except ClauseFailure as failure:
             shown = _shown(failure.compared)

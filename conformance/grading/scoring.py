@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.evidence.outlines import SENSELESS
 from conformkit.conformance.grading.policy import OPTIONAL, Allowed, GroupPolicy, Policy
 from conformkit.conformance.grading.record import Group
 from conformkit.conformance.report.text import listed
@@ -129,9 +130,18 @@ def _notes(
     if silent:
         told = "what says nothing about this implementation counts as not passed, unless the policy allows it"
         yield f"{told}: {listed(silent, _NAMED)}"
+    senseless = [n for n in failed if n in results and results[n].outline == SENSELESS]
+    if senseless:
+        advice = "if the code looks right, report it as a mistake of the kit"
+        told = f"what came back made no sense to these tests, which count as not passed; {advice}"
+        yield f"{told}: {listed(senseless, _NAMED)}"
     for group in groups:
         if not group.clauses:
             yield f"no clause of {group.title} applies to the declared variant"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _emptied(group: Group) -> Group:

@@ -78,7 +78,7 @@ class Store:
         """Return the secret seed of this folder, drawn when it is first asked for."""
         path = self._out / SEED
         try:
-            return int(path.read_text(encoding="ascii"))
+            return _read_seed(path)
         except FileNotFoundError:
             return _drawn(path)
         except (OSError, ValueError) as error:
@@ -191,6 +191,16 @@ def _supersede(connection: sqlite3.Connection, submission: Submission, key: RunK
         "UPDATE result SET superseded = 1 WHERE submission = ? AND NOT superseded AND NOT (digest = ? AND run = ?)",
         (submission.id, submission.digest, key.text),
     )
+
+
+def _read_seed(path: Path) -> int:
+    """Return the seed in a file. Raises OSError, ValueError."""
+    if path.exists() and not path.is_file():
+        raise ValueError("it is no file")
+    seed = int(path.read_text(encoding="ascii"))
+    if seed < 0:
+        raise ValueError("it is below 0")
+    return seed
 
 
 def _drawn(path: Path) -> int:

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.evidence.outlines import SENSELESS
 from conformkit.conformance.grading.policy import Allowed, GroupPolicy, Losses, Policy
 from conformkit.conformance.grading.scoring import excuses, score
 from conformkit.conformance.results import Report, Result, Verdict
@@ -73,6 +76,14 @@ def test_what_does_not_apply_is_left_out_only_where_it_is_excused():
     assert found.notes[0].endswith("unless the policy allows it: SDPA-SCALE, SDPA-GRAD")
     found = score(half, Policy(groups=TWO), always)
     assert (found.points, found.max_points, found.groups[0].clauses) == (40, 40, 1)
+
+
+def test_a_reply_that_made_no_sense_gives_nothing_and_is_told():
+    known = report(c0=PASS, c1=Verdict.NOT_RUN)
+    known.results[1] = replace(known.results[1], outline=SENSELESS)
+    found = score(known, Policy(groups=TWO), always)
+    assert found.points == 5
+    assert [NAMES[1] in note and "mistake of the kit" in note for note in found.notes] == [True]
 
 
 def test_a_group_of_which_nothing_applies_counts_for_neither_side():

@@ -88,8 +88,13 @@ def test_a_hidden_seed_is_drawn_once_and_its_owner_s(out, tmp_path):
 def test_a_seed_that_is_damaged_is_said_and_not_drawn_again(out):
     with opened(out) as store:
         store.seed()
-    (out / "seed").write_text("")
-    with opened(out) as store, pytest.raises(StoreUnusable, match="holds no seed"):
+    for text in ("", "-5", "9" * 5000):
+        (out / "seed").write_text(text)
+        with opened(out) as store, pytest.raises(StoreUnusable, match="holds no seed"):
+            store.seed()
+    (out / "seed").unlink()
+    os.mkfifo(out / "seed")
+    with opened(out) as store, pytest.raises(StoreUnusable, match="it is no file"):
         store.seed()
 
 
