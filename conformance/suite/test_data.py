@@ -124,6 +124,13 @@ def test_each_row_has_a_start_of_its_own(get_batch: Tool) -> None:
     check(f"each row starts {distances[0]} after the one before", len(np.unique(distances)) > 1)
 
 
+@clause("DATA-FRESH")
+def test_each_call_draws_new_windows(get_batch: Tool) -> None:
+    drawn = [_draw(get_batch, 500, 16, 3)[0] for _ in range(3)]
+    again = all((other == drawn[0]).all() for other in drawn[1:])
+    check("three calls, one after the other, gave the same 16 windows of 500 ids", not again)
+
+
 @clause("DATA-SEED")
 def test_the_same_seed_draws_the_same_batch(get_batch: Tool) -> None:
     first, again, other = (_draw(get_batch, 500, 16, 3, seed=seed)[0] for seed in (1, 1, 2))

@@ -315,7 +315,7 @@ def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samp
     base = _size(bpe_tokenizer.make(text="q", min_frequency=NEVER))
     tokenizer = bpe_tokenizer.make(text=corpus, vocab_size=base + count)
     learned = " then ".join(a + b for a, b in merges)
-    for sample in samples:
+    for sample in (*samples, corpus):
         want = apply_merges(sample, merges)
         got = _pieces(tokenizer, _encoded(tokenizer, sample)[: len(sample) + 1])
         label = f"after merging {learned}, {shown(sample)} is {' + '.join(map(shown, got))}"
