@@ -23,6 +23,7 @@ from conformkit.conformance.undeclared import Search
 
 if TYPE_CHECKING:
     from conformkit.conformance.adapting.choosing import Proposal
+    from conformkit.conformance.tool import Tool
 
 __all__ = ["minus_one"]
 
@@ -44,6 +45,10 @@ class _PlusOne:
         if header["op"] != "read":
             return reply
         return replace(reply, tensors={n: a + 1 if _NORM.search(n) else a for n, a in reply.tensors.items()})
+
+    def tools(self) -> Mapping[str, Tool]:
+        """Return the implementation's tools, by name."""
+        return self.link.tools()
 
 
 def minus_one(proposal: Proposal, search: Search, bench: Bench) -> bool:

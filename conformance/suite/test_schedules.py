@@ -49,7 +49,7 @@ def test_the_rate_rises_in_a_straight_line_and_reaches_the_peak(cosine_schedule:
 
 @clause("SCHED-NO-WARMUP")
 def test_a_schedule_without_a_warm_up_begins_at_the_peak(cosine_schedule: Tool) -> None:
-    setting = {"peak": 0.5, "floor": 0.1, "warmup": 0, "total": 200}
+    setting: dict[str, Any] = {"peak": 0.5, "floor": 0.1, "warmup": 0, "total": 200}
     for step in each_of([0, 1, 60, 200]):
         rate, want = _cosine(cosine_schedule, step, setting), cosine_definition(step, **setting)
         check(f"the rate of step {step} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 0.005)
