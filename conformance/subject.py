@@ -373,6 +373,9 @@ class Instance:
         component = self.subject.bound.component
         definition = component.method(method) if method else component
         named = {n: self.held(a) for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
+        if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(definition.inputs):
+            tokens = named["x"].shape[1]  # a decoder that leaves out later positions by itself
+            named["tgt_mask"] = named.get("tgt_mask", np.True_) & np.tri(tokens, dtype=np.bool_)[None, None]
         assert definition.forward is not None
         return definition.forward(self.weights, named, self.sizes, self.subject.variant)
 

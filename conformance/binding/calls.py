@@ -68,6 +68,7 @@ def call_of(signature: Signature, inputs: Sequence[str], options: Sequence[Argum
         if options:
             raise
         found = call_from(rest, contract, set(required))
+        _check_places(rest, found, required)
     _check_by_name(found, options)
     named = {_own(signature, name, masks): value for name, value in found.named.items()}
     return Arguments(found.positional, {**named, **known, **_causality(signature, inputs, apart=apart)})
@@ -123,6 +124,14 @@ def _own(signature: Signature, name: str, masks: Sequence[str]) -> str:
     if name == "mask" and "mask" in masks and not _has(signature, "mask"):
         return str(next((p["name"] for p in signature if p["name"] in _MASK), name))
     return name
+
+
+def _check_places(signature: Signature, found: Arguments, required: Sequence[str]) -> None:
+    """Raise SignatureMismatch where an array would go, by its place alone, to what is called a mask."""
+    positional = [p["name"] for p in signature if p["kind"] == "positional"]
+    placed = dict(zip((getattr(value, "text", "") for value in found.positional), positional, strict=False))
+    if misplaced := [ours for ours in required if _is_mask(placed.get(ours, ""))]:
+        raise SignatureMismatch(misplaced, [], {})
 
 
 def _check_by_name(found: Arguments, options: Sequence[Argument]) -> None:

@@ -231,7 +231,8 @@ _SEVERAL_KEYS = (*(key for key in _COMPONENT_KEYS if key not in {"causal", "mask
 def _component(name: str, node: Node) -> ComponentConfig:
     keys = (*_COMPONENT_KEYS, "generate") if name == "TinyTransformerLM" else _COMPONENT_KEYS
     if name in SEQ2SEQ_NAMES:
-        keys = (*_SEVERAL_KEYS, *(("methods",) if component(name).methods else ()))
+        more = {"causal": {"x", "tgt_mask"} <= set(component(name).inputs), "methods": bool(component(name).methods)}
+        keys = (*_SEVERAL_KEYS, *(key for key, has in more.items() if has))
     readers: dict[str, Any] = {
         "path": Node.attribute,
         "factory": Node.flag,
@@ -239,7 +240,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": read_selector,
         "weights_output": read_index,
-        "causal": lambda n: n.choice(CAUSAL),
+        "causal": lambda n: n.choice(("always", "mask") if name in SEQ2SEQ_NAMES else CAUSAL),
         "layout": lambda n: n.choice(LAYOUTS),
         "mask": _mask,
         "masks": lambda n: {mask: _form(mask, value) for mask, value in n.table(MASK_NAMES, "mask").items()},

@@ -12,7 +12,7 @@ from conformkit.conformance.binding.bound import Bound, Generation, set_only
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.limits import Limits, Range
-from conformkit.conformance.binding.masks import FORMS, MASKS
+from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
@@ -77,8 +77,9 @@ def bind_export(
     Raises ExportMismatch when that can't be done.
     """
     own = config.component(component.name)
+    if own.factory and export["kind"] == "function":
+        export = _made_by(export)
     is_function = export["kind"] == "function" and not own.factory
-    export = _of_factory(export) if export["kind"] == "function" and own.factory else export
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     _check_names(component, export, construct, call)
     bound = Bound(
@@ -91,9 +92,9 @@ def bind_export(
         call=call,
         causal=own.causal or _causal(component, construct, call),
         mask=own.mask or MaskConfig(),
-        masks={**FORMS, **own.masks},
+        masks=_forms(own),
         insisted=insisted_on(export["call"]),
-        methods=dict(_methods(component, export, own)),
+        methods=dict(_methods(component, export, own, config.module)),
         generation=None,
         weights_output=own.weights_output,
     )
@@ -102,13 +103,16 @@ def bind_export(
     elif "generate" in bound.methods:
         bound.generation_stub = stub_of(export, bound.methods["generate"].name)
     _not_called(bound, export)
+    if export["call"] is None and own.factory and own.call is None and {"mask", "tgt_mask"} & set(component.inputs):
+        said = "says nothing of how what it makes is called, so no mask is passed; say in conform.toml: call = […]"
+        bound.notes.append(f"{component.name}: the factory {export['path']} {said}")
     bound.offers |= _abilities(bound)
     return bound
 
 
-def _of_factory(export: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a function tells about the component that it makes: how it is made, not how that is called."""
-    return {**export, "construct": export["call"], "call": None}
+def _made_by(export: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the description of a factory's product: its signature constructs, and of the call nothing is known."""
+    return {**export, "construct": export["call"], "call": None, "methods": None}
 
 
 def _construct(
@@ -185,18 +189,29 @@ def _call_of_several(component: Component, export: Mapping[str, Any]) -> Argumen
         raise _refused(component, export, "call", mismatch, component.inputs) from None
 
 
+def _forms(own: ComponentConfig) -> dict[str, MaskForm]:
+    """Return how masks are taken: what is declared of the source's holds for the memory's, which are the same."""
+    declared = dict(own.masks)
+    for memory, source in (("memory_mask", "src_mask"), ("memory_padding", "src_padding")):
+        if source in declared:
+            declared.setdefault(memory, declared[source])
+    return {**FORMS, **declared}
+
+
 def _methods(
-    component: Component, export: Mapping[str, Any], own: ComponentConfig
+    component: Component, export: Mapping[str, Any], own: ComponentConfig, module: str | None
 ) -> Iterator[tuple[str, BoundMethod]]:
     """Yield how the methods of the contract are called that are there; one that takes other arguments is left out."""
-    described = export["methods"] or {}
+    described = export["methods"]
+    if described is None:  # of what a factory makes only what is declared is known; functions are handed the model
+        named = {one.path or name: one.call for name, one in own.methods.items() if one.call}
+        described = {path: None for path, call in named.items() if ":" not in path and "model" not in call.names()}
     for method in component.methods:
         declared = own.methods.get(method.name) or MethodConfig()
-        name = next((n for n in (declared.path, method.name, *method.further) if n and n in described), None)
-        is_function = declared.path is not None and ":" in declared.path and declared.call is not None
-        name = declared.path if is_function else name
+        name = _place(method, declared, described, module)
         if name is None or (stub_of(export, name) and name != "generate"):
             continue
+        is_function = ":" in name
         output = declared.output if declared.output is not None else _outputs(method)
         if declared.call is not None:
             insisted = frozenset[str]() if is_function else insisted_on(described[name])
@@ -207,6 +222,19 @@ def _methods(
         except SignatureMismatch:
             continue
         yield method.name, BoundMethod(name, call, insisted_on(described[name]), output)
+
+
+def _place(method: Method, declared: MethodConfig, described: Mapping[str, Any], module: str | None) -> str | None:
+    """Return where a method of the contract is: its name, or with a colon that of a function, whose call is declared.
+
+    A bare name that is no method's is a function's in the implementation's module.
+    """
+    if declared.path is None:
+        return next((name for name in (method.name, *method.further) if name in described), None)
+    if declared.path in described:
+        return declared.path
+    path = declared.path if ":" in declared.path else f"{module or ''}:{declared.path}"
+    return path if declared.call is not None else None
 
 
 def _switched(call: Arguments, described: Signature) -> Arguments:
@@ -224,11 +252,17 @@ def _outputs(method: Method) -> Selector:
 def _not_called(bound: Bound, export: Mapping[str, Any]) -> None:
     """Note which of the methods that write are there and not judged, since nobody knows how they are called."""
     for method in bound.component.methods:
+        if method.name in bound.methods:
+            continue
+        declared = bound.config.methods.get(method.name) or MethodConfig()
         there = any(name in (export["methods"] or {}) for name in (method.name, *method.further))
-        if method.options and there and method.name not in bound.methods and not stub_of(export, method.name):
-            wanted = ", ".join((*method.inputs[:1], *(option.name for option in method.options if option.required)))
-            problem = f"it is not called with {wanted}; say in conform.toml how it is"
-            bound.notes.append(f"{method.name} of {bound.component.name} is not judged: {problem}")
+        wanted = ", ".join((*method.inputs[:1], *(option.name for option in method.options if option.required)))
+        problem = f"it is not called with {wanted}; say in conform.toml how it is"
+        if declared.path and declared.path not in (export["methods"] or {}):
+            problem = f"{declared.path} is no method; of a function, say in conform.toml how it is called: call = […]"
+        elif not method.options or not there or stub_of(export, method.name):
+            continue
+        bound.notes.append(f"{method.name} of {bound.component.name} is not judged: {problem}")
 
 
 def _has_heads(component: Component) -> bool:

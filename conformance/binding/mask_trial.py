@@ -19,7 +19,7 @@ from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.subject import Instance, example_inputs
 
-__all__ = ["settle_masks", "settle_methods"]
+__all__ = ["settle_causality", "settle_masks", "settle_methods"]
 
 Array = npt.NDArray[Any]
 
@@ -46,6 +46,21 @@ def settle_masks(instance: Instance) -> None:
             continue
         return
     bound.masks = own
+
+
+def settle_causality(instance: Instance) -> None:
+    """Find out whether a decoder that is handed nothing about later positions leaves them out by itself."""
+    bound = instance.subject.bound
+    names = bound.component.inputs
+    if "memory" not in names or "tgt_mask" not in names or {"tgt_mask", "causality"} & bound.call.names():
+        return
+    draw = Draw(0, "causality")
+    x, memory = example_inputs(instance, draw)
+    other = x.copy()
+    other[:, -1] = draw.values(*x[:, -1].shape)
+    before, after = (instance(inputs, memory)[:, :-1] for inputs in (x, other))
+    if np.allclose(before, after, rtol=1e-6, atol=1e-9):
+        bound.causal = "always"
 
 
 def settle_methods(instance: Instance) -> None:

@@ -75,9 +75,7 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
         try:
             instance = subject.build(dtype=dtype)
             if subject.bound.component.profile == "seq2seq":
-                from conformkit.conformance.binding.mask_trial import settle_masks  # noqa: PLC0415 - core does without
-
-                settle_masks(instance)
+                _settle_calls(instance)
             instance(*example_inputs(instance, Draw(0, "first call"), further=0))
         except ImplementationFailure as refused:
             failure = failure or refused
@@ -88,6 +86,14 @@ def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
     assert failure is not None
     subject.bound.dtype, subject.bound.precision = "float64", "float64"
     raise failure
+
+
+def _settle_calls(instance: Instance) -> None:
+    from conformkit.conformance.binding.mask_trial import settle_causality, settle_masks  # noqa: PLC0415 - as above
+
+    settle_masks(instance)
+    if instance.subject.bound.config.causal is None:
+        settle_causality(instance)
 
 
 def _abilities(instance: Instance, *, gradients: bool) -> None:
@@ -112,11 +118,15 @@ def _bind_weights(instance: Instance, known: Mapping[str, str]) -> dict[str, str
     output = instance(*inputs)
     if bound.config.weights:
         _judge_declared(instance, inputs, output)
-        return {r.target: r.source for r in bound.rules or ()}
-    theirs = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
-    raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
-    found = _search(instance, theirs, raw, inputs, output, known)
-    return {rule.target: rule.source for rule in found}
+    else:
+        theirs = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
+        raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
+        _search(instance, theirs, raw, inputs, output, known)
+    if not bound.fits and bound.precision == "float64" and bound.rules:
+        from conformkit.conformance.binding.rounding import computes_in_float32  # noqa: PLC0415 - for wrong ones
+
+        bound.precision = "float32" if computes_in_float32(instance) else "float64"
+    return {rule.target: rule.source for rule in bound.rules or ()}
 
 
 def _judge_declared(instance: Instance, inputs: tuple[Array, ...], output: Array) -> None:

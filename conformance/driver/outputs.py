@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any
 
 from conformkit.conformance.driver.frameworks.base import OutputError
@@ -74,9 +75,14 @@ def _first(value: Any, selector: Any, is_array: IsArray) -> Any:
 
 
 def _take(value: Any, selector: int | str, is_array: IsArray, default: Any) -> Any:
-    """Take an element by index, key or attribute. A bare array has none: its rows are no outputs."""
-    if is_array(value):
-        return default
+    """Take an element by index, key or attribute, or one within another: `0.tokens`. A bare array has none."""
+    if isinstance(selector, str) and "." in selector and not (isinstance(value, Mapping) and selector in value):
+        steps = (int(step) if step.isdecimal() else step for step in selector.split("."))
+        return reduce(lambda inside, step: _take(inside, step, is_array, default), steps, value)
+    return default if is_array(value) else _taken_once(value, selector, default)
+
+
+def _taken_once(value: Any, selector: int | str, default: Any) -> Any:
     if isinstance(value, Mapping):
         if selector in value:
             return value[selector]

@@ -69,6 +69,12 @@ def test_an_argument_without_a_value_is_refused():
         call_of(signature(lambda x, memory, cache: 0), LAYER)
 
 
+def test_an_array_does_not_go_to_a_mask_by_its_place():
+    # a layer of a decoder alone takes no memory; it was called with one as its mask
+    with pytest.raises(SignatureMismatch, match="takes no memory"):
+        call_of(signature(lambda x, mask=None: 0), LAYER)
+
+
 def test_arguments_without_a_default_are_passed_even_where_there_is_no_mask():
     assert insisted_on(signature(lambda x, mask, other=None: 0)) == {"x", "mask"}
 

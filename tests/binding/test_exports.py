@@ -504,6 +504,44 @@ def test_a_declared_function_writes_and_gets_the_model():
     assert list(arrays) == ["src"]
 
 
+@pytest.mark.parametrize(("module", "wanted"), [("", ":greedy"), ("mypkg.model", "mypkg.model:greedy")])
+def test_a_bare_name_that_is_no_method_is_a_function_of_the_module(module, wanted):
+    # it was passed over, and nothing of what is written was judged
+    text = "[components.Transformer.methods]\ngenerate = { path = 'greedy', call = ['model', 'src', 'bos_id'] }\n"
+    text += f"[implementation]\nmodule = '{module}'\n" if module else ""
+    found = bind(export(SEQ2SEQ_CONSTRUCT, ("src", "tgt"), greedy_search=("src",)), text, "Transformer")
+    header, _ = found.call_request({"src": np.array([[3]])}, {"bos_id": 1, "num_heads": 2}, method="generate")
+    assert header["function"] == wanted
+
+
+def test_a_declared_name_that_is_nothing_is_said_and_no_other_one_taken():
+    found = translator("generate = { path = 'greedy' }", generate=("src", "max_new_tokens", "bos_id"))
+    assert "generate" not in found.methods
+    assert any("greedy is no method" in note for note in found.notes)
+
+
+def test_a_factory_is_constructed_by_its_signature_and_what_it_makes_is_called_as_declared():
+    # its arguments are no arguments of the call
+    described = export(kind="function", call=(*SEQ2SEQ_CONSTRUCT[:-1], "pad="))
+    text = "[components.Transformer]\nfactory = true\npath = 'make'\n[components.Transformer.methods]\n"
+    text += "encode = { call = ['src', 'src_mask'] }\ngenerate = { path = 'greedy', call = ['model', 'src'] }\n"
+    bound = bind(described, text, "Transformer")
+    assert texts(bound.construct)[1]["num_encoder_layers"] == "num_encoder_layers"
+    assert texts(bound.call) == (["src", "tgt"], {})
+    assert [bound.methods[name].name for name in ("encode", "generate")] == ["encode", ":greedy"]
+    assert any("no mask is passed" in note for note in bound.notes)
+
+
+def test_masks_of_the_memory_are_as_those_of_the_source_where_they_are_not_declared():
+    forms = "src_mask = { kind = 'int', shape = 'B T' }\nsrc_padding = { true = 'attend' }\n"
+    own = "memory_padding = { shape = 'B 1 T' }\n"
+    described = export(SEQ2SEQ_CONSTRUCT, ("src", "tgt"))
+    masks = bind(described, f"[components.Transformer.masks]\n{forms}{own}", "Transformer").masks
+    assert masks["memory_mask"] == masks["src_mask"]
+    assert (masks["memory_padding"].shape, masks["memory_padding"].true) == ("B 1 T", "hide")
+    assert masks["src_padding"].true == "attend"
+
+
 # --- encoder-decoders -------------------------------------------------------------------------------------------------
 
 S2S_CONSTRUCT = ("vocab_size", "d_model", "nhead", "num_layers", "d_ff", "max_len")

@@ -9,6 +9,7 @@ import pytest
 
 from conformkit.conformance.binding.config import load_config
 from conformkit.conformance.binding.exports import ExportMismatch
+from conformkit.conformance.binding.rounding import _is_rounded
 from conformkit.conformance.binding.rules import describe
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.driver.session import InProcess, locate
@@ -250,6 +251,21 @@ def test_float32_inside_is_noticed_and_judged_as_float32(attention):
     assert note.startswith("MultiHeadAttention computes in float32 somewhere inside (off by ")
     assert note.endswith("judged as float32")
     assert lines(subject)[2] == '"wq" = "q.weight -> m (h d)"'
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        (np.sin(np.arange(40, dtype=np.float32)).astype(np.float64), True),
+        (np.sin(np.arange(40.0)), False),
+        (np.array([0.5, 3.0, -1e9]), False),
+        (np.array([1.0, -np.inf]), False),
+        (np.arange(40), False),
+    ],
+    ids=["made-in-float32", "made-in-float64", "few-digits", "added-mask", "counts"],
+)
+def test_a_table_made_in_float32_shows_although_something_else_is_wrong(array, wanted):
+    assert _is_rounded(array) == wanted
 
 
 def test_an_implementation_that_refuses_float64_is_probed_in_float32(attention):

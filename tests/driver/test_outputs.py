@@ -1,0 +1,35 @@
+"""What is taken of a call's result."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.driver.frameworks.base import OutputError
+from conformkit.conformance.driver.outputs import pick
+
+ROWS = np.arange(3)
+
+
+def is_array(value):
+    return isinstance(value, np.ndarray)
+
+
+@pytest.mark.parametrize(
+    ("returned", "selector"),
+    [
+        ([{"tokens": ROWS}], "0.tokens"),
+        (SimpleNamespace(best=(None, ROWS)), "best.1"),
+        ({"a.b": ROWS, "a": None}, "a.b"),
+    ],
+    ids=["key-of-the-first", "second-of-an-attribute", "key-with-a-dot"],
+)
+def test_a_selector_goes_on_inside_what_it_took(returned, selector):
+    assert pick(returned, selector, is_array)["out"] is ROWS
+
+
+def test_what_is_not_inside_is_said():
+    with pytest.raises(OutputError, match=r"output = '0\.ids' is not in it"):
+        pick([{"tokens": ROWS}], "0.ids", is_array)
