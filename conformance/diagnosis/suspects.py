@@ -59,11 +59,44 @@ def suspects(red: Sequence[Result], results: Iterable[Result], variant: Variant)
     all_red = {name for name, verdict in verdicts.items() if verdict.red and clause(name).level is red[0].clause.level}
     broken = {name: names for name, names in kills().items() if not all_red.isdisjoint(names)}
     seen = [found for name in broken if (found := defect(name)) is not None and not all_red.isdisjoint(found.clauses)]
-    yield from _ranked(_weighed(seen, reds[0], all_red, verdicts), variant)
+    behind = _behind(reds, verdicts)
+    yield from _ranked(_weighed(seen, reds[0], all_red, verdicts) | dict(_beneath(behind, reds[0])), variant)
+    seen += [found for found in behind if found not in seen]
     others = [found for found in defects().values() if found not in seen]
     named = [found for found in others if not all_red.isdisjoint(found.clauses)]  # measured, another one blocked that
     hidden = {found: _UNSEEN for found in others if found not in named and _hidden(found, reds, verdicts)}
     yield from _ranked(_weighed(named, reds[0], all_red, verdicts) | hidden, variant)
+
+
+def _behind(red: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[Defect, set[str]]:
+    """Return the defects of parts that are not exported, with the red clauses that say nothing without those parts.
+
+    A whole has its stacks inside: what would show in a clause about them shows in the first one about the whole.
+    """
+    absent = {name: _absent(name, verdicts) for name in red}
+    found: dict[Defect, set[str]] = {}
+    for name, broken in kills().items():
+        shown = {one for one, needs in absent.items() if not needs.isdisjoint(broken)}
+        if shown and (one := defect(name)) is not None and not any(verdicts.get(n) in _JUDGED for n in one.clauses):
+            found[one] = shown
+    return found
+
+
+def _absent(name: str, verdicts: Mapping[str, Verdict]) -> set[str]:
+    """Return the clauses about what is not exported that a clause needs, and that those need."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        needs = {n for n in clause(waiting.pop()).needs if verdicts.get(n) is Verdict.NOT_IMPLEMENTED} - found
+        found |= needs
+        waiting += needs
+    return found
+
+
+def _beneath(behind: Mapping[Defect, AbstractSet[str]], first: str) -> Iterator[tuple[Defect, float]]:
+    """Yield how plausible each of them is: as if it had been seen to break the clauses in which it would show."""
+    for found, shown in behind.items():
+        yield found, min(len(shown), _MOST_COUNTED) + (_FIRST if first in shown else 0.0) + _ALIKE
 
 
 def _weighed(

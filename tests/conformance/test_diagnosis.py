@@ -130,6 +130,13 @@ class TestSuspects:
         found = suspected(failed("MHA-SHAPE"), passed("SDPA-SCALE"))
         assert found.index("mha-view-noncontig") < found.index("mha-softmax-heads")
 
+    def test_parts_that_are_not_exported_are_suspected_of_what_the_whole_shows(self):
+        # a missing last norm of a stack was told of the target's embedding, where it shows first
+        absent = [Result(clause(name), Verdict.NOT_IMPLEMENTED, "") for name in ("DEC-FINAL-NORM", "ENC-FINAL-NORM")]
+        assert "dec-no-final-norm" in suspected(failed("S2S-EMBED-TGT"), *absent)[:4]
+        found = suspected(failed("S2S-EMBED-TGT"), passed("DEC-FINAL-NORM"))
+        assert "dec-no-final-norm" not in found[:4]
+
 
 class Witness:
     """Answers for references with defects in them, without running any: a message, or one for each clause."""
