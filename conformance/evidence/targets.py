@@ -234,12 +234,21 @@ def searched(instance: Instance, src: Array, steps: int, width: int, **options: 
     """Search, check the shapes, and take the begin id away where it comes in front."""
     found = write(instance, src, steps, method="beam_search", beam_width=width, **options)
     out, front = found.out, int(_begins(instance, "beam_search"))
-    fits = out.ndim == 3 and out.shape[:2] == (len(src), width) and front <= out.shape[2] <= front + steps
+    fits = out.ndim == 3 and len(out) == len(src) and front <= out.shape[2] <= front + steps
+    least = min(width, _texts(instance.sizes["tgt_vocab_size"], steps, ends=options.get("eos_id") is not None))
+    fits = fits and least <= out.shape[1] <= width
     check(f"{width} beams of at most {steps} ids for {len(src)} sources come in an array {out.shape}", fits)
     check("no scores come beside the beams", found.extra is not None)
     assert found.extra is not None
-    check_shape("the scores", found.extra, (len(src), width))
+    check_shape("the scores", found.extra, out.shape[:2])
     return Beams(np.asarray(out[..., front:], np.int64), np.asarray(found.extra, np.float64))
+
+
+def _texts(size: int, steps: int, *, ends: bool) -> int:
+    """Return how many texts there are: a search for more beams than that has nothing to fill the others with."""
+    if not ends:
+        return int(size**steps)
+    return int((size - 1) ** steps + sum((size - 1) ** before for before in range(steps)))
 
 
 def readers(instance: Instance, src: Array) -> list[Model]:
