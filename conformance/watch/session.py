@@ -153,10 +153,11 @@ def broke(before: Report | None, results: list[Result]) -> list[Result]:
 
 
 def mended(before: Report | None, results: list[Result]) -> list[Result]:
-    """Return those that hold now and were red, blocked or not implemented before."""
+    """Return those that hold now and were blocked or not implemented before, or red: these first."""
     known = {r.clause.id: r for r in before.results} if before else {}
     open_then = {name for name, r in known.items() if r.verdict.red or r.verdict in _OPEN}
-    return [r for r in results if r.verdict is Verdict.PASS and r.clause.id in open_then]
+    held = [r for r in results if r.verdict is Verdict.PASS and r.clause.id in open_then]
+    return sorted(held, key=lambda r: not known[r.clause.id].verdict.red)
 
 
 _OPEN = frozenset({Verdict.BLOCKED, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN})

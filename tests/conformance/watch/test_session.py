@@ -62,6 +62,9 @@ def test_a_save_is_judged_and_told_from_what_was_before(session, source):
     third = session.judge(saved(session, source, ATTENTION + EXTRA), ignore)
     assert "SDPA-SCALE" in {r.clause.id for r in mended(third.before, third.report.results)}
     assert broke(third.before, third.report.results) == []
+    (only_red,) = {r.clause.id for r in third.before.results if r.verdict.red}
+    backwards = list(reversed(third.report.results))  # the cause comes before what it blocked, in whatever order
+    assert mended(third.before, backwards)[0].clause.id == only_red
 
 
 def test_one_warm_process_serves_all_runs_and_a_new_one_takes_its_place_when_it_has_ended(session, source):
