@@ -75,11 +75,23 @@ def _measure(ids: Sequence[str], path: Path) -> None:
     try:
         for name, red in measure(ids):
             found[name] = red
-            print(f"{name}: {', '.join(red) or 'nothing'}", flush=True)
+            print(f"{name}: {', '.join(red) or 'nothing'}", *_untold(name, red), sep="\n", flush=True)
     finally:  # whoever interrupts it keeps what it has found
         write(path, as_json({**_kept(path), **found}))
     killed, total = kill_rate(found)
     print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
+
+
+def _untold(name: str, red: Sequence[str]) -> Iterator[str]:
+    """Yield what to change in a defect's file, where it tells of other clauses than were red."""
+    from conformkit.conformance.defects import defects as catalogue
+
+    known = catalogue()[name]
+    also = [clause for clause in red if clause not in known.clauses]
+    if set(also) != set(known.also):
+        yield f"  in {known.stem}/{name}.toml, if this patch breaks no more than it should: also = {json.dumps(also)}"
+    if spared := [clause for clause in known.clauses if clause not in red]:
+        yield f"  not broken, though it names them: {', '.join(spared)}"
 
 
 def _kept(path: Path) -> dict[str, Sequence[str]]:
