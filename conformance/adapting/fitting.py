@@ -9,6 +9,7 @@ from conformkit.conformance.adapting.bench import TROUBLE, Bench
 from conformkit.conformance.adapting.calling import Call
 from conformkit.conformance.adapting.construction import names_in
 from conformkit.conformance.adapting.meanings import LONGEST, sizes_of
+from conformkit.conformance.adapting.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component, component
 
@@ -84,15 +85,30 @@ def limit_length(component: Component, proposal: Proposal, longest: int, bench: 
 
 
 def tell_nature(proposal: Proposal, bench: Bench) -> None:
-    """Say what no table can: a number format that is refused, a dropout whose rate nobody passes."""
+    """Say what no table can: a number format that is refused, a dropout whose rate nobody passes, one head refused."""
     table = proposal.table
+    names = names_in(table.get("construct", {}))
     form = bench.formats.get(table["path"], "float64")
     if form != "float64":
         proposal.doubts.append(f"it refuses float64, and is judged in {form}")
-    if "dropout" in sizes_of(component(proposal.component)) and "dropout" not in names_in(table["construct"]):
+    if "dropout" in sizes_of(component(proposal.component)) and "dropout" not in names:
         why = "in training its outputs vary, and no argument passes a rate: it is fixed in the code"
         if _varies(proposal, bench):
-            proposal.doubts.append(f"{why}; clauses on dropout that need another rate do not apply")
+            proposal.doubts.append(f"{why}; no clause on dropout applies, and what asks for training without it fails")
+    if "num_heads" in names and not _takes_one_head(proposal, bench):
+        limits = {**table.get("limits", {}), "num_heads": {"min": 2}}
+        why = "with one head it raises, or gives another shape"
+        proposal.doubts.append(f"{why}: left as a mistake; where one head is out of scope, say")
+        proposal.offered.append((f"limits = {value_text(limits)}", why))
+
+
+def _takes_one_head(proposal: Proposal, bench: Bench) -> bool:
+    try:
+        return bench.shown(proposal.component, proposal.table, num_heads=1).fits
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
 
 
 def _varies(proposal: Proposal, bench: Bench) -> bool:

@@ -141,6 +141,16 @@ def test_a_size_that_is_called_like_a_class_stays_a_size():
     assert construct["layers"] == "num_layers"
 
 
+def test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told(tmp_path):
+    """Would break if sizes at which code fails were declared away, or who leaves them out had to find the line."""
+    code = LAYERS.partition("    class Block")[0]
+    code = code.replace("return self.o(mixed", "return (self.o if self.heads > 1 else lambda y: y[..., :1])(mixed")
+    text = drafted(tmp_path, code).text()
+    assert "# limits = { num_heads = { min = 2 } }" in text
+    assert "\nlimits" not in text
+    assert "limits" not in drafted(tmp_path, LAYERS.partition("    class Block")[0]).text()
+
+
 def test_a_dropout_that_is_fixed_in_the_code_is_told(tmp_path):
     """Would break if what no argument can switch off went unsaid."""
     assert any("fixed in the code" in doubt for doubt in drafted(tmp_path, MLP).doubts())
