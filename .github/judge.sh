@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The last step of action.yml. Arguments: the folder of `conform`. Environment: IMPL, POLICY, MINIMUM, SEED, OUT.
+# The last step of action.yml. Arguments: the folder of `conform`. Environment: IMPL, POLICY, MINIMUM, PROFILE, SEED, OUT.
 set -euo pipefail
 bin=$1
 mkdir -p "$OUT"
 
 if [ -z "$POLICY" ]; then
-    exec "$bin/conform" run --impl "$IMPL" --isolation sandbox --seed "$SEED" --github --html "$OUT/report.html" \
-        --json "$OUT/report.json" --sarif "$OUT/report.sarif"
+    # Each is said: the workspace may hold a pyproject.toml with defaults of its own.
+    exec "$bin/conform" run --impl "$IMPL" --isolation sandbox --profile "$PROFILE" --level MUST --seed "$SEED" \
+        --github --html "$OUT/report.html" --json "$OUT/report.json" --sarif "$OUT/report.sarif"
 fi
 
 # What a submission says may not be taken for a command to the runner.

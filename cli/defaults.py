@@ -2,8 +2,9 @@
 
 [tool.conform] is another matter: what an implementation declares about itself.
 
-The folder may be that of the code under test. So the table holds nothing that could make a verdict worth less: not
-which clauses, no file, no isolation but a stronger one; what it sets is said; and `conform grade` does not read it.
+The folder may be that of the code under test. So the table names no file, no single clauses and no isolation but a
+stronger one; what it sets is said, and the verdict names the profile; `conform grade` does not read it. A gate that
+runs in such a folder gives `--impl` and `--profile` itself.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ exit {code}
         (bin_ / "conform").write_text(script)
         (bin_ / "conform").chmod(0o755)
         environment = {
-            **os.environ, "IMPL": "sub mission", "POLICY": policy, "MINIMUM": minimum, "SEED": "3",
+            **os.environ, "IMPL": "sub mission", "POLICY": policy, "MINIMUM": minimum, "PROFILE": "core", "SEED": "3",
             "OUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         }  # fmt: skip
         command = ["bash", str(JUDGE), str(bin_)]
@@ -143,4 +143,6 @@ def test_a_run_that_failed_passes_nobody_and_switches_commands_on_again(judge, c
 def test_without_a_policy_the_verdict_is_the_one_of_a_run_in_the_sandbox(judge, tmp_path):
     assert judge(policy="", code=1).returncode == 1
     arguments = (tmp_path / "arguments").read_text()
-    assert arguments.startswith("run --impl sub mission --isolation sandbox --seed 3 --github ")
+    # all is said: a pyproject.toml in the workspace may have defaults of its own
+    said = "run --impl sub mission --isolation sandbox --profile core --level MUST --seed 3 --github "
+    assert arguments.startswith(said)
