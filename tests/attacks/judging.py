@@ -35,7 +35,7 @@ WORKFLOW_COMMAND = re.compile(r"^\s*::[\w-]+|##\[", re.MULTILINE)
 COMMAND = Path(sys.executable).with_name("conform")
 BOUNDED = ("sh", "-c", 'ulimit -v 4194304 && exec "$@"', "sh")
 """A harness that reads without end must not take the machine along."""
-ENDS = {0: "judged", 1: "judged", 3: "not loaded"}
+ENDS = {0: "judged", 1: "judged", 2: "refused", 3: "not loaded"}
 
 
 @dataclass
@@ -79,7 +79,7 @@ def _by_command(attack: Attack, target: Path, level: str) -> Ending:
     impl, folder = (target.name, target.parent) if attack.run == "beside" else (".", target)
     path = target.parent / "report.json"
     options = ["--impl", impl, "--only", ",".join(attack.only), "-n", "1", "--isolation", level, "--json", str(path)]
-    options += ["--profile", attack.profile] if attack.profile != "core" else []
+    options += ["--profile", attack.profile]
     done = subprocess.run([*BOUNDED, COMMAND, "run", *options], cwd=folder, capture_output=True, text=True, check=False)
     told = done.stdout + done.stderr
     _check_shown(told)

@@ -48,6 +48,14 @@ def _repeated(target: Path, recipe: Mapping[str, Any]) -> None:
         (target / recipe["path"].replace("{n}", str(number))).write_text(text, encoding="utf-8")
 
 
+def _folders(target: Path, recipe: Mapping[str, Any]) -> None:
+    """One file in each of many folders; {n} in its path and text is the number of the folder."""
+    for number in range(recipe["folders"]):
+        path = target / recipe["path"].replace("{n}", str(number))
+        path.parent.mkdir(parents=True)
+        path.write_text(recipe["text"].replace("{n}", str(number)), encoding="utf-8")
+
+
 def _deep(target: Path, recipe: Mapping[str, Any]) -> None:
     """Folders within each other. Their whole path may be longer than any call takes."""
     here = os.open(target, os.O_RDONLY)
@@ -83,6 +91,7 @@ _MAKERS: Mapping[str, Callable[[Path, Mapping[str, Any]], None]] = {
     "pipe": _pipe,
     "sparse": _sparse,
     "repeated": _repeated,
+    "folders": _folders,
     "deep": _deep,
     "named": _named,
     "compiled": _compiled,
