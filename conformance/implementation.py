@@ -109,12 +109,7 @@ class Implementation:
             self._load_tools(profile)
             components = _with_partners(components)
         chosen = [name for name in contract if components is None or name in components]
-        wanted = targets(self.config, chosen)
-        if profile not in {"core", "lm"}:
-            wanted = {**further_targets(self.config, chosen), **wanted}
-        request = {"op": "describe", "targets": wanted, "module": self.config.module}
-        seconds = self.session.limits.load_seconds  # of loose files, nothing is imported before
-        exports = self.session.request(request, seconds=seconds).header["exports"]
+        exports = self._described(chosen, profile)
         free = exports.get("generate")
         if free and free["found"]:
             self.sources["generate"] = str(free["source"])
@@ -137,6 +132,16 @@ class Implementation:
                 continue
             if not bound.fits and bound.dtype == "float64" and any(part.precision == "float32" for part in parts):
                 bound.precision = "float32"  # as its parts; its own numbers can't tell
+
+    def _described(self, chosen: Collection[str], profile: str) -> Mapping[str, Any]:
+        """Return what is found under the names of these components, outside core and lm under well-known others too."""
+        wanted = targets(self.config, chosen)
+        if profile not in {"core", "lm"}:
+            wanted = {**further_targets(self.config, chosen), **wanted}
+        request = {"op": "describe", "targets": wanted, "module": self.config.module}
+        seconds = self.session.limits.load_seconds  # of loose files, nothing is imported before
+        found: Mapping[str, Any] = self.session.request(request, seconds=seconds).header["exports"]
+        return found
 
     def _bound(
         self, component: Component, export: Mapping[str, Any], free: Mapping[str, Any] | None, *, tools: bool
