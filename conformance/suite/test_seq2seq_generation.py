@@ -14,7 +14,7 @@ import numpy.typing as npt
 from conformkit.conformance.evidence.checks import NotApplicable, check, check_equal, check_shape, each_of, under
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.logits import rows
-from conformkit.conformance.evidence.sampled_text import DRAWS, Chances, check_set, separated, with_p
+from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
 from conformkit.conformance.evidence.statistics import check_frequencies, check_independent
 from conformkit.conformance.evidence.targets import (
     EVERY,
@@ -221,6 +221,16 @@ def test_top_k_draws_from_the_k_most_probable_ids(transformer: Subject, draw: Dr
             check_frequencies(f"top_k = {k}", got, chances, distributions=6)
 
 
+@clause("S2SGEN-TOPK-ROWS")
+def test_the_ids_of_each_source_are_cut_by_its_own_probabilities(transformer: Subject, draw: Draw) -> None:
+    laws = _unlike(transformer, draw)
+    for order in each_of([(0, 1), (1, 0)]):
+        first, second = (laws[which] for which in order)
+        got = drawn(first.instance, np.stack([first.prompt, second.prompt]), FEW, draw, top_k=2)
+        for row, law in enumerate((first, second)):
+            check_set(f"top_k = 2, row {row} of two sources", got[row], law.ranked()[:2], law.expected(top_k=2))
+
+
 @clause("S2SGEN-TOPP")
 def test_top_p_draws_from_the_smallest_set_of_probability_p(transformer: Subject, draw: Draw) -> None:
     law = _chances(transformer, draw)
@@ -351,6 +361,22 @@ def _chances(transformer: Subject, draw: Draw) -> Chances:
     assert best is not None
     under(f"the source {best[1].prompt.tolist()}")
     return best[1]
+
+
+def _unlike(transformer: Subject, draw: Draw) -> tuple[Chances, Chances]:
+    """Choose, of many sources, two whose second largest logits are far apart, each clearly above its third."""
+    for gain in (2.0, 1.4, 3.0):
+        instance = speaker(transformer, num_decoder_layers=1).scatter(draw, gain=gain)
+        src = sources(instance, draw, 60, 3)
+        logits = logits_after(instance, src, np.full((len(src), 1), begin(instance)))
+        ordered = np.sort(logits, axis=1)[:, ::-1]
+        clear = np.flatnonzero((ordered[:, 1] - ordered[:, 2] > 0.1) & (ordered[:, 0] - ordered[:, 1] < 2.5))
+        if len(clear) < 2:
+            continue
+        low, high = (int(clear[pick(ordered[clear, 1])]) for pick in (np.argmin, np.argmax))
+        if ordered[low, 1] < ordered[high, 2] or ordered[low, 0] < ordered[high, 1]:
+            return Chances(instance, src[low], logits[low]), Chances(instance, src[high], logits[high])
+    raise NotApplicable("no two sources have probabilities that differ enough")
 
 
 def _reached(instance: Instance, draw: Draw) -> set[str]:
