@@ -15,7 +15,7 @@ import numpy.typing as npt
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence import outlines
 from conformkit.conformance.evidence.outlines import WITHHELD, Outline
-from conformkit.conformance.evidence.settings import names_at, said
+from conformkit.conformance.evidence.settings import Setting
 
 __all__ = [
     "ClauseFailure",
@@ -76,7 +76,7 @@ class Evidence:
 
     distance: float | None = None
     checks: int = 0
-    setting: str = ""
+    setting: str | Setting = ""
     """Sizes and options under which the current check runs, for the reader of a failure."""
     outlined: Outline = WITHHELD
     """As much of them as may be told where the draws are hidden."""
@@ -241,17 +241,18 @@ def refusing() -> Iterator[None]:
 
 def each_of(settings: Iterable[Any]) -> Iterator[Any]:
     """Yield the settings, noting each for the reader of a failure."""
-    names = names_at(sys._getframe(1))  # noqa: SLF001 - the loop's own names
+    loop = sys._getframe(1)  # noqa: SLF001 - its own names tell what the settings are
+    file, line = loop.f_code.co_filename, loop.f_lineno
+    del loop  # else it would hold itself, and the arrays in it
     for setting in settings:
-        _under(setting, names)
+        _under(Setting(setting, file, line))
         yield setting
 
 
-def _under(setting: object, names: list[str]) -> None:
-    under(said(setting, names))
+def _under(setting: Setting) -> None:
     evidence = _current.get(None)
     if evidence is not None:
-        evidence.outlined = outlines.accepted_setting(setting)
+        evidence.setting, evidence.outlined = setting, outlines.accepted_setting(setting.value)
 
 
 def _mismatch(

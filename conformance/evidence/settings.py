@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import linecache
 import re
-from types import FrameType
+from dataclasses import dataclass
 
-__all__ = ["names_at", "said"]
+__all__ = ["Setting"]
 
 _LOOP = re.compile(r"\s*for ([\w, ]+) in \w+\(")
 
 
-def names_at(frame: FrameType) -> list[str]:
-    """Return what the `for` that a frame is at calls each setting; nothing where its source is not there."""
-    match = _LOOP.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
-    return match[1].split(", ") if match else []
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value of a loop over settings, and where that loop begins; its text is made when something fails."""
 
+    value: object
+    file: str
+    line: int
 
-def said(setting: object, names: list[str]) -> str:
-    """Return `queries = 3, keys = 7`; a table says its own names."""
-    if isinstance(setting, dict) and setting:
-        return ", ".join(f"{name} = {value}" for name, value in setting.items())
-    if isinstance(setting, tuple) and len(setting) == len(names) > 1:
-        return ", ".join(f"{name} = {value}" for name, value in zip(names, setting, strict=True))
-    return f"{names[0]} = {setting}" if len(names) == 1 else str(setting)
+    def __str__(self) -> str:
+        """Return `queries = 3, keys = 7`; a table says its own names."""
+        match = _LOOP.match(linecache.getline(self.file, self.line))
+        names = match[1].split(", ") if match else []
+        if isinstance(self.value, dict) and self.value:
+            return ", ".join(f"{name} = {value}" for name, value in self.value.items())
+        if isinstance(self.value, tuple) and len(self.value) == len(names) > 1:
+            return ", ".join(f"{name} = {value}" for name, value in zip(names, self.value, strict=True))
+        return f"{names[0]} = {self.value}" if len(names) == 1 else str(self.value)
