@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.driver.usage import amount
 from conformkit.conformance.grading.names import ARCHIVES, OTHER_ARCHIVES, bare, identity, legible, same, twins
 from conformkit.conformance.grading.policy import ArchiveLimits
 from conformkit.conformance.grading.record import Submission
-from conformkit.conformance.grading.unpack import Member, Plan, Refused, SubmissionError, Unreadable, amount, is_junk
+from conformkit.conformance.grading.unpack import Member, Plan, Refused, SubmissionError, Unreadable, is_junk
 
 __all__ = ["Found", "NothingToGrade", "Package", "Search", "find", "pack"]
 

@@ -22,10 +22,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.driver.usage import amount
 from conformkit.conformance.grading.policy import ArchiveLimits
 from conformkit.conformance.grading.record import Outcome
 
-__all__ = ["Member", "Plan", "Refused", "SubmissionError", "Unreadable", "amount", "is_junk", "unpack"]
+__all__ = ["Member", "Plan", "Refused", "SubmissionError", "Unreadable", "is_junk", "unpack"]
 
 _JUNK = frozenset(
     {
@@ -150,11 +151,6 @@ def unpack(data: bytes, kind: str, name: str, target: Path, limits: ArchiveLimit
         if folder.is_dir():
             folder.chmod(0o755)
     return plan.notes
-
-
-def amount(size: int) -> str:
-    """Return `64 MiB`."""
-    return f"{size / (1 << 30):.3g} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.3g} MiB"
 
 
 def is_junk(name: str) -> bool:
