@@ -19,8 +19,8 @@ __all__ = ["Likeness", "at_most", "likeness", "telling"]
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?<![\w.])-?(?:nan|inf)(?!\w)")
 _TOLERANCE = re.compile(r" \((?P<format>\w+), (?:exactly|relative tolerance \S+)\)|, \S+ times what is allowed")
 _PLACE = re.compile(r"\[\d+(?:, \d+)*\]")
-_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
-"""What an implementation calls a parameter; the reference calls it otherwise."""
+_NAME = re.compile(r"`[^`\n]+`|(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
+"""What an implementation calls a parameter, quoted or with dots in it; the reference calls it otherwise."""
 _WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
 _LISTS = ("yours", "the definition's")
 _CLOSE = 2e-4

@@ -33,6 +33,7 @@ __all__ = [
     "check_shape",
     "check_zero",
     "gathering",
+    "quoted",
     "refusing",
 ]
 
@@ -129,6 +130,11 @@ def check(label: str, holds: bool, *details: str, compared: Compared | None = No
     _evidence()
     if not holds:
         raise _fail(label, *details, compared=compared)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return names that an implementation gives to its parameters, so marked that nobody takes them for our words."""
+    return listed([f"`{name}`" for name in names])
 
 
 def check_shape(label: str, got: Array, want: tuple[int, ...]) -> None:

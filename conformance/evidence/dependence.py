@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_close, check_equal, check_finite, check_zero
+from conformkit.conformance.evidence.checks import check, check_close, check_equal, check_finite, check_zero, quoted
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.report.text import listed
 from conformkit.conformance.subject import Instance
 
 __all__ = [
@@ -77,7 +76,7 @@ def check_all_arrive(instance: Instance, draw: Draw, inputs: tuple[Array | None,
     wrt = [n for n, a in zip(names, inputs, strict=False) if n in taken and a is not None and a.dtype.kind == "f"]
     found = instance.vjp(*inputs, cotangent=draw.values(*instance(*inputs).shape), wrt=wrt)
     left = [name for name, gradient in {**found.inputs, **found.parameters}.items() if gradient is None]
-    check(f"no gradient reaches {listed(left)}", not left)
+    check(f"no gradient reaches {quoted(left)}", not left)
     for name, gradient in found.inputs.items():
         check_finite(f"the gradient of {name}", np.asarray(gradient))
         check(f"the gradient of {name} is 0", bool(np.any(gradient)))

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_finite, check_shape
+from conformkit.conformance.evidence.checks import check, check_finite, check_shape, quoted
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.report.text import listed
 from conformkit.conformance.subject import Instance
 
 __all__ = ["check_all_reached", "check_sees", "influence"]
@@ -51,7 +50,7 @@ def check_all_reached(instance: Instance, draw: Draw) -> None:
     gradients = instance.vjp(x, cotangent=draw.values(*instance(x).shape)).parameters
     reached = {name: gradient for name, gradient in gradients.items() if gradient is not None}
     left = [name for name in gradients if name not in reached]
-    check(f"no gradient reaches {listed(left)}", not left)
+    check(f"no gradient reaches {quoted(left)}", not left)
     for name, gradient in instance.subject.bound.to_canonical(reached, instance.sizes).items():
         if name.endswith("weight"):
             check(f"the gradient of {name} is 0", bool(np.abs(gradient).max() > 1e-9))

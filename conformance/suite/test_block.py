@@ -38,9 +38,14 @@ Array = npt.NDArray[Any]
 Goldens = Callable[[str], list[Golden]]
 
 
+def told(instance: Instance) -> str:
+    """Return the sizes of a block for a failure to name."""
+    return ", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff", "causal"))
+
+
 def build(block: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
     instance = block.build(d_model=width, num_heads=heads, d_ff=hidden, **options)
-    under(", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff", "causal")))
+    under(told(instance))
     return instance
 
 
@@ -118,6 +123,8 @@ def test_past_silent_attention_the_input_still_shows(block: Subject, draw: Draw)
 @clause("BLOCK-ZERO-IDENTITY")
 def test_silent_sublayers_leave_the_input(block: Subject, draw: Draw) -> None:
     instance = build(block).randomize(draw)
+    begins = float(instance(inputs(instance, draw, 2, 5)).flat[0])  # where silence hides what else is wrong
+    under(f"{told(instance)}; without silence the output begins with {begins:.6g}")
     instance.write({**silent_attention(instance), **silent_feed_forward(instance)})
     for scale in (3.0, block.up_to(1e6)):
         x = inputs(instance, draw, 2, 5, scale=scale)

@@ -14,6 +14,7 @@ from conformkit.conformance.evidence.checks import (
     check_equal,
     check_shape,
     each_of,
+    quoted,
     under,
 )
 from conformkit.conformance.evidence.draws import Draw
@@ -237,7 +238,7 @@ def test_gradients_flow_after_generation(model: Subject, draw: Draw) -> None:
     cotangent = draw.values(*prompts.shape, instance.sizes["vocab_size"])
     found = instance.vjp(prompts, cotangent=cotangent, wrt=(), parameters=True).parameters
     lost = [name for name, gradient in found.items() if gradient is None]
-    check(f"{', '.join(lost)} gets no gradient any more", not lost)
+    check(f"{quoted(lost)} gets no gradient any more", not lost)
 
 
 @clause("GEN-EMPTY-PROMPT")

@@ -18,6 +18,7 @@ from conformkit.conformance.evidence.checks import (
     check_finite,
     check_zero,
     each_of,
+    quoted,
     under,
 )
 from conformkit.conformance.evidence.draws import Draw
@@ -249,9 +250,9 @@ def test_no_trainable_parameter_is_a_table_of_constants(model: Subject, draw: Dr
         if model.variant.positions != "learned" or math.prod(shape) != learned
     ]  # fmt: skip
     check(
-        f"{', '.join(tables)} is trainable and grows with block_size: a mask or a table of positions is no parameter",
+        f"{quoted(tables)} is trainable and grows with block_size: a mask or a table of positions is no parameter",
         not tables,
-        *(f"{name}: {shapes.get(name)} at block_size {few}, {grown[name]} at {many}" for name in tables),
+        *(f"`{name}`: {shapes.get(name)} at block_size {few}, {grown[name]} at {many}" for name in tables),
     )
 
 
@@ -320,7 +321,7 @@ def test_every_trainable_parameter_gets_a_gradient(model: Subject, draw: Draw) -
     cotangent = draw.values(*ids.shape, instance.sizes["vocab_size"])
     found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True).parameters
     unreached = [name for name, grad in found.items() if grad is None]
-    check(f"{', '.join(unreached)} gets no gradient: the logits do not depend on it", not unreached)
+    check(f"{quoted(unreached)} gets no gradient: the logits do not depend on it", not unreached)
     for name, grad in found.items():
         assert grad is not None
         check_finite(f"the gradient of {name}", grad)

@@ -21,6 +21,7 @@ from conformkit.conformance.evidence.checks import (
     check_finite,
     check_refuses,
     check_shape,
+    quoted,
     under,
 )
 from conformkit.conformance.evidence.counting import check_count
@@ -343,7 +344,7 @@ def test_codes_around_position_5000_are_accurate(positions: Subject) -> None:
 @clause("PE-NOT-TRAINABLE")
 def test_there_is_nothing_to_train(positions: Subject) -> None:
     names = [p["name"] for p in build(positions, 8, 11).trainable]
-    check(f"{', '.join(names)} can be trained, want no trainable parameters", not names)
+    check(f"{quoted(names)} can be trained, want no trainable parameters", not names)
 
 
 @clause("PE-ODD-D")

@@ -77,6 +77,11 @@ class TestLikeness:
         theirs = "how blocks.0.feed_forward.up.bias changed[1] is -0.654321, want -0.004321"
         assert alike(ours, theirs) is Likeness.WORDS
 
+    def test_quoted_parameters_are_too_and_their_number_counts(self):
+        ours = "no gradient reaches `W_K`, `W_Q`"
+        assert alike(ours, "no gradient reaches `k.weight`, `q.weight`") is Likeness.SAME
+        assert alike(ours, "no gradient reaches `k.weight`") < Likeness.WORDS
+
     def test_a_failure_is_no_exception_and_no_success(self):
         assert likeness(failed("SDPA-SCALE"), failed("SDPA-SCALE", NUMBERS, Verdict.ERROR)) is Likeness.RED
         assert likeness(failed("SDPA-SCALE"), passed("SDPA-SCALE")) is Likeness.NONE

@@ -218,3 +218,9 @@ class TestLocate:
     def test_text_that_is_wrong_after_right_logits_is_generates(self, load):
         right = load(MODEL)
         assert locate(right, [failed("GEN-CROP")])[MODEL].path == "generate"
+
+    @pytest.mark.parametrize("defect", ["kv-position-zero", "kv-stale"])
+    def test_text_that_is_right_without_a_cache_is_the_caches(self, load, defect):
+        cached = Patch("model.py", "use_cache: bool = False,", "use_cache: bool = True,")
+        wrong = load(MODEL, [cached, *defects()[defect].patches])
+        assert locate(wrong, [failed("GEN-AUTOREGRESSIVE")])[MODEL].path == "generate.cache"
