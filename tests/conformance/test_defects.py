@@ -92,7 +92,6 @@ TWINS = {
         "PE-GOLDEN-D8",
     ): "stored tables of three widths, one of them a real model's",
     ("SA-BATCH-INDEP", "SA-ORACLE"): "a mask kept from the first batch breaks both",
-    ("GRAD-FINITE", "NUM-LARGE-INPUT"): "an activation that overflows does so forward and backward",
     ("GRAD-BATCH-MEAN", "NUM-NAN-LOCAL"): "a maximum over the batch mixes its elements both ways",
 }
 """Clauses that exactly the same mistakes are named for, and why both stay."""
