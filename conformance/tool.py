@@ -73,6 +73,8 @@ class Parameters:
     """The trainable arrays of a component, as one gives them to an optimizer."""
 
     handle: int
+    once: bool = False
+    """Whether they can be gone through once only, as what `model.parameters()` gives."""
 
 
 class Held:
@@ -276,7 +278,9 @@ def _reference(value: Instance | Made | Optimizer | Parameters | Written) -> dic
     """Return what stands for something that the worker holds."""
     if isinstance(value, Written):
         return {"$file": value.path}
-    return {"$parameters" if isinstance(value, Parameters) else "$handle": value.handle}
+    if isinstance(value, Parameters):
+        return {"$parameters": value.handle, "once": value.once}
+    return {"$handle": value.handle}
 
 
 def _float(array: Array) -> Array:

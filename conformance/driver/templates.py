@@ -86,9 +86,10 @@ class Filler:
         path.parent.mkdir(parents=True, exist_ok=True)
         return str(path)
 
-    def _parameters(self, template: Mapping[str, Any]) -> list[Any]:
-        """Return the trainable arrays of a component, as one gives them to an optimizer."""
-        return self._framework.trainable(known(self._components, template["$parameters"]))
+    def _parameters(self, template: Mapping[str, Any]) -> Any:
+        """Return the trainable arrays of a component, as one gives them to an optimizer: a list, or once only."""
+        found = self._framework.trainable(known(self._components, template["$parameters"]))
+        return iter(found) if template.get("once") else found
 
     def _dtype(self, template: Mapping[str, Any]) -> Any:
         return self._framework.dtype(template["$dtype"])

@@ -16,6 +16,7 @@ from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence import outlines
 from conformkit.conformance.evidence.outlines import WITHHELD, Outline
 from conformkit.conformance.evidence.settings import Setting
+from conformkit.conformance.report.text import listed
 
 __all__ = [
     "ClauseFailure",

@@ -32,7 +32,7 @@ from conformkit.conformance.evidence.trainees import (
 from conformkit.conformance.evidence.values import close, number
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject
-from conformkit.conformance.tool import Held, Made, Optimizer, Tool
+from conformkit.conformance.tool import Held, Made, Optimizer, Parameters, Tool
 from conformkit.fixtures import facts
 from conformkit.spec.optimization import adamw, clipped, global_norm
 
@@ -147,6 +147,21 @@ def test_a_parameter_without_a_gradient_stays_as_it_is(adam_w: Tool, draw: Draw)
     after = held.values()
     check_equal("the parameter without a gradient", after["b"], before["b"])
     check_differs("the parameter with a gradient", after["a"], before["a"])
+
+
+@clause("OPT-ADAM-GENERATOR")
+def test_parameters_may_come_from_a_generator(adam_w: Tool, draw: Draw) -> None:
+    held = Held(adam_w.link, {"a": draw.values(3), "b": draw.values(2)})
+    optimizer = adam_w.make(params=Parameters(held.handle, once=True), lr=0.1)
+    for step in each_of(["first", "second", "third"]):
+        before = held.values()
+        optimizer.call("zero_grad")
+        left = [name for name, gradient in held.gradients().items() if gradient is not None and gradient.any()]
+        check(f"before the {step} step, {len(left)} of 2 parameters still have a gradient", not left)
+        held.put(a=draw.values(3), b=draw.values(2))
+        optimizer.call("step")
+        for name, after in held.values().items():
+            check_differs(f"a parameter after the {step} step", after, before[name])
 
 
 @clause("OPT-ADAMW")
