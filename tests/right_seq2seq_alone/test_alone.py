@@ -1,0 +1,29 @@
+"""Half of an encoder-decoder is judged by what of the law is about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conformkit.conformance import check
+from conformkit.conformance.results import Verdict
+
+HERE = Path(__file__).parent
+
+
+def test_an_encoder_alone_conforms_to_the_clauses_on_encoders():
+    report = check(str(HERE / "encoder"), profile="seq2seq", only=["ENC", "MLM"])
+    assert report.conforms, report.failures()
+    assert sum(result.verdict is Verdict.PASS for result in report.results) > 25
+
+
+def test_a_decoder_alone_is_a_language_model_of_core():
+    report = check(str(HERE / "decoder"), only=["BLOCK", "LM"])
+    assert report.conforms, report.failures()
+    assert sum(result.verdict is Verdict.PASS for result in report.results) > 40
+
+
+def test_a_layer_that_takes_no_memory_is_no_decoder_layer():
+    # it was called with the memory as its mask, and broke
+    report = check(str(HERE / "decoder"), profile="seq2seq", only=["DEC-SHAPE"])
+    (result,) = report.results
+    assert result.verdict is Verdict.NOT_IMPLEMENTED
