@@ -86,8 +86,16 @@ def _named(tree: ast.Module | None) -> Iterator[tuple[str, ast.stmt]]:
 def _dumped(content: bytes) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, node in _named(_parsed(content)):
-        found[name] = found.get(name, "") + ast.dump(node)
+        found[name] = found.get(name, "") + _dump(node, content)
     return found
+
+
+def _dump(node: ast.stmt, content: bytes) -> str:
+    """Return what a statement says; of one that is too deep, or has a number too long to be written, its whole file."""
+    try:
+        return ast.dump(node)
+    except (RecursionError, ValueError):
+        return repr(content)
 
 
 def _dependents(changed: Iterable[Node], files: Files) -> frozenset[Node]:

@@ -76,3 +76,10 @@ def test_files_that_import_each_other_are_no_endless_search():
     }
     found = change(circle, {**circle, HOME / "a.py": circle[HOME / "a.py"].replace(b"x =", b"y =")})
     assert found.reaches(HOME / "b.py", 3, circle)
+
+
+@pytest.mark.parametrize("odd", ["+1" * 2000, " + 0x" + "f" * 9000], ids=["deep", "a number of many digits"])
+def test_a_statement_that_python_does_not_write_down_is_compared_all_the_same(tmp_path, odd):
+    path = tmp_path / "a.py"
+    before, after = {path: f"x = 1{odd}\n".encode()}, {path: f"x = 2{odd}\n".encode()}
+    assert change(before, after).definitions
