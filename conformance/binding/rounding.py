@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformkit.conformance.binding.patterns import PatternError
+from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.conformance.evidence.draws import Draw
