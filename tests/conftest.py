@@ -1,9 +1,13 @@
-"""For all tests: no measured time, a Ctrl-C that counts; tests of GPUs that were all skipped are no success."""
+"""For all tests: no measured time, a Ctrl-C that counts, one warm process; only skipped GPU tests are no success."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from conformkit.conformance.driver.shared import LentNursery
+from conformkit.conformance.driver.warm import nursery
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
@@ -19,3 +23,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         ran = any(reporter.stats.get(outcome) for outcome in ("passed", "failed", "error"))
         if not ran and reporter.stats.get("skipped"):
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[LentNursery]:
+    """A process that has imported torch, and outlives the runs that it is lent to."""
+    process = nursery(1, torch=True)
+    yield LentNursery(process)
+    process.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +15,7 @@ from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.defects.witness import witness
 from conformkit.conformance.diagnosis.diagnose import diagnose
-from conformkit.conformance.driver.shared import SharedNursery
-from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Certainty, LooksLike
@@ -87,13 +85,6 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[SharedNursery]:
-    shared = SharedNursery(nursery(1, torch=True))
-    yield shared
-    shared.close()
-
-
 def copied(base: Path, folder: Path) -> Path:
     target = folder / base.name
     return Path(shutil.copytree(base, target) if base.is_dir() else shutil.copy(base, target))
@@ -110,7 +101,7 @@ def changed(case: Case, folder: Path) -> Path:
     return target
 
 
-def named(case: Case, impl: Path, warm: SharedNursery) -> list[LooksLike]:
+def named(case: Case, impl: Path, warm: LentNursery) -> list[LooksLike]:
     """Return what the first failure that has a name looks like."""
     with opened(RunRequest(impl=str(impl)), warm) as (implementation, _):
         judge = Judge(implementation, registry.tests())
@@ -121,7 +112,7 @@ def named(case: Case, impl: Path, warm: SharedNursery) -> list[LooksLike]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_mistake_is_named_first(case: Case, warm: SharedNursery, tmp_path: Path) -> None:
+def test_the_mistake_is_named_first(case: Case, warm: LentNursery, tmp_path: Path) -> None:
     found = named(case, changed(case, tmp_path), warm)
     assert [like.defect for like in found][:1] == [like.defect for like in found if like.defect in case.right][:1] != []
     assert case.sure == (found[0].certainty is not Certainty.UNSURE)
@@ -144,7 +135,7 @@ def test_a_run_on_the_reference_names_the_mistake_in_it(name: str, tmp_path: Pat
     assert twins & {like.defect for result in report.failures() for like in result.looks_like}
 
 
-def test_a_mistake_that_float32_alone_shows_is_named(warm: SharedNursery, tmp_path: Path) -> None:
+def test_a_mistake_that_float32_alone_shows_is_named(warm: LentNursery, tmp_path: Path) -> None:
     defect = defects()["pe-upcast"]
     impl = write_reference(tmp_path / "witness", defect.patches, defect.variant)
     case = Case("", ("", "", ""), ("PE-DTYPE",), ("pe-upcast",))

@@ -12,8 +12,7 @@ import pytest
 from conformkit.conformance.defects import Patch, defects
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.diagnosis.parts import first_difference, locate
-from conformkit.conformance.driver.shared import SharedNursery
-from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Result, Verdict
@@ -74,15 +73,8 @@ BLOCKS = "TransformerBlock(d_model, num_heads, d_ff, dropout, variant=variant) f
 """Where the reference's model makes its blocks."""
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[SharedNursery]:
-    made = SharedNursery(nursery(1, torch=True))
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def load(warm: SharedNursery, tmp_path: Path) -> Iterator[Load]:
+def load(warm: LentNursery, tmp_path: Path) -> Iterator[Load]:
     """Return a function that loads one component of the reference, patched and in a variant."""
     with ExitStack() as stack:
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.results import Verdict
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
@@ -23,9 +24,9 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_the_suite_finds_nothing_wrong_with_the_reference(variant: Variant, tmp_path: Path) -> None:
+def test_the_suite_finds_nothing_wrong_with_the_reference(variant: Variant, tmp_path: Path, warm: LentNursery) -> None:
     folder = write_reference(tmp_path / "reference_in_variant", variant=variant)
-    report = run(RunRequest(impl=str(folder), profile="seq2seq", diagnose=False))
+    report = run(RunRequest(impl=str(folder), profile="seq2seq", diagnose=False), early=warm)
     quiet = {Verdict.PASS, Verdict.NOT_APPLICABLE}
     assert [f"{r.clause.id}: {r.message or r.reason}" for r in report.results if r.verdict not in quiet] == []
     assert report.conforms

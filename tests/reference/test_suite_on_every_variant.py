@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conformkit.conformance import registry
 from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.driver.shared import SharedNursery
-from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Result, Verdict
@@ -53,14 +51,7 @@ MEANT = {
 ANY_HEAD_WIDTH = {"MHA-HEADS-INDEPENDENT"}
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[SharedNursery]:
-    shared = SharedNursery(nursery(1, torch=True))
-    yield shared
-    shared.close()
-
-
-def judged(folder: Path, warm: SharedNursery, *, all_components: bool) -> list[Result]:
+def judged(folder: Path, warm: LentNursery, *, all_components: bool) -> list[Result]:
     with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
         judge = Judge(implementation, registry.tests("core"))
         wanted = [c for c in clauses_of("core").values() if all_components or c.component != NEVER_TOUCHED]
@@ -80,9 +71,7 @@ def meant(variant: Variant) -> set[str]:
 
 
 @pytest.mark.parametrize("variant", every_variant().values(), ids=every_variant())
-def test_the_suite_finds_nothing_wrong_with_the_reference(
-    variant: Variant, warm: SharedNursery, tmp_path: Path
-) -> None:
+def test_the_suite_finds_nothing_wrong_with_the_reference(variant: Variant, warm: LentNursery, tmp_path: Path) -> None:
     folder = write_reference(tmp_path / "reference_in_variant", variant=variant)
     results = judged(folder, warm, all_components=variant == CANONICAL)
     quiet = {Verdict.PASS, Verdict.NOT_APPLICABLE}

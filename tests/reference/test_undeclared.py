@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.defects import Patch, defects
 from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.driver.errors import WorkerLost
-from conformkit.conformance.driver.shared import SharedNursery
-from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.opening import opened
 from conformkit.conformance.results import Undeclared
@@ -35,14 +33,7 @@ RIGHT = Path(__file__).parents[1] / "right"
 UNDECLARED = {name: variant for name, variant in every_variant().items() if variant != CANONICAL}
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[SharedNursery]:
-    shared = SharedNursery(nursery(1, torch=True))
-    yield shared
-    shared.close()
-
-
-def looked_at(folder: Path, warm: SharedNursery, declaration: str = "") -> list[Undeclared]:
+def looked_at(folder: Path, warm: LentNursery, declaration: str = "") -> list[Undeclared]:
     (folder / "conform.toml").write_text(declaration)
     with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
         return undeclared(implementation)
@@ -53,7 +44,7 @@ def lines(found: list[Undeclared]) -> list[str]:
 
 
 @pytest.mark.parametrize("variant", UNDECLARED.values(), ids=UNDECLARED)
-def test_exactly_the_undeclared_choices_are_named(variant: Variant, warm: SharedNursery, tmp_path: Path) -> None:
+def test_exactly_the_undeclared_choices_are_named(variant: Variant, warm: LentNursery, tmp_path: Path) -> None:
     found = looked_at(write_reference(tmp_path / "undeclared", variant=variant), warm)
     assert {each.choice: each.actual for each in found} == variant.differences()
     assert {each.table for each in found} == {"variant"}
@@ -64,18 +55,18 @@ def test_exactly_the_undeclared_choices_are_named(variant: Variant, warm: Shared
 @pytest.mark.parametrize(
     "name", ["annotated", "complex_rope", "gemma", "gpt2_conv1d", "stacked_layers", "torch_layers"]
 )
-def test_choices_are_told_whatever_the_parameters_are_called(name: str, warm: SharedNursery, tmp_path: Path) -> None:
+def test_choices_are_told_whatever_the_parameters_are_called(name: str, warm: LentNursery, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(RIGHT / name, tmp_path / name))
     declared = (folder / "conform.toml").read_text()
     found = looked_at(folder, warm, re.sub(r"^\[variant\]\n([^\[\n].*\n|\n)*", "", declared, flags=re.MULTILINE))
     assert {each.choice: each.actual for each in found} == parse_config(declared).variant
 
 
-def test_what_conforms_has_nothing_undeclared(warm: SharedNursery, tmp_path: Path) -> None:
+def test_what_conforms_has_nothing_undeclared(warm: LentNursery, tmp_path: Path) -> None:
     assert looked_at(write_reference(tmp_path / "canonical"), warm) == []
 
 
-def test_a_declared_choice_that_was_not_made_is_named_too(warm: SharedNursery, tmp_path: Path) -> None:
+def test_a_declared_choice_that_was_not_made_is_named_too(warm: LentNursery, tmp_path: Path) -> None:
     found = looked_at(write_reference(tmp_path / "canonical"), warm, '[variant]\nplacement = "post"\n')
     assert lines(found) == ['TransformerBlock [variant] placement = "pre"']
     assert found[0].declared == "post"
@@ -93,17 +84,17 @@ def test_a_declared_choice_that_was_not_made_is_named_too(warm: SharedNursery, t
     ids=["unscaled", "unscaled-and-relu", "no-residual", "norm-over-everything", "two-mistakes"],
 )
 def test_a_mistake_is_not_named_as_a_choice(
-    patches: tuple[Patch, ...], want: list[str], warm: SharedNursery, tmp_path: Path
+    patches: tuple[Patch, ...], want: list[str], warm: LentNursery, tmp_path: Path
 ) -> None:
     assert lines(looked_at(write_reference(tmp_path / "wrong", patches), warm)) == want
 
 
-def test_a_choice_that_one_component_made_alone_is_declared_for_it_alone(warm: SharedNursery, tmp_path: Path) -> None:
+def test_a_choice_that_one_component_made_alone_is_declared_for_it_alone(warm: LentNursery, tmp_path: Path) -> None:
     found = looked_at(write_reference(tmp_path / "forgotten", (NO_POSITIONS,)), warm)
     assert lines(found) == ['TinyTransformerLM [components.TinyTransformerLM.variant] positions = "none"']
 
 
-def test_a_component_may_have_a_declared_variant_of_its_own(warm: SharedNursery, tmp_path: Path) -> None:
+def test_a_component_may_have_a_declared_variant_of_its_own(warm: LentNursery, tmp_path: Path) -> None:
     alone = Patch(
         "feed_forward.py", "dropout: float = 0.0, *, variant: Variant = CANONICAL",
         'dropout: float = 0.0, *, variant: Variant = CANONICAL.but(activation="relu")',
@@ -116,7 +107,7 @@ def test_a_component_may_have_a_declared_variant_of_its_own(warm: SharedNursery,
     assert report.conforms
 
 
-def test_positions_that_are_no_component_are_named_by_the_model(warm: SharedNursery, tmp_path: Path) -> None:
+def test_positions_that_are_no_component_are_named_by_the_model(warm: LentNursery, tmp_path: Path) -> None:
     patches = (
         Patch("__init__.py", "from conformkit.reference.positional_encoding import PositionalEncoding\n", ""),
         Patch("positional_encoding.py", "class PositionalEncoding(nn.Module)", "class Other(nn.Module)"),
@@ -134,14 +125,12 @@ def test_the_report_names_it_and_stays_red(tmp_path: Path) -> None:
     assert run(RunRequest(impl="conformkit.reference", only=("FFN",))).undeclared == []
 
 
-def test_a_trainable_table_of_sinusoids_is_a_mistake_and_no_choice(warm: SharedNursery, tmp_path: Path) -> None:
+def test_a_trainable_table_of_sinusoids_is_a_mistake_and_no_choice(warm: LentNursery, tmp_path: Path) -> None:
     patches = defects()["pe-parameter"].patches
     assert looked_at(write_reference(tmp_path / "trainable", patches), warm) == []
 
 
-def test_only_components_whose_clauses_fail_are_looked_at(
-    warm: SharedNursery, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_only_components_whose_clauses_fail_are_looked_at(warm: LentNursery, tmp_path: Path, monkeypatch: Any) -> None:
     asked = []
     of = Trial.of
 
@@ -158,7 +147,7 @@ def test_only_components_whose_clauses_fail_are_looked_at(
     assert set(asked) == {"FeedForward"}
 
 
-def test_a_process_that_does_not_answer_is_asked_once(warm: SharedNursery, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_process_that_does_not_answer_is_asked_once(warm: LentNursery, tmp_path: Path, monkeypatch: Any) -> None:
     folder = write_reference(tmp_path / "lost")
     asked = []
 

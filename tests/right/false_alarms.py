@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from conformkit.conformance.driver.warm import Nursery
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.opening import opened
 from conformkit.conformance.registry import tests
@@ -40,10 +41,11 @@ def right_ones(profile: str = "core") -> list[str]:
 
 
 def alarms(
-    impl: str, seeds: Sequence[int], profile: str = "core", without: str = "-", dtype: str = ""
-) -> Iterator[tuple[int, Result]]:
+    impl: str, seeds: Sequence[int], profile: str = "core", without: str = "-", dtype: str = "",
+    warm: Nursery | None = None,
+) -> Iterator[tuple[int, Result]]:  # fmt: skip
     """Yield the binding clauses that an implementation breaks, with the seed."""
-    with opened(RunRequest(impl=impl, profile=profile, dtype=dtype)) as (implementation, _):
+    with opened(RunRequest(impl=impl, profile=profile, dtype=dtype), warm) as (implementation, _):
         for seed in seeds:
             judge = Judge(implementation, tests(profile), seed=seed)
             for name, clause in clauses_of(profile).items():

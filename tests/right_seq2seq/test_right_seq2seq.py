@@ -6,20 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from conformkit.conformance.driver.shared import LentNursery
 from conformkit.conformance.opening import opened
 from conformkit.conformance.run_request import RunRequest
 from tests.right.false_alarms import alarms, right_ones
 
 
 @pytest.mark.parametrize("impl", right_ones("seq2seq"), ids=lambda impl: Path(impl).stem)
-def test_right_code_breaks_no_binding_clause(impl: str) -> None:
-    found = [f"{result.clause.id}: {result.message}" for _, result in alarms(impl, [0], "seq2seq")]
+def test_right_code_breaks_no_binding_clause(impl: str, warm: LentNursery) -> None:
+    found = [f"{result.clause.id}: {result.message}" for _, result in alarms(impl, [0], "seq2seq", warm=warm)]
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("impl", right_ones("seq2seq"), ids=lambda impl: Path(impl).stem)
-def test_the_weights_of_every_part_are_found(impl: str) -> None:
-    with opened(RunRequest(impl=impl, profile="seq2seq")) as (implementation, _):
+def test_the_weights_of_every_part_are_found(impl: str, warm: LentNursery) -> None:
+    with opened(RunRequest(impl=impl, profile="seq2seq"), warm) as (implementation, _):
         assert [bound.component.name for bound in implementation.bounds() if not bound.fits] == []
         assert {"CrossAttention", "EncoderLayer", "DecoderLayer", "Transformer"} <= {
             subject.name for subject in implementation.subjects()
