@@ -61,6 +61,7 @@ def test_a_float_mask_is_added_to_the_scaled_scores(attend: Attend, draw: Draw) 
     plain, bias = attend.weights(q, k), draw.values(*shape, scale=2.0)
     some = additive(draw.mask(*shape))
     for kind, mask in {
+        "a bias, 0 and -∞": np.where(draw.mask(*shape), bias, 0.0) + some,
         "zeros": 0.0 * bias,
         "a bias": bias,
         "a bias above 0": np.abs(bias),
@@ -367,7 +368,7 @@ def _crossed(length: int) -> Array:
 
 def _check_seen(weights: Array, allowed: Array) -> None:
     """Check that exactly the allowed keys have weight."""
-    check_hidden("weight of hidden keys", weights, allowed, at_most=1e-6)
+    check_hidden("weights, of hidden keys", weights, allowed, at_most=1e-6)
     least = np.where(allowed, weights, np.inf).min()
     check(f"an allowed key has weight {least:.3g}, want more than 0", bool(least > 0.0))
 
@@ -392,4 +393,4 @@ def _check_hidden_at(attend: Attend, draw: Draw, *, allowed: float, hidden: floa
     mask = draw.mask(1, 5)[0]
     k[..., 0] = np.where(mask, allowed, hidden) * 2.0 / length
     full = np.broadcast_to(mask, (*leading, 3, 5)).copy()
-    check_hidden(f"weight of keys hidden at a score of {hidden:g}", attend.weights(q, k, full), full, at_most=1e-6)
+    check_hidden(f"weights, of keys hidden at a score of {hidden:g}", attend.weights(q, k, full), full, at_most=1e-6)
