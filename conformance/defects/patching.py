@@ -9,7 +9,7 @@ from pathlib import Path
 from conformkit.conformance.defects import Patch
 from conformkit.spec.variants import CANONICAL, Variant, written
 
-__all__ = ["PatchError", "reference_folder", "write_reference"]
+__all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
 
 _CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
 _ENCODER_DECODER = "seq2seq"
@@ -29,14 +29,20 @@ def write_reference(
     its conform.toml declares, unless another one is `declared`; `dtypes` are the number formats that it declares.
     Raises PatchError.
     """
-    sources = _sources(reference_folder())
-    for patch in patches:
-        sources[patch.file] = _patched(sources, patch)
+    sources = patched(patches)
     (folder / _ENCODER_DECODER).mkdir(parents=True)
     for name, text in sources.items():
         (folder / name).write_text(_own(text, folder.name, variant), encoding="utf-8")
     (folder / "conform.toml").write_text(_declaration(declared or variant, dtypes), encoding="utf-8")
     return folder
+
+
+def patched(patches: Sequence[Patch]) -> dict[str, str]:
+    """Return the texts of the reference's modules by their path, patched. Raises PatchError."""
+    sources = _sources(reference_folder())
+    for patch in patches:
+        sources[patch.file] = _patched(sources, patch)
+    return sources
 
 
 def reference_folder() -> Path:

@@ -10,6 +10,7 @@ from conformkit.conformance import defects as catalogue
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.kills import kill_rate, kills
 from conformkit.conformance.defects.measuring import measure, measure_named
+from conformkit.conformance.defects.patching import patched
 from conformkit.spec.clauses import clauses
 
 
@@ -54,10 +55,18 @@ def test_most_defects_break_a_binding_clause():
     assert killed >= 0.9 * total
 
 
-def test_titles_and_patches_are_each_defects_own():
-    for kind in ("title", "patches"):
-        values = [(getattr(defect, kind), defect.stem, defect.variant) for defect in defects().values()]
-        assert len(values) == len(set(values)), kind
+def test_titles_are_each_defects_own():
+    titles = [(defect.title, defect.stem, defect.variant) for defect in defects().values()]
+    assert len(titles) == len(set(titles))
+
+
+def test_no_two_defects_of_a_profile_make_the_same_code():
+    made: dict[object, list[str]] = {}
+    for name, defect in defects().items():
+        code = {file: "".join(text.split()) for file, text in patched(defect.patches).items()}
+        profiles = frozenset(clauses()[clause].profile for clause in defect.clauses)
+        made.setdefault((tuple(sorted(code.items())), defect.variant, profiles), []).append(name)
+    assert [names for names in made.values() if len(names) > 1] == []
 
 
 WITHOUT_A_DEFECT = {
