@@ -47,6 +47,7 @@ _CHOICES = {
         "shared_embeddings",
         *_NORMS,
         "positions",
+        "shared_positions",
         "sinusoid_layout",
         *_FEED_FORWARD,
         *_ATTENTION,
@@ -56,6 +57,7 @@ _CHOICES = {
 _SHAPING = {
     "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm", "norm_bias",
     "positions", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
+    "shared_positions",
 }  # fmt: skip
 """Choices that add parameters or remove some."""
 _WITHIN = {
@@ -245,6 +247,7 @@ def _effective(variant: Variant, name: str) -> Variant:
     added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"}
     idle += ["positions"] if variant.positions != "rotary" and not added else []
     idle += ["rotary_layout", "rotary_base"] if variant.positions != "rotary" else []
+    idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["sinusoid_layout"] if variant.positions != "sinusoidal" else []
     idle += ["norm_bias", "norm_deviation"] if variant.norm == "rmsnorm" else []
     idle += ["output_bias"] if not variant.output_projection else []

@@ -86,15 +86,16 @@ def transformer(
     return decode(weights, tgt, memory, tgt_mask, memory_mask, sizes, variant)
 
 
-def _table(weights: Weights, side: str) -> str:
+def _table(weights: Weights, side: str, kind: str = "embedding") -> str:
     """Return which table a side reads: the source's where both share it."""
-    return "tgt_embedding" if side == "tgt" and "tgt_embedding.weight" in weights else "src_embedding"
+    return f"tgt_{kind}" if side == "tgt" and f"tgt_{kind}.weight" in weights else f"src_{kind}"
 
 
 def _embedded(weights: Weights, side: str, ids: Array, variant: Variant) -> Array:
     x = np.asarray(weights[f"{_table(weights, side)}.weight"], np.float64)[ids]  # (B, T, D)
     if variant.embedding_scale:
         x = x * math.sqrt(x.shape[-1])
-    table = {"positions.weight": weights[f"{side}_positions.weight"]} if variant.positions == "learned" else {}
+    learned = variant.positions == "learned"
+    table = {"positions.weight": weights[f"{_table(weights, side, 'positions')}.weight"]} if learned else {}
     x = positional_encoding(table, x, variant=variant)
     return normalize(weights, f"{side}_embedding_norm", x, variant) if variant.embedding_norm else x

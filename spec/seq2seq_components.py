@@ -71,7 +71,7 @@ def _side(side: str, sizes: Sizes, variant: Variant) -> Parameters:
     found: Parameters = {}
     if side == "src" or not variant.shared_embeddings:
         found[f"{side}_embedding.weight"] = matrix("v", "m", v=sizes[f"{side}_vocab_size"], m=m)
-    if variant.positions == "learned":
+    if variant.positions == "learned" and (side == "src" or not variant.shared_positions):
         found[f"{side}_positions.weight"] = matrix("t", "m", t=sizes["max_len"], m=m)
     return found | (norm_parameters(f"{side}_embedding_norm", m, variant) if variant.embedding_norm else {})
 

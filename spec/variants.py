@@ -51,6 +51,8 @@ class Variant:
     """The head shares the embedding matrix; in an encoder-decoder, the target's."""
     shared_embeddings: bool = False
     """Source and target of an encoder-decoder share one embedding matrix."""
+    shared_positions: bool = False
+    """Source and target of an encoder-decoder share one learned table of positions; idle where none is learned."""
     head_bias: bool = True
 
     def but(self, **changes: Any) -> Variant:
@@ -149,6 +151,8 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("tied", True): "a head that is the embedding matrix", ("tied", False): "a head of its own",
     ("shared_embeddings", True): "one embedding matrix for source and target",
     ("shared_embeddings", False): "an embedding matrix each for source and target",
+    ("shared_positions", True): "one table of positions for source and target",
+    ("shared_positions", False): "a table of positions each for source and target",
     ("head_bias", True): "a head with a bias", ("head_bias", False): "a head without a bias",
 }  # fmt: skip
 

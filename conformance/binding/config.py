@@ -177,6 +177,7 @@ def parse_config(text: str, path: Path = Path("conform.toml")) -> Config:
         tools={name: read_tool(name, node) for name, node in named.items() if name in TOOLS},
     )
     _check_merged(config, components)
+    _check_shared(config, tables)
     return config
 
 
@@ -192,6 +193,17 @@ def _check_merged(config: Config, components: Mapping[str, Node]) -> None:
         for size, where in node.table()["limits"].table().items() if "limits" in node.value else ():
             if size != "rank":
                 check_range(size, limits, where)
+
+
+def _check_shared(config: Config, tables: Mapping[str, Node]) -> None:
+    """Refuse a table of positions that both sides share where none is learned."""
+    variant = config.variant_for("Transformer")
+    if variant.shared_positions and variant.positions != "learned":
+        own = "shared_positions" in config.component("Transformer").variant
+        whole = tables["components"].table()["Transformer"].table()["variant"] if own else tables["variant"]
+        where = whole.table()["shared_positions"]
+        raise where.error(f"positions are {variant.positions}, and only a learned table can be shared",
+                          'declare positions = "learned", or leave this out')  # fmt: skip
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import combine_masks
 from conformkit.reference.norms import norm_for
-from conformkit.reference.positional_encoding import positions_for
+from conformkit.reference.positional_encoding import LearnedPositions, positions_for
 from conformkit.reference.seq2seq.beam import seq2seq_beam_search
 from conformkit.reference.seq2seq.decoder import Decoder
 from conformkit.reference.seq2seq.embedding import TokenEmbedding
@@ -150,5 +150,7 @@ class Transformer(nn.Module):
                 want = f"src_vocab_size = {self.src_embedding.vocab_size}, since both share one table"
                 raise SizeError("tgt_vocab_size", self.tgt_vocab_size, want)
             self.tgt_embedding.weight = self.src_embedding.weight
+        if variant.shared_positions and isinstance(self.src_positions, LearnedPositions):
+            self.tgt_positions.weight = self.src_positions.weight
         if variant.tied:
             self.head.weight = self.tgt_embedding.weight

@@ -183,6 +183,14 @@ SEMANTIC = {
         MHA + "construct = [{ object = 'C', arguments = ['x'] }]",
         'construct[0].arguments[0]: "x": unknown name x',
     ),
+    "shared-positions": (
+        "[variant]\nshared_positions = true",
+        "line 2: variant.shared_positions: positions are sinusoidal, and only a learned table can be shared",
+    ),
+    "shared-positions-of-the-model": (
+        "[variant]\npositions = 'rotary'\n[components.Transformer]\nvariant = { shared_positions = true }",
+        "line 4: components.Transformer.variant.shared_positions: positions are rotary",
+    ),
     "kv-heads": ("[variant]\nkv_heads = 'kv_heads'", "unknown name kv_heads"),
     "limits-impossible": (
         "[limits]\nd_model = { min = 5, max = 7, multiple_of = 4 }",

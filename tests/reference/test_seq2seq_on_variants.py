@@ -16,6 +16,7 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 VARIANTS = {
     "post": CANONICAL.but(placement="post", final_norm=False),
     "rotary and grouped": CANONICAL.but(positions="rotary", kv_heads="1", norm="rmsnorm", gated=True),
+    "one table of positions": CANONICAL.but(positions="learned", shared_positions=True, embedding_scale=True),
     "learned": CANONICAL.but(positions="learned", embedding_norm=True, norm_bias=False),
     "one table for all": CANONICAL.but(shared_embeddings=True, tied=True, embedding_scale=True, head_bias=False),
     "none": CANONICAL.but(positions="none", output_projection=False),
@@ -30,3 +31,13 @@ def test_the_suite_finds_nothing_wrong_with_the_reference(variant: Variant, tmp_
     quiet = {Verdict.PASS, Verdict.NOT_APPLICABLE}
     assert [f"{r.clause.id}: {r.message or r.reason}" for r in report.results if r.verdict not in quiet] == []
     assert report.conforms
+
+
+def test_one_table_of_positions_that_nobody_declared_is_named(tmp_path: Path) -> None:
+    folder = write_reference(tmp_path / "undeclared", variant=CANONICAL.but(positions="learned", shared_positions=True))
+    (folder / "conform.toml").write_text('[variant]\npositions = "learned"\n')
+    report = run(RunRequest(impl=str(folder), profile="seq2seq", only=("S2S-PARAM-COUNT",), diagnose=False))
+    assert not report.conforms
+    assert [(each.component, each.table, each.line) for each in report.undeclared] == [
+        ("Transformer", "variant", "shared_positions = true")
+    ]

@@ -10,7 +10,7 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, c
 
 def single_changes() -> Iterator[tuple[str, Variant]]:
     """Yield each value of each choice but the canonical one, alone, with what else that choice needs."""
-    for field in (f for f in fields(Variant) if f.name != "shared_embeddings"):  # no choice of a decoder alone
+    for field in (f for f in fields(Variant) if not f.name.startswith("shared_")):  # no choice of a decoder alone
         values = alternatives(field.name, field.default)
         for value in values if isinstance(choices()[field.name], tuple) else values[:2]:
             needs = {"positions": "rotary"} if field.name.startswith("rotary") else {}

@@ -121,6 +121,13 @@ def test_tables_are_one_parameter_where_the_variant_says_so(variant: Variant, na
     assert tables == names
 
 
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "none"])
+def test_a_shared_table_of_positions_is_one_parameter_where_it_is_learned(positions: str) -> None:
+    ours = model(CANONICAL.but(positions=positions, shared_positions=True))
+    tables = [name for name, _ in ours.named_parameters() if "positions" in name]
+    assert tables == (["src_positions.weight"] if positions == "learned" else [])
+
+
 def test_padding_rows_start_at_zero_and_get_no_gradient() -> None:
     embedding = TokenEmbedding(13, D_MODEL, pad_id=2, variant=Variant(embedding_scale=True))
     assert not embedding.weight[2].any()

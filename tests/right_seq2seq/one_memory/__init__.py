@@ -1,4 +1,4 @@
-"""Post-norm, attention (x, memory) with keys and values in one projection, learned positions, a tied head; no stacks."""
+"""Post-norm, attention (x, memory) with keys and values in one projection, one table of positions, a tied head; no stacks."""
 
 import math
 import torch
@@ -69,8 +69,7 @@ class Transformer(nn.Module):
         self.pad_idx, self.max_len = pad_idx, max_len
         self.src_emb = nn.Embedding(n_src_vocab, dim, padding_idx=pad_idx)
         self.trg_emb = nn.Embedding(n_trg_vocab, dim, padding_idx=pad_idx)
-        self.src_pos = nn.Embedding(max_len, dim)
-        self.trg_pos = nn.Embedding(max_len, dim)
+        self.pos = nn.Embedding(max_len, dim)
         self.encoder = nn.ModuleList(EncoderBlock(dim, heads, hidden, dropout) for _ in range(enc_layers))
         self.decoder = nn.ModuleList(DecoderBlock(dim, heads, hidden, dropout) for _ in range(dec_layers))
         self.out = nn.Linear(dim, n_trg_vocab, bias=False)
@@ -80,7 +79,7 @@ class Transformer(nn.Module):
     def encode(self, src, src_mask=None):
         if src_mask is None:
             src_mask = (src != self.pad_idx)[:, None, None]
-        x = self.drop(self.src_emb(src) + self.src_pos(torch.arange(src.shape[1], device=src.device)))
+        x = self.drop(self.src_emb(src) + self.pos(torch.arange(src.shape[1], device=src.device)))
         for layer in self.encoder:
             x = layer(x, src_mask)
         return x
@@ -89,7 +88,7 @@ class Transformer(nn.Module):
         t = trg.shape[1]
         causal = torch.ones(t, t, dtype=torch.bool, device=trg.device).tril()
         mask = causal & (trg != self.pad_idx)[:, None, None] if trg_mask is None else trg_mask
-        x = self.drop(self.trg_emb(trg) + self.trg_pos(torch.arange(t, device=trg.device)))
+        x = self.drop(self.trg_emb(trg) + self.pos(torch.arange(t, device=trg.device)))
         for layer in self.decoder:
             x = layer(x, memory, mask, src_mask)
         return self.out(x)
