@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from conformkit.conformance.evidence.checks import (
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each
 from conformkit.conformance.evidence.formats import HALF
+from conformkit.conformance.evidence.own_draws import check_own_draws, unit_matrices
 from conformkit.conformance.evidence.twins import check_same, fresh, twin
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
@@ -135,7 +135,7 @@ def test_two_objects_share_no_parameters(every: list[Subject], draw: Draw) -> No
 @clause("INIT-DISTINCT")
 def test_initial_weights_break_symmetry(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
-        matrices = _matrices(subject.build(seed=draw.integer(0, 999)).read())
+        matrices = unit_matrices(subject.build(seed=draw.integer(0, 999)).read())
         check(f"{subject.name} has no weights to look at", bool(matrices))
         for name, matrix in matrices.items():
             equal = len(matrix) - len(np.unique(matrix, axis=0))
@@ -145,10 +145,7 @@ def test_initial_weights_break_symmetry(every: list[Subject], draw: Draw) -> Non
 @clause("INIT-OWN-DRAWS")
 def test_each_matrix_begins_with_numbers_of_its_own(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
-        matrices = _matrices(subject.build(seed=draw.integer(0, 999)).read())
-        check(f"{subject.name} has no weights to look at", bool(matrices))
-        for (name, one), (second, two) in itertools.combinations(matrices.items(), 2):
-            check(f"{subject.name}: {second} is a copy of {name}", not np.array_equal(one, two))
+        check_own_draws(subject.name, subject.build(seed=draw.integer(0, 999)).read())
 
 
 @clause("DT-FLOAT32")
@@ -251,16 +248,6 @@ def _use(instance: Instance, draw: Draw) -> None:
     if subject.offers("generate"):
         with contextlib.suppress(ImplementationFailure):  # the clauses on generation say so
             instance.generate(draw.ids(instance.sizes["vocab_size"], 1, subject.tokens(3)), 2, greedy=True)
-
-
-def _matrices(weights: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the matrices whose rows are units that must not be twins."""
-    found = {}
-    for name, value in weights.items():
-        role = name.split(".")[-2]
-        if value.ndim > 1 and (role in {"k", "v", "up", "embedding"} or (role in {"q", "gate"} and value.any())):
-            found[name] = value
-    return found
 
 
 def _formats(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from conformkit.conformance.evidence.checks import (
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.own_draws import check_own_draws
 from conformkit.conformance.registry import clause
 from conformkit.conformance.subject import Instance, Subject, real_ids
 from conformkit.conformance.suite.sublayers import silent
@@ -101,6 +102,11 @@ def test_there_are_as_many_parameters_as_in_the_definition(transformer: Subject)
     for layers in (2, 1):
         check_count(build(transformer, num_encoder_layers=layers, num_decoder_layers=layers))
     transformer.bound.require_weights()
+
+
+@clause("S2S-OWN-DRAWS")
+def test_each_layer_begins_with_numbers_of_its_own(transformer: Subject, draw: Draw) -> None:
+    check_own_draws("the model", build(transformer, seed=draw.integer(0, 999)).read())
 
 
 @clause("S2S-ASYMMETRIC")

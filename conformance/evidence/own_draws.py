@@ -1,0 +1,36 @@
+"""What initial weights say: matrices whose rows are units, and whether each matrix begins with numbers of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from conformkit.conformance.evidence.checks import check
+
+__all__ = ["check_own_draws", "unit_matrices"]
+
+Array = npt.NDArray[Any]
+_UNITS = ("k", "v", "up", "embedding", "src_embedding", "tgt_embedding")
+_MAY_BE_ZERO = ("q", "gate")
+
+
+def unit_matrices(weights: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the matrices whose rows are units that must not be twins."""
+    found = {}
+    for name, value in weights.items():
+        role = name.split(".")[-2]
+        if value.ndim > 1 and (role in _UNITS or (role in _MAY_BE_ZERO and value.any())):
+            found[name] = value
+    return found
+
+
+def check_own_draws(label: str, weights: Mapping[str, Array]) -> None:
+    """Fail where two matrices of units, as constructed, hold the same numbers."""
+    matrices = unit_matrices(weights)
+    check(f"{label} has no weights to look at", bool(matrices))
+    for (name, one), (second, two) in itertools.combinations(matrices.items(), 2):
+        check(f"{label}: {second} is a copy of {name}", not np.array_equal(one, two))
