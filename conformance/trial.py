@@ -18,7 +18,8 @@ from conformkit.conformance.binding.probe import ROUNDING, placements
 from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance, Subject, example_inputs
+from conformkit.conformance.evidence.example_inputs import example_inputs
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.components import Component, Parameter
 from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.tolerances import tolerance

@@ -20,8 +20,9 @@ from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.example_inputs import example_inputs
 from conformkit.conformance.implementation import Implementation, Link
-from conformkit.conformance.subject import Instance, Subject, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.components import component as component_of
 from conformkit.spec.tolerances import Precision
 

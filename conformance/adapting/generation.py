@@ -11,7 +11,7 @@ from conformkit.conformance.adapting.construction import Item
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import example_inputs
+from conformkit.conformance.evidence.example_inputs import example_inputs
 
 if TYPE_CHECKING:
     from conformkit.conformance.adapting.choosing import Proposal

@@ -17,7 +17,8 @@ from conformkit.conformance.binding.masks import MASKS
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance, example_inputs
+from conformkit.conformance.evidence.example_inputs import example_inputs
+from conformkit.conformance.subject import Instance
 
 __all__ = ["settle_causality", "settle_masks", "settle_methods"]
 

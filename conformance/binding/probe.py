@@ -19,7 +19,8 @@ from conformkit.conformance.binding.solve import Theirs, Unassignable, assignmen
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance, Subject, example_inputs
+from conformkit.conformance.evidence.example_inputs import example_inputs
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import Precision, tolerance
 

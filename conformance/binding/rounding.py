@@ -16,7 +16,8 @@ from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance, example_inputs
+from conformkit.conformance.evidence.example_inputs import example_inputs
+from conformkit.conformance.subject import Instance
 from conformkit.spec.tolerances import tolerance
 
 __all__ = ["computes_in_float32"]

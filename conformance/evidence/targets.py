@@ -25,8 +25,9 @@ from conformkit.conformance.evidence.checks import (
     check_shape,
 )  # fmt: skip
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.example_inputs import real_ids
 from conformkit.conformance.evidence.logits import parts, rows
-from conformkit.conformance.subject import Instance, Outcome, Subject, real_ids
+from conformkit.conformance.subject import Instance, Outcome, Subject
 from conformkit.spec.decoding import Model
 from conformkit.spec.padding import padding_mask, target_mask
 

@@ -16,12 +16,13 @@ from conformkit.conformance.driver.errors import DriverError, ImplementationFail
 from conformkit.conformance.driver.warm import Nursery
 from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.example_inputs import example_inputs
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.inspecting.conspicuous import conspicuous
 from conformkit.conformance.inspecting.inspection import Heads, Inspection, Part, Weight
 from conformkit.conformance.opening import LoadFailure, opened
 from conformkit.conformance.run_request import RunRequest
-from conformkit.conformance.subject import Instance, Subject, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.loss import loss_gradient, token_losses
 

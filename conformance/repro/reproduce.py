@@ -14,6 +14,7 @@ import numpy as np
 from conformkit.conformance.driver.errors import ImplementationFailure, ProtocolError, WorkerLost
 from conformkit.conformance.evidence.checks import ClauseFailure, Compared
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.example_inputs import example, example_inputs
 from conformkit.conformance.implementation import Implementation
 from conformkit.conformance.judge import Judge
 from conformkit.conformance.opening import opened
@@ -27,7 +28,7 @@ from conformkit.conformance.repro.script import Script, write_script
 from conformkit.conformance.repro.smaller import Definite, against_definition, smaller
 from conformkit.conformance.results import Result, Verdict
 from conformkit.conformance.run_request import RunRequest
-from conformkit.conformance.subject import Instance, example, example_inputs
+from conformkit.conformance.subject import Instance
 from conformkit.spec.clauses import Clause
 
 __all__ = ["Reproduction", "reproduce"]

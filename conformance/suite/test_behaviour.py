@@ -21,12 +21,13 @@ from conformkit.conformance.evidence.checks import (
 )
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each
+from conformkit.conformance.evidence.example_inputs import example, example_inputs
 from conformkit.conformance.evidence.formats import HALF
 from conformkit.conformance.evidence.own_draws import check_own_draws, unit_matrices
 from conformkit.conformance.evidence.twins import check_same, fresh, twin
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject, example, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 
 Array = npt.NDArray[Any]
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")

@@ -9,8 +9,9 @@ from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.checks import NotApplicable, check
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each, takes
+from conformkit.conformance.evidence.example_inputs import example, example_inputs
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject, example, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 
 
 @clause("COST-NO-LEAK")

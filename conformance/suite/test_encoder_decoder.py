@@ -24,9 +24,10 @@ from conformkit.conformance.evidence.checks import (
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
 from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.evidence.example_inputs import real_ids
 from conformkit.conformance.evidence.own_draws import check_own_draws
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject, real_ids
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.sublayers import silent
 from conformkit.spec.padding import padding_mask, target_mask
 

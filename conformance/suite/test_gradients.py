@@ -29,9 +29,10 @@ from conformkit.conformance.evidence.differences import (
 )
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import depth, each
+from conformkit.conformance.evidence.example_inputs import example, example_inputs
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Gradients, Instance, Subject, example, example_inputs
+from conformkit.conformance.subject import Gradients, Instance, Subject
 from conformkit.spec.attention import softmax
 from conformkit.spec.tolerances import GRADIENT, STEP, tolerance
 

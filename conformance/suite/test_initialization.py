@@ -12,8 +12,9 @@ from conformkit.conformance.evidence.checks import NotApplicable, check, check_f
 from conformkit.conformance.evidence.differences import cotangent_for, differentiate
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each
+from conformkit.conformance.evidence.example_inputs import example_inputs
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.attention import attention_weights, softmax
 from conformkit.spec.layers import linear
 from conformkit.spec.multi_head_attention import split_heads

@@ -16,9 +16,10 @@ from conformkit.conformance.evidence.checks import (
 )
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each
+from conformkit.conformance.evidence.example_inputs import example, example_inputs
 from conformkit.conformance.evidence.twins import check_same, trainable
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject, example, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.conformance.suite.transparent import zeros
 
 Array = npt.NDArray[Any]

@@ -26,9 +26,10 @@ from conformkit.conformance.evidence.checks import (
 from conformkit.conformance.evidence.differences import output_shape
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import depth, each, takes
+from conformkit.conformance.evidence.example_inputs import example, example_inputs
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject, example, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 
 Array = npt.NDArray[Any]
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "PositionalEncoding", "TransformerBlock")

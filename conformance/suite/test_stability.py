@@ -22,10 +22,11 @@ from conformkit.conformance.evidence.checks import (
 from conformkit.conformance.evidence.differences import cotangent_for, differentiate
 from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.every import each
+from conformkit.conformance.evidence.example_inputs import example_inputs
 from conformkit.conformance.evidence.formats import HALF, rounded
 from conformkit.conformance.providers import Attend
 from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject, example_inputs
+from conformkit.conformance.subject import Instance, Subject
 from conformkit.spec.attention import scaled_dot_product_attention, softmax
 from conformkit.spec.tolerances import Precision, tolerance
 
