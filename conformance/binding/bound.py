@@ -13,6 +13,7 @@ import numpy.typing as npt
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
+from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Limits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, hiding_nothing, masks_of, queries_of
@@ -24,24 +25,9 @@ from conformkit.spec.components import Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
-__all__ = ["Bound", "Generation", "set_only"]
+__all__ = ["Bound", "set_only"]
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """How the model generates: a method, or a function that takes the model.
-
-    `own_greedy`: greedy text is asked for otherwise than by temperature 0, which then may be refused.
-    """
-
-    method: str | None
-    function: str | None
-    call: Arguments
-    greedy: Arguments
-    new_only: bool
-    own_greedy: bool = False
 
 
 @dataclass(slots=True)

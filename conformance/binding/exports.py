@@ -8,16 +8,17 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
-from conformkit.conformance.binding.bound import Bound, Generation, set_only
+from conformkit.conformance.binding.bound import Bound, set_only
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.generation import generation_of, switched
 from conformkit.conformance.binding.limits import Limits, Range
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
 from conformkit.conformance.binding.tool_config import MethodConfig
-from conformkit.spec.components import COMPONENTS, GENERATE, Component, Method, component
+from conformkit.spec.components import COMPONENTS, Component, Method, component
 
 __all__ = ["ExportMismatch", "bind_export", "further_targets", "serves", "stub_of", "targets"]
 
@@ -218,7 +219,7 @@ def _methods(
             yield method.name, BoundMethod(name, declared.call, insisted, output)
             continue
         try:
-            call = _switched(call_of(described[name] or (), method.inputs, method.options), described[name] or ())
+            call = switched(call_of(described[name] or (), method.inputs, method.options), described[name] or ())
         except SignatureMismatch:
             continue
         yield method.name, BoundMethod(name, call, insisted_on(described[name]), output)
@@ -235,14 +236,6 @@ def _place(method: Method, declared: MethodConfig, described: Mapping[str, Any],
         return declared.path
     path = declared.path if ":" in declared.path else f"{module or ''}:{declared.path}"
     return path if declared.call is not None else None
-
-
-def _switched(call: Arguments, described: Signature) -> Arguments:
-    """Set a switch between sampling and greedy decoding by the temperature, where both are taken."""
-    switch = _switch(described)
-    if switch is None or "temperature" not in call.names():
-        return call
-    return replace(call, named={**call.named, switch: Expression(f"temperature {'>' if _SAMPLES[switch] else '=='} 0")})
 
 
 def _outputs(method: Method) -> Selector:
@@ -327,7 +320,7 @@ def _bind_generation(bound: Bound, export: Mapping[str, Any], free: Mapping[str,
     config = bound.config.generate or GenerateConfig()
     problem = f"{config.path} is not there" if bound.config.generate else ""
     try:
-        bound.generation = _generation(config, export, free)
+        bound.generation = generation_of(config, export, free)
     except SignatureMismatch as mismatch:
         problem = f"it {mismatch}; say in conform.toml how it is called"
     if bound.generation is not None:
@@ -335,60 +328,6 @@ def _bind_generation(bound: Bound, export: Mapping[str, Any], free: Mapping[str,
         bound.generation_stub = stub_of(export, method) if method else stub_of(free or {}, "")
     if bound.generation is None and problem:
         bound.notes.append(f"generation is not judged: {problem}")
-
-
-def _generation(config: GenerateConfig, export: Mapping[str, Any], free: Mapping[str, Any] | None) -> Generation | None:
-    """Find the method or function and its arguments; None where there is neither, SignatureMismatch as for calls."""
-    methods: Mapping[str, Any] = export["methods"] or {}
-    if export["kind"] == "function" and config.call is not None:  # of what a factory makes nobody knows the methods
-        methods = {config.path: ()}
-    method = config.path if ":" not in config.path and config.path in methods else None
-    described = methods[method] if method else (free or {}).get("call")
-    if method is None and (free is None or config.path not in {"generate", free["path"]}):
-        return None
-    names = [a.name for a in GENERATE if a.name not in _EXTRAS or _offered(a.name, described or ())]
-    required = {"ids", "max_new_tokens"} | (set() if method else {"model"})
-    contract = names if method else ["model", *names]
-    switch = None if config.call else _switch(described or ())
-    call = config.call or call_from(_without(described or (), switch), [*contract, "seed"], required)
-    if switch is not None:
-        call = replace(call, named={**call.named, switch: _SAMPLES[switch]})
-    greedy = Arguments((), {switch: not _SAMPLES[switch]}) if switch else _greedy(call)
-    function = None if method else (free or {}).get("path")
-    own = config.greedy is not None or switch is not None
-    return Generation(method, function, call, config.greedy or greedy, config.returns == "new", own)
-
-
-_EXTRAS: Mapping[str, tuple[str, ...]] = {"eos_id": ("None",), "use_cache": ("True", "False")}
-"""Options of generation that are only taken for what they seem where their default is one of these."""
-
-
-def _offered(name: str, described: Signature) -> bool:
-    return any(meaning(p["name"], [name]) and p["default"] in _EXTRAS[name] for p in described)
-
-
-_SAMPLES = {"do_sample": True, "sample": True, "sampling": True, "greedy": False, "deterministic": False}
-"""Switches between sampling and greedy decoding, and their value for sampling."""
-
-
-def _switch(described: Signature) -> str | None:
-    """Return the argument that is such a switch: called so, and with a truth value as its default, if any."""
-    found = (p["name"] for p in described if p["name"] in _SAMPLES and p["default"] in {None, "None", "True", "False"})
-    return next(found, None)
-
-
-def _without(described: Signature, name: str | None) -> Signature:
-    """Return a signature in which one argument takes no place; what follows it is passed by name."""
-    return [{**p, "kind": "keyword", "required": False} if p["name"] == name else p for p in described]
-
-
-def _greedy(call: Arguments) -> Arguments:
-    """Return what asks for greedy decoding: a positional argument is replaced by the contract's name for it."""
-    by_meaning = {a.text: a.text for a in call.positional if isinstance(a, Expression)}
-    by_meaning |= {a.text: name for name, a in call.named.items() if isinstance(a, Expression)}
-    if "temperature" in by_meaning:
-        return Arguments((), {by_meaning["temperature"]: 0.0})
-    return Arguments((), {by_meaning["top_k"]: 1} if "top_k" in by_meaning else {})
 
 
 def _abilities(bound: Bound) -> dict[str, bool]:
