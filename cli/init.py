@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+from conformkit.cli.completion import profiles
 from conformkit.cli.exits import Exit, fail, one_of, wrong
+from conformkit.cli.options import known_profiles
 
 __all__ = ["init"]
 
@@ -20,8 +22,10 @@ def init(
     profile: Annotated[
         str,
         typer.Option(
-            metavar="core|lm|seq2seq",
-            help="lm adds tokenizers, data, loss, optimizer, training; seq2seq is an encoder-decoder.",
+            metavar="NAME",
+            autocompletion=profiles,
+            help="core; lm adds tokenizers, data, loss, optimizer, training; seq2seq is an encoder-decoder, "
+            "milestone1 to milestone5 the steps to it.",
         ),
     ] = "core",
 ) -> None:
@@ -32,7 +36,7 @@ def init(
     Example: conform init mypkg
     """
     how = one_of("--framework", framework, ("torch", "numpy"))
-    what = one_of("--profile", profile, ("core", "lm", "seq2seq"))
+    what = one_of("--profile", profile, known_profiles())
     from conformkit.conformance.scaffold import obstacle, write_package
     from conformkit.conformance.scaffold import package as stubs
 

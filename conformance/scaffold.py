@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.stub_types import FRAMEWORKS, Framework, arguments, imports, result
-from conformkit.spec.clauses import PROFILES, Clause, Level, clauses_of
+from conformkit.spec.clauses import MILESTONES, PROFILES, Clause, Level, clauses_of
 from conformkit.spec.components import GENERATE, Component, components_of
 from conformkit.spec.tools import FUNCTION, Tool, tools_of
 
@@ -74,11 +74,17 @@ def write_package(path: Path, files: Mapping[str, str]) -> None:
 
 
 def _exports(how: Framework, profile: str) -> Iterator[tuple[str, str]]:
-    for component in components_of(profile).values():
+    for component in _components(profile).values():
         yield component.export, _component(component, how, profile)
     if profile != "core":
         for tool in tools_of(profile).values():
             yield tool.name, _function(tool, how) if tool.construct is None else _class_of(tool, how)
+
+
+def _components(profile: str) -> Mapping[str, Component]:
+    """Return what a package of a profile begins with: of an encoder-decoder, what its milestones are about, too."""
+    steps = (*MILESTONES, profile) if profile == "seq2seq" else (profile,)
+    return {name: component for step in steps for name, component in components_of(step).items()}
 
 
 @cache
@@ -205,9 +211,10 @@ def _module(stem: str, texts: list[str]) -> str:
 
 def _init(name: str, modules: Mapping[str, Mapping[str, str]], profile: str) -> str:
     option = "" if profile == "core" else f" --profile {profile}"
+    steps = ";\n--profile milestone1 to milestone5 does so for one step after the other" if profile == "seq2seq" else ""
     document = (
         f'"""Stubs of a small transformer, to be filled in.\n\n    conform run --impl {name}{option}\n\n'
-        'says what is wrong, and what to write next.\n"""\n'
+        f'says what is wrong, and what to write next{steps}.\n"""\n'
     )
     lines = [f"from .{stem} import {', '.join(sorted(found))}" for stem, found in sorted(modules.items())]
     exported = ", ".join(f'"{export}"' for export in sorted(e for found in modules.values() for e in found))

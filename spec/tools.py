@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import Argument
 
 __all__ = ["FUNCTION", "TOOLS", "Tool", "tools_of"]
@@ -124,6 +125,8 @@ TOOLS: Mapping[str, Tool] = {
 
 
 def tools_of(profile: str) -> Mapping[str, Tool]:
-    """Return the tools that a profile has; the milestones of an encoder-decoder have those of seq2seq."""
-    wanted = profile if profile in {"core", "lm"} else "seq2seq"
-    return {name: tool for name, tool in TOOLS.items() if tool.profile == wanted}
+    """Return the tools that a profile has: a milestone on the way to an encoder-decoder those that its clauses name."""
+    if profile in {"core", "lm", "seq2seq"}:
+        return {name: tool for name, tool in TOOLS.items() if tool.profile == profile}
+    about = {clause.component for clause in clauses_of(profile).values()}
+    return {name: tool for name, tool in TOOLS.items() if tool.profile == "seq2seq" and name in about}

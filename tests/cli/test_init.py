@@ -18,3 +18,12 @@ def test_wrong_options_name_the_right_ones(conform, tmp_path, monkeypatch):
         assert result.exit_code == 2
         assert words in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_step_on_the_way_to_an_encoder_decoder_is_a_profile_too(conform, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = conform("init", "mypkg", "--profile", "milestone3")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "conform run --impl mypkg --profile milestone3" in result.stdout
+    stems = {path.stem for path in (tmp_path / "mypkg").iterdir()}
+    assert stems == {"__init__", "feed_forward", "positional_encoding", "token_embedding"}

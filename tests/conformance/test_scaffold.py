@@ -8,8 +8,8 @@ from conformkit.conformance.results import Report, Result, Verdict
 from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
 from conformkit.conformance.scaffold import obstacle, package, write_package
-from conformkit.spec.clauses import Level, clauses_of, select
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.clauses import MILESTONES, Level, clauses_of, select
+from conformkit.spec.components import COMPONENTS, components_of
 from conformkit.spec.tools import TOOLS, tools_of
 
 
@@ -62,6 +62,31 @@ def test_a_run_on_it_calls_nothing_wrong_and_begins_with_attention(tmp_path, fra
     step = next_step(report)
     assert (step.milestone, step.name, step.only) == ("attention", "ScaledDotProductAttention", "SDPA")
     assert "--only SDPA\n" in render(report, 200)  # of profile core, also where lm was asked for
+
+
+@pytest.mark.parametrize("profile", MILESTONES)
+def test_stubs_of_an_encoder_decoder_have_all_that_its_milestones_require(profile):
+    found = set(exports(package("mypkg", profile="seq2seq")))
+    own = set(exports(package("mypkg", profile=profile)))
+    named = {clause.component for clause in clauses_of(profile).values()}
+    assert own == {part.export for part in components_of(profile).values()} | (named & set(TOOLS))
+    assert own <= found
+
+
+@pytest.mark.parametrize(
+    ("profile", "name", "only"),
+    [
+        ("milestone1", "ScaledDotProductAttention", "SDPA"), ("milestone3", "PositionalEncoding", "PE"),
+        ("milestone4", "CrossAttention", "XATTN"),
+    ],
+)  # fmt: skip
+def test_a_milestone_of_them_says_what_to_start_with_and_nothing_is_missing(tmp_path, profile, name, only):
+    write_package(tmp_path / "steps_of_mine", package("steps_of_mine", profile="seq2seq"))
+    report = run(RunRequest(impl=str(tmp_path / "steps_of_mine"), profile=profile, diagnose=False))
+    assert {r.verdict for r in report.results} <= {Verdict.NOT_IMPLEMENTED, Verdict.NOT_APPLICABLE}
+    assert "does not export it" not in render(report, 200)
+    step = next_step(report)
+    assert (step.name, step.only, step.profile) == (name, only, profile)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
