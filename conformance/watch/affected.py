@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from conformkit.conformance.watch.snapshot import Files
@@ -17,6 +18,18 @@ __all__ = ["Change", "change"]
 
 Node = tuple[Path, str]
 """A definition at the top of a file; with the name "", whatever else stands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A word that a file's imports bind; with `*`, whatever there is in the file."""
+
+    file: Path
+    word: str
+
+
+Mention = tuple[Node | _Bound, set[Node | _Bound]]
+"""What depends on others, and these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,74 +112,79 @@ def _dump(node: ast.stmt, content: bytes) -> str:
 
 
 def _dependents(changed: Iterable[Node], files: Files) -> frozenset[Node]:
-    """Return the changed nodes and all that mention them, directly or not."""
-    mentioned_by: dict[Node, set[Node]] = {}
+    """Return the changed nodes and all that mention them, directly or not, also through what other files import."""
+    mentioned_by: dict[Node | _Bound, set[Node | _Bound]] = {}
     for path, content in files.items():
-        for node, mentioned in _mentions(path, content, files):
+        for node, mentioned in chain(_mentions(path, content), _imports(path, content, files)):
             for other in mentioned:
                 mentioned_by.setdefault(other, set()).add(node)
-    found, waiting = set(changed), list(changed)
+    found: set[Node | _Bound] = set(changed)
+    waiting = list(found)
     while waiting:
-        for dependent in mentioned_by.get(waiting.pop(), ()):
-            if dependent not in found:
-                found.add(dependent)
-                waiting.append(dependent)
-    return frozenset(found)
+        new = mentioned_by.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return frozenset(node for node in found if not isinstance(node, _Bound))
 
 
-def _mentions(path: Path, content: bytes, files: Files) -> Iterator[tuple[Node, set[Node]]]:
-    """Yield each node of a file with the nodes that it mentions; all mention what stands at the top.
+def _mentions(path: Path, content: bytes) -> Iterator[Mention]:
+    """Yield each node of a file with what it mentions; all mention what stands at the top.
 
     What is imported and not mentioned affects nothing.
     """
-    tree = _parsed(content)
-    own = [name for name, _ in _named(tree)]
-    imported = _imported(path, files)
-    for name, statement in _named(tree):
-        words = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-        found: set[Node] = {(path, word) for word in words if word in own and word != name}
-        for word in words:
-            found |= imported.get(word, set())
+    words = _words(content)
+    own = {name for name, _ in words}
+    for name, mentioned in words:
+        found: set[Node | _Bound] = {_Bound(path, word) for word in mentioned}
+        found |= {(path, word) for word in mentioned if word in own and word != name}
         yield (path, name), found | ({(path, "")} if name else set())
 
 
-def _imported(path: Path, files: Files, seen: frozenset[Path] = frozenset()) -> dict[str, set[Node]]:
-    """Return, by the name that an import binds, the nodes of other files that it stands for, also through others."""
-    found: dict[str, set[Node]] = {}
-    tree = _parsed(files[path])
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                found[alias.asname or alias.name] = set(_targets(node, alias.name, path, files, seen | {path}))
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                word = alias.asname or alias.name.partition(".")[0]
-                found[word] = {n for file in _files_of(alias.name, path, files) for n in _all_of(file, files)}
-    return found
+@lru_cache(maxsize=512)
+def _words(content: bytes) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return each name at the top and the words in its statement."""
+    named = _named(_parsed(content))
+    return tuple((name, frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))) for name, node in named)
 
 
-def _targets(node: ast.ImportFrom, name: str, path: Path, files: Files, seen: frozenset[Path]) -> Iterator[Node]:
+def _imports(path: Path, content: bytes, files: Files) -> Iterator[Mention]:
+    """Yield each word that an import binds with what it may stand for; a word for the whole file, with all in it.
+
+    A word that another file has imported stands for one of that file's words: nothing is followed here.
+    """
+    whole: set[Node | _Bound] = {(path, ""), *((path, name) for name, _ in _words(content))}
+    for node in _import_statements(content):
+        for alias in node.names:
+            if isinstance(node, ast.ImportFrom):
+                bound = _Bound(path, alias.asname or alias.name)
+                yield bound, set(_targets(node, alias.name, path, files))
+            else:
+                bound = _Bound(path, alias.asname or alias.name.partition(".")[0])
+                yield bound, {_Bound(file, "*") for file in _files_of(alias.name, path.parents, files)}
+            whole.add(bound)
+    yield _Bound(path, "*"), whole
+
+
+@lru_cache(maxsize=512)
+def _import_statements(content: bytes) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    tree = _parsed(content)
+    return tuple(n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)) if tree else ()
+
+
+def _targets(node: ast.ImportFrom, name: str, path: Path, files: Files) -> Iterator[Node | _Bound]:
+    """Yield what a name may be that is imported from a module: defined there, imported there, or a module itself."""
     module = node.module or ""
-    homes = [path.parents[node.level - 1]] if node.level else []
-    for file in _files_of(module, path, files, homes):
-        names = dict(_named(_parsed(files[file])))
-        if name in names:
-            yield file, name
-        yield from _imported(file, files, seen).get(name, ()) if file not in seen else ()
-    for file in _files_of(".".join(filter(None, (module, name))), path, files, homes):
-        yield from _all_of(file, files)
+    homes = path.parents[node.level - 1 : node.level] if node.level else path.parents
+    for file in _files_of(module, homes, files):
+        yield from ((file, name), _Bound(file, name))
+    for file in _files_of(f"{module}.{name}".strip("."), homes, files):
+        yield _Bound(file, "*")
 
 
-def _files_of(module: str, path: Path, files: Files, homes: Iterable[Path] = ()) -> Iterator[Path]:
-    """Yield the files that may be this module: below the given folders, else below any folder above the importer."""
+def _files_of(module: str, homes: Iterable[Path], files: Files) -> Iterator[Path]:
+    """Yield the files that may be this module, below one of these folders."""
     parts = module.split(".") if module else []
-    for home in homes or path.parents:
+    for home in homes:
         base = home.joinpath(*parts)
-        for candidate in (base.with_name(base.name + ".py"), base / "__init__.py"):
-            if candidate in files:
-                yield candidate
-
-
-def _all_of(file: Path, files: Files) -> Iterator[Node]:
-    yield from ((file, name) for name, _ in _named(_parsed(files[file])))
-    yield file, ""
+        candidates = [base / "__init__.py", *([base.with_name(f"{base.name}.py")] if base.name else [])]
+        yield from (candidate for candidate in candidates if candidate in files)

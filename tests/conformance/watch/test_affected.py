@@ -78,6 +78,75 @@ def test_files_that_import_each_other_are_no_endless_search():
     assert found.reaches(HOME / "b.py", 3, circle)
 
 
+class Counted(dict):
+    """Files that can be looked at so many times."""
+
+    def __init__(self, files, looks):
+        super().__init__(files)
+        self.left = looks
+
+    def _count(self):
+        self.left -= 1
+        assert self.left >= 0, "the same files are looked at over and over"
+
+    def __contains__(self, path):
+        self._count()
+        return super().__contains__(path)
+
+    def __getitem__(self, path):
+        self._count()
+        return super().__getitem__(path)
+
+
+def ring(size, imports):
+    """Return files of which each has a class that mentions the next file's, and one that mentions nothing."""
+    return {
+        HOME / f"m{i}.py": (
+            imports(i) + f"class Idle{i}:\n    x = 1\n\nclass C{i}:\n    size = 1\n    x = C{(i + 1) % size}\n"
+        ).encode()
+        for i in range(size)
+    }
+
+
+@pytest.mark.parametrize(
+    "names",
+    [lambda i, j: [j], lambda i, j: [j, *(k for k in range(12) if k not in {i, j})]],
+    ids=["each other's classes", "all classes from everywhere"],
+)
+def test_a_dozen_files_that_all_import_each_other_are_looked_at_once_an_import(names):
+    """Would break if every way from one file to another through the rest were tried: there are millions."""
+    others = [[j for j in range(12) if j != i] for i in range(12)]
+    files = ring(12, lambda i: "".join(
+        f"from .m{j} import {', '.join(f'C{k}' for k in names(i, j))}\n" for j in others[i]
+    ))  # fmt: skip
+    changed = HOME / "m5.py"
+    after = {**files, changed: files[changed].replace(b"size = 1", b"size = 2")}
+    imported = sum(len(names(i, j)) for i in range(12) for j in others[i])
+    found = change(files, Counted(after, 6 * imported))
+    assert found.affected == {(HOME / f"m{i}.py", f"C{i}") for i in range(12)}
+
+
+def test_a_change_reaches_its_users_through_two_files_that_only_import_it():
+    files = {
+        HOME / "core.py": b"def attend(q):\n    return q\n\ndef other(q):\n    return q\n",
+        HOME / "layers" / "__init__.py": b"from ..core import attend, other\n",
+        HOME / "__init__.py": b"from .layers import attend as look, other\n",
+        HOME / "model.py": (
+            b"import pkg\nfrom pkg import look, other\n\ndef user(q):\n    return look(q)\n\n"
+            b"def neighbour(q):\n    return other(q)\n\ndef by_module(q):\n    return pkg.look(q)\n"
+        ),
+    }
+    after = {**files, HOME / "core.py": files[HOME / "core.py"].replace(b"return q\n\n", b"return 2 * q\n\n")}
+    reached = {name for path, name in change(files, after).affected if path.name == "model.py"}
+    assert reached == {"user", "by_module"}
+
+
+def test_an_import_from_above_the_root_leads_nowhere():
+    files = {Path("/a.py"): b"from ... import up\nfrom . import beside\n\nclass A:\n    x = up, beside\n"}
+    after = {Path("/a.py"): files[Path("/a.py")] + b"    y = 1\n"}
+    assert change(files, after).affected == {(Path("/a.py"), "A")}
+
+
 @pytest.mark.parametrize("odd", ["+1" * 2000, " + 0x" + "f" * 9000], ids=["deep", "a number of many digits"])
 def test_a_statement_that_python_does_not_write_down_is_compared_all_the_same(tmp_path, odd):
     path = tmp_path / "a.py"
