@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from conformkit.conformance.handbook.markdown import address
 from conformkit.conformance.milestones import Milestone, State, Step, milestones, next_step
-from conformkit.conformance.report.text import count, one_line
+from conformkit.conformance.report.text import count, listed, one_line
 from conformkit.conformance.report.versions import SPEC_VERSION
 from conformkit.conformance.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
 from conformkit.spec.clauses import STEMS, Level, clauses
@@ -36,6 +36,9 @@ __all__ = [
 
 _NAMED = 6
 """So many prefixes are named; a list of hundreds of clauses is a number."""
+
+_NAMED_MISTAKES = 3
+"""So many known mistakes that fit a failure are named."""
 
 HIDDEN = (
     "the inputs of this run are hidden, so no numbers are shown; run without that seed, a clause has inputs that "
@@ -80,13 +83,25 @@ def obstacles(report: Report) -> list[str]:
     found = [f"{red} of {count(len(report.results), 'clause')} broken"] if red else []
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
-    found += [f"{unfinished} not implemented yet"] if unfinished else []
-    found += [f"missing: {', '.join(one_line(m, 80) for m in report.missing)}"] if report.missing else []
+    stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
+    found += [f"not implemented yet: {listed([one_line(name, 80) for name in stubs])}"] if stubs else []
+    found += [f"missing: {', '.join(one_line(name, 80) for name in absent)}"] if absent else []
     if not report.complete:
         found.append(f"the run is incomplete, {count(len(report.results), 'clause')} judged")
     elif not report.ledger()[Verdict.PASS]:
         found.append("no clause passed")
     return found
+
+
+def _stubs(report: Report, broken: Sequence[Result]) -> list[str]:
+    """Return what is exported, not implemented, and keeps the implementation from conforming.
+
+    A clause about generation is about the model, which may be there without it.
+    """
+    about = [r.clause.component for r in broken if r.unfinished]
+    if "generate" in report.stubs:
+        about = [name if name in report.stubs else "generate" for name in about]
+    return list(dict.fromkeys([*about, *(name for name in report.missing if name in report.stubs)]))
 
 
 def seed_line(report: Report) -> str:
@@ -171,8 +186,8 @@ def advice(result: Result, hints: int) -> list[tuple[str, str]]:
     known = result.looks_like
     if hints < 3:
         return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
-    fixes = list(dict.fromkeys(like.hint.mistake for like in known)) if known and _sure(known) else [result.clause.fix]
-    return [*([("looks like:", _likeness(known))] if known else []), *(("fix:", fix) for fix in fixes)]
+    fix = _fix(known) if known and _sure(known) else result.clause.fix
+    return [*([("looks like:", _likeness(known))] if known else []), ("fix:", fix)]
 
 
 def facts(report: Report, result: Result) -> list[tuple[str, str]]:
@@ -187,16 +202,37 @@ def _sure(known: Sequence[LooksLike]) -> bool:
 
 
 def _likeness(found: Sequence[LooksLike]) -> str:
-    titles = list(dict.fromkeys(like.title for like in found))[:3]
+    titles = [title for title, _ in _mistakes(found)]
     what = "either" if len(titles) > 1 else "that"
     how = {
         Certainty.EXACT: "this input gives exactly your numbers with that",
         Certainty.LIKELY: "with that it fails in the same way",
         Certainty.UNSURE: f"unsure: with {what} it fails in a like way; see whether yours does that",
     }[found[0].certainty]
+    if _sure(found):
+        titles = _numbered(titles)
     if found[0].together_with:
         return f"{', and '.join(titles)} ({how}, both together)"
     return f"{', or '.join(titles)} ({how})"
+
+
+def _fix(found: Sequence[LooksLike]) -> str:
+    """Return what mends the mistakes that a failure looks like; of several, each by the number that names it."""
+    fixes = [" or ".join(fixes) for _, fixes in _mistakes(found)]
+    return "; ".join(_numbered(fixes))
+
+
+def _mistakes(found: Sequence[LooksLike]) -> list[tuple[str, list[str]]]:
+    """Return the titles of the first known mistakes, each once, with what mends it."""
+    fixes: dict[str, list[str]] = {}
+    for like in found:
+        known = fixes.setdefault(like.title, [])
+        known += [like.hint.mistake] if like.hint.mistake not in known else []
+    return list(fixes.items())[:_NAMED_MISTAKES]
+
+
+def _numbered(texts: Sequence[str]) -> list[str]:
+    return [f"{n}) {text}" for n, text in enumerate(texts, 1)] if len(texts) > 1 else list(texts)
 
 
 def in_order(report: Report) -> list[Result]:

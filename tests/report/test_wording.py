@@ -1,0 +1,62 @@
+from dataclasses import replace
+
+import pytest
+
+from conformkit.conformance.defects import Hint
+from conformkit.conformance.report.wording import advice, obstacles, verdict_line
+from conformkit.conformance.results import Certainty, LooksLike, Verdict
+from conformkit.spec.clauses import Level
+
+SCALE = LooksLike("no-scale", "nothing is divided", Certainty.EXACT, (), Hint("sharp", "the scores", "divide by √d"))
+AXIS = LooksLike("axis", "columns add up", Certainty.EXACT, (), Hint("odd totals", "the softmax", "dim=-1"))
+PAIR = (replace(SCALE, together_with=("axis",)), replace(AXIS, together_with=("no-scale",)))
+TWICE = (SCALE, replace(SCALE, defect="no-scale-either", hint=replace(SCALE.hint, mistake="scale by 1/√d")))
+
+
+@pytest.mark.parametrize(
+    ("known", "looks", "fix"),
+    [
+        ((SCALE,), "nothing is divided (", "divide by √d"),
+        (PAIR, "1) nothing is divided, and 2) columns add up (", "1) divide by √d; 2) dim=-1"),
+        ((SCALE, AXIS), "1) nothing is divided, or 2) columns add up (", "1) divide by √d; 2) dim=-1"),
+        (TWICE, "nothing is divided (", "divide by √d or scale by 1/√d"),
+    ],
+    ids=["one", "two together", "one of two", "one that two mend"],
+)
+def test_what_mends_a_mistake_bears_its_number_and_stands_in_one_line(result, known, looks, fix):
+    """Would break if a reader with two mistakes and two fixes had to guess which mends which."""
+    lines = advice(result(Verdict.FAIL, looks_like=known), 3)
+    assert [label for label, _ in lines] == ["looks like:", "fix:"]
+    assert lines[0][1].startswith(looks)
+    assert lines[1][1] == fix
+
+
+def test_of_mistakes_that_may_be_others_the_clause_itself_tells_what_mends_it(result):
+    known = tuple(replace(like, certainty=Certainty.UNSURE) for like in (SCALE, AXIS))
+    (_, looks), (label, fix) = advice(result(Verdict.FAIL, looks_like=known), 3)
+    assert looks.startswith("nothing is divided, or columns add up (unsure: with either")
+    assert (label, fix) == ("fix:", "divide the scores by math.sqrt(k.shape[-1])")
+
+
+def stub(result, name, **changes):
+    return result(Verdict.NOT_IMPLEMENTED, unfinished=True, tried=False, component=name, **changes)
+
+
+def test_stubs_are_told_by_their_names_and_clauses_are_counted_once(report, result):
+    """Would break if a number of the binding clauses alone stood beside that of all that are not implemented."""
+    found = report(
+        stub(result, "FeedForward"), stub(result, "FeedForward", clause_id="FFN-SOFT", level=Level.SHOULD),
+        stub(result, "TinyTransformerLM", clause_id="GEN-LENGTH"), result(Verdict.PASS, "SDPA-SHAPE"),
+        stubs={"FeedForward": "mypkg/ffn.py:3", "generate": "mypkg/model.py:9", "MultiHeadAttention": "mypkg/mha.py:2"},
+        missing=["MultiHeadAttention", "TransformerBlock"],
+    )  # fmt: skip
+    assert obstacles(found) == [
+        "not implemented yet: FeedForward, generate, MultiHeadAttention", "missing: TransformerBlock",
+    ]  # fmt: skip
+    assert "not implemented yet: FeedForward, generate" in verdict_line(found)
+
+
+def test_a_stored_report_that_does_not_list_its_stubs_names_them_all_the_same(report, result):
+    assert obstacles(report(stub(result, "FeedForward"), result(Verdict.PASS, "SDPA-SHAPE"))) == [
+        "not implemented yet: FeedForward"
+    ]
