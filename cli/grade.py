@@ -160,7 +160,7 @@ def _grade(request: GradeRequest, color: Color, *, quiet: bool) -> Summary:
 
 def _show_plan(request: GradeRequest) -> None:
     from conformkit.conformance.grading.grade import look
-    from conformkit.conformance.report.text import one_line
+    from conformkit.conformance.report.text import number, one_line
 
     search: Search = look(request)
     for found in search.found:
@@ -169,7 +169,8 @@ def _show_plan(request: GradeRequest) -> None:
         print(f"left aside: {', '.join(map(one_line, search.aside))}")
     policy = request.policy
     for group in policy.groups:
-        print(f"{group.points:8g} points for {len(group.clauses)} clauses: {one_line(group.title)} ({group.credit})")
+        what = f"{len(group.clauses)} clauses: {one_line(group.title)} ({group.credit})"
+        print(f"{number(group.points):>8} points for {what}")
     seed = "hidden" if policy.seed is None else policy.seed
     print(f"{len(search.found)} submissions, isolation {policy.isolation}, seed {seed}, hints {policy.hints}")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.grading.record import Grade
+from conformkit.conformance.report.text import number
 
 __all__ = ["log"]
 
@@ -14,7 +15,7 @@ def log(grade: Grade) -> str:
     """Return the log of a graded submission, verdict by verdict."""
     who = grade.submission
     lines = [f"{who.name} ({who.source}, sha256 {who.digest})", f"{grade.outcome}: {grade.message or 'see below'}"]
-    lines += [f"{grade.points:g} of {grade.max_points:g} points, {grade.seconds:.1f} s", ""]
+    lines += [f"{number(grade.points)} of {number(grade.max_points)} points, {grade.seconds:.1f} s", ""]
     lines += [f"note: {note}" for note in grade.notes]
     lines += [f"advice: {item.kind} of {item.what} at {item.where}" for item in grade.advice]
     report: Mapping[str, Any] = grade.report or {}

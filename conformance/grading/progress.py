@@ -12,7 +12,7 @@ from rich.text import Text
 
 from conformkit.conformance.grading.grade import Progress
 from conformkit.conformance.grading.record import Grade, Outcome
-from conformkit.conformance.report.text import listed, one_line
+from conformkit.conformance.report.text import listed, number, one_line
 
 __all__ = ["points", "watched"]
 
@@ -39,7 +39,7 @@ def watched(page: Console, *, bar: bool, quiet: bool) -> Iterator[Callable[[Prog
 
 def points(grade: Grade) -> str:
     """Return `87.5 of 100`, and what happened where it was not judged."""
-    text = f"{grade.points:g} of {grade.max_points:g}"
+    text = f"{number(grade.points)} of {number(grade.max_points)}"
     return text if grade.outcome is Outcome.JUDGED else f"{text} ({grade.outcome})"
 
 

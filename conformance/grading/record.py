@@ -10,7 +10,7 @@ from enum import StrEnum
 from importlib.resources import files
 from typing import Any
 
-from conformkit.conformance.report.text import one_line, plain
+from conformkit.conformance.report.text import one_line, plain, rounded
 
 __all__ = ["SCHEMA", "Advice", "Grade", "Group", "Outcome", "Submission", "schema"]
 
@@ -163,8 +163,8 @@ def _group(group: Group) -> dict[str, Any]:
 
 
 def _number(value: float) -> float:
-    """Points, to a millionth: JSON knows no infinity and no NaN, and neither is a score."""
-    return round(float(value), 6) if math.isfinite(value) else 0.0
+    """Points, as they are told: JSON knows no infinity and no NaN, and neither is a score."""
+    return rounded(value) if math.isfinite(value) else 0.0
 
 
 def _stored_group(found: Mapping[str, Any]) -> Group:

@@ -140,10 +140,6 @@ def _notes(
             yield f"no clause of {group.title} applies to the declared variant"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-
 def _emptied(group: Group) -> Group:
     return Group(
         group.name, group.title, 0.0, group.max_points, group.clauses, group.passed, group.required, group.failed

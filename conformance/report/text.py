@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from conformkit.conformance.driver.text import clean
 
-__all__ = ["count", "listed", "number", "one_line", "plain"]
+__all__ = ["count", "listed", "number", "one_line", "plain", "rounded"]
 
 _COMMAND = re.compile(
     r"""
@@ -42,6 +42,11 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
+def rounded(value: float) -> float:
+    """Return points as every output of a grade has them."""
+    return round(float(value), 2)
+
+
 def number(value: float) -> str:
     """Return a number of points or a share with at most two places: `7`, `7.5`, `0.33`."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{rounded(value):.2f}".rstrip("0").rstrip(".")

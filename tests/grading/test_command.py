@@ -40,7 +40,7 @@ def conform(place):
 def test_it_says_who_got_what_and_where_the_results_are(conform, place):
     result = conform("-v")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 3.33333 of 10"]
+    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 3.33 of 10"]
     assert "points: median 67%, from 33% to 100%" in result.stdout
     assert result.stdout.splitlines()[-1].startswith("2 submissions graded (2 judged); results in out")
     assert sorted(line.partition("] ")[2] for line in result.stderr.splitlines()) == result.stdout.splitlines()[:2]
@@ -171,7 +171,7 @@ def test_isolation_that_is_not_to_be_had_is_code_4_and_nobody_gets_zero_for_it(c
 def test_a_submission_in_a_sandbox_gets_what_it_gets_outside(conform, place):
     result = conform("-v", "--isolation", "sandbox")
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 3.33333 of 10"]
+    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 3.33 of 10"]
 
 
 def test_hostile_names_print_as_text(conform, place):

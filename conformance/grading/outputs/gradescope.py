@@ -7,7 +7,7 @@ from typing import Any
 
 from conformkit.conformance.grading.outputs.wording import group_line, next_line, outcome_line, required_line
 from conformkit.conformance.grading.record import Advice, Grade, Group
-from conformkit.conformance.report.text import one_line, plain
+from conformkit.conformance.report.text import one_line, plain, rounded
 from conformkit.conformance.report.versions import kit_version
 from conformkit.conformance.report.wording import HIDDEN, command, facts, verdict_line
 from conformkit.conformance.results import Report, Result
@@ -22,7 +22,7 @@ def as_results(grade: Grade, report: Report | None) -> str:
     """Return the file's text; `report` is the grade's, read. What only the instructor sees is `hidden`."""
     tests = [_group(number, group, report) for number, group in enumerate(grade.groups, start=1)]
     results = {
-        "score": round(grade.points, 6),
+        "score": rounded(grade.points),
         "execution_time": round(grade.seconds, 3),
         "output": _head(grade, report),
         "output_format": "text",
@@ -53,8 +53,8 @@ def _group(number: int, group: Group, report: Report | None) -> dict[str, Any]:
     return {
         "number": str(number),
         "name": one_line(group.title or group.name, 200),
-        "score": round(group.points, 6),
-        "max_score": round(group.max_points, 6),
+        "score": rounded(group.points),
+        "max_score": rounded(group.max_points),
         "status": "failed" if group.failed or group.required else "passed",
         "output": plain("\n\n".join(told), _LONGEST),
         "output_format": "text",

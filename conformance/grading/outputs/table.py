@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 
 from conformkit.conformance.grading.record import Grade
-from conformkit.conformance.report.text import one_line
+from conformkit.conformance.report.text import number, one_line
 
 __all__ = ["as_csv", "cell"]
 
@@ -34,7 +34,7 @@ def cell(text: str) -> str:
 
 
 def _row(grade: Grade, names: Sequence[str]) -> list[str]:
-    points = {group.name: _number(group.points) for group in grade.groups}
+    points = {group.name: number(group.points) for group in grade.groups}
     failed = [*grade.required, *(name for group in grade.groups for name in group.required)]
     texts = [
         str(sum(group.clauses for group in grade.groups)), str(sum(group.passed for group in grade.groups)),
@@ -42,10 +42,6 @@ def _row(grade: Grade, names: Sequence[str]) -> list[str]:
         grade.message,
     ]  # fmt: skip
     return [
-        cell(grade.submission.id), cell(grade.submission.name), _number(grade.points), _number(grade.max_points),
+        cell(grade.submission.id), cell(grade.submission.name), number(grade.points), number(grade.max_points),
         grade.outcome.value, *(points.get(name, "") for name in names), *map(cell, texts),
     ]  # fmt: skip
-
-
-def _number(value: float) -> str:
-    return f"{value:.6f}".rstrip("0").rstrip(".")
