@@ -32,7 +32,7 @@ _SVG = """\
 
 def as_badge(report: Report, label: str = "conformance") -> str:
     """Return the badge of a report: what was asked for, and whether it holds."""
-    words = "conforms" if report.conforms else obstacles(report)[0]
+    words = "conforms" if report.conforms else obstacles(report, most=0)[0]
     message, label = (safe(one_line(text, _LONGEST)) for text in (f"{scope(report)}: {words}", label))
     label_length, message_length = (round(_CHARACTER * len(text)) for text in (label, message))
     left, right = label_length + _PADDING, message_length + _PADDING

@@ -37,6 +37,9 @@ __all__ = [
 _NAMED = 6
 """So many prefixes are named; a list of hundreds of clauses is a number."""
 
+_PARTS = 12
+"""So many parts that are missing or stubs are named."""
+
 _NAMED_MISTAKES = 3
 """So many known mistakes that fit a failure are named."""
 
@@ -73,8 +76,11 @@ def scope(report: Report) -> str:
     return f"{', '.join(one_line(prefix, 60) for prefix in report.only)} of {profile}"
 
 
-def obstacles(report: Report) -> list[str]:
-    """Return what keeps the implementation from conforming, most telling first; empty when it conforms."""
+def obstacles(report: Report, most: int = _PARTS) -> list[str]:
+    """Return what keeps the implementation from conforming, most telling first; empty when it conforms.
+
+    Of parts that are missing or stubs it names so many, and how many are left; with 0, how many there are.
+    """
     broken = [r for r in report.results if report.breaks(r)]
     blocked = sum(r.verdict is Verdict.BLOCKED for r in broken)
     not_run = sum(r.verdict is Verdict.NOT_RUN for r in broken)
@@ -84,8 +90,8 @@ def obstacles(report: Report) -> list[str]:
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
-    found += [f"not implemented yet: {listed([one_line(name, 80) for name in stubs])}"] if stubs else []
-    found += [f"missing: {', '.join(one_line(name, 80) for name in absent)}"] if absent else []
+    found += [f"not implemented yet: {_parts(stubs, most)}"] if stubs else []
+    found += [f"missing: {_parts(absent, most)}"] if absent else []
     if not report.complete:
         found.append(f"the run is incomplete, {count(len(report.results), 'clause')} judged")
     elif not report.ledger()[Verdict.PASS]:
@@ -102,6 +108,10 @@ def _stubs(report: Report, broken: Sequence[Result]) -> list[str]:
     if "generate" in report.stubs:
         about = [name if name in report.stubs else "generate" for name in about]
     return list(dict.fromkeys([*about, *(name for name in report.missing if name in report.stubs)]))
+
+
+def _parts(names: Sequence[str], most: int) -> str:
+    return listed([one_line(name, 80) for name in names], most) if most else count(len(names), "part")
 
 
 def seed_line(report: Report) -> str:

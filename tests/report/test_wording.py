@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from conformkit.conformance.defects import Hint
+from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.wording import advice, obstacles, verdict_line
 from conformkit.conformance.results import Certainty, LooksLike, Verdict
 from conformkit.spec.clauses import Level
@@ -60,3 +61,11 @@ def test_a_stored_report_that_does_not_list_its_stubs_names_them_all_the_same(re
     assert obstacles(report(stub(result, "FeedForward"), result(Verdict.PASS, "SDPA-SHAPE"))) == [
         "not implemented yet: FeedForward"
     ]
+
+
+def test_a_badge_has_room_for_how_many_parts_are_not_implemented(report, result):
+    """Would break if their names, which are too long for a badge, were cut in the middle."""
+    names = ("ScaledDotProductAttention", "MultiHeadAttention", "TransformerBlock")
+    found = report(*(stub(result, name, clause_id=f"X-{name}") for name in names))
+    assert ">core: not implemented yet: 3 parts</text>" in as_badge(found)
+    assert f"not implemented yet: {', '.join(names)};" in verdict_line(found)
