@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,19 @@ __all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
 
 _CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
 _ENCODER_DECODER = "seq2seq"
+_READ = re.compile(r"\w+(?: *(?://|\*) *\w+)*")
+"""Expressions that the reference reads by itself; a declaration may hold others."""
+_ANY_EXPRESSION = '''
+
+def evaluate(expression: str, **sizes: int) -> int:
+    """Return what any expression of a declaration is worth, where that is a size."""
+    from conformkit.conformance.binding.expressions import evaluate as worth
+
+    value = worth(expression.replace("//", "/"), sizes)
+    if value < 1 or value != int(value):
+        raise SizeError(expression, value, "a whole number of at least 1")
+    return int(value)
+'''
 
 
 class PatchError(ValueError):
@@ -30,6 +44,8 @@ def write_reference(
     Raises PatchError.
     """
     sources = patched(patches)
+    if not all(map(_READ.fullmatch, (variant.kv_heads, variant.head_width))):
+        sources["sizes.py"] += _ANY_EXPRESSION
     (folder / _ENCODER_DECODER).mkdir(parents=True)
     for name, text in sources.items():
         (folder / name).write_text(_own(text, folder.name, variant), encoding="utf-8")

@@ -23,9 +23,12 @@ SWAPPED = Patch(
 LEARNED = CANONICAL.but(positions="learned", shared_embeddings=True)
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    write_reference(tmp_path / "copied_reference", (SWAPPED,), LEARNED)
+FEWER = CANONICAL.but(kv_heads="max(1, num_heads // 3) if num_heads > 2 else num_heads")
+
+
+@pytest.fixture(params=[LEARNED])
+def package(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    write_reference(tmp_path / "copied_reference", (SWAPPED,), request.param)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield "copied_reference"
     for name in [name for name in sys.modules if name.split(".")[0] == "copied_reference"]:
@@ -50,3 +53,11 @@ def test_a_copy_builds_its_variant(package: str) -> None:
 def test_a_patch_of_no_file_of_the_reference_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PatchError, match=r"no file cross_attention\.py, only"):
         write_reference(tmp_path / "copied", (Patch("cross_attention.py", "a", "b"),))
+
+
+@pytest.mark.parametrize("package", [FEWER], indirect=True, ids=["any-expression"])
+def test_a_copy_has_as_many_heads_as_any_expression_of_a_declaration_says(package: str) -> None:
+    copied = importlib.import_module(package)
+    assert [copied.MultiHeadAttention(12, heads).kv_heads for heads in (1, 2, 3, 6)] == [1, 2, 1, 2]
+    with pytest.raises(ValueError, match=r"1\.33"):
+        copied.MultiHeadAttention(12, 4)
