@@ -61,4 +61,5 @@ def _diagnosed(
         )  # fmt: skip
         actual = variant.but(**{found.choice: found.actual for found in report.undeclared})
         otherwise = partial(judged_by, made=actual) if actual != variant else None
-        return diagnose(report.results, variant, judged_by, otherwise)
+        cached = any(part.path == "generate.cache" for part in report.parts.values())
+        return diagnose(report.results, variant, judged_by, otherwise, cached=cached)

@@ -39,13 +39,14 @@ _BEHIND = 2.0
 
 
 def diagnose(
-    results: Sequence[Result], variant: Variant, witness: Witness, otherwise: Witness | None = None
-) -> list[Result]:
+    results: Sequence[Result], variant: Variant, witness: Witness, otherwise: Witness | None = None, *,
+    cached: bool = False,
+) -> list[Result]:  # fmt: skip
     """Return the results, the red ones with the defects that reproduce them.
 
     Two defects are tried together for what none alone reproduces. `otherwise` judges the reference in the variant that
     the implementation shows where that is not the declared one: what this choice alone breaks says nothing of mistakes
-    beside it.
+    beside it. `cached` says that text is right unless a cache is used.
     """
     red = _to_explain(results)
     chosen = _broken_by_choice(red, otherwise) if otherwise is not None else set()
@@ -54,7 +55,7 @@ def diagnose(
                             ([r for r in red if r.clause.id in chosen], witness)):  # fmt: skip
         if part:
             search = _Search(part, judged_by)
-            search.run(suspects(part, results, variant))
+            search.run(suspects(part, results, variant, cached=cached))
             explanations |= explain(part, search.hypotheses)
     return [
         replace(r, looks_like=explanations[r.clause.id].looks_like(r.clause.id)) if r.clause.id in explanations else r

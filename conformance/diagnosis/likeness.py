@@ -98,7 +98,12 @@ def _of_numbers(one: Result, ours: list[str], theirs: list[str]) -> Likeness:
 def _texts(result: Result) -> list[str]:
     """Return what it says, but for lists of parameters, which everybody calls otherwise."""
     told = (result.message, *(line for line in result.details if not line.startswith(_LISTS)))
-    return [_NAME.sub("…", _PLACE.sub("[]", _TOLERANCE.sub("", text))) for text in told]
+    return [_without_names(_PLACE.sub("[]", _TOLERANCE.sub("", text))) for text in told]
+
+
+def _without_names(text: str) -> str:
+    """Leave out what an implementation calls its parameters: a clause's own settings are in the contract's names."""
+    return text if text.startswith("with ") else _NAME.sub("…", text)
 
 
 def _halves(texts: list[str]) -> tuple[str, str]:

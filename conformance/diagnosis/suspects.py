@@ -25,6 +25,10 @@ _ALIKE = 3.0
 """How much it says that it broke the very clauses that are red when it was measured, and no others."""
 _OF_A_CHOICE = 2.0
 """Where a choice was made and something is wrong, it is often what the choice brought along."""
+_OF_THE_CACHE = 8.0
+"""Where text is right without the cache, hardly anything else explains that it is not with it."""
+_SIZES = {"kv_heads", "head_width"}
+"""Choices that are expressions: one size can be written in many ways."""
 _UNSEEN = -4.0
 """Nothing that it is known to break could be judged where it would show."""
 _FUNCTION = "ScaledDotProductAttention"
@@ -47,12 +51,15 @@ class Suspect:
     plausible: float
 
 
-def suspects(red: Sequence[Result], results: Iterable[Result], variant: Variant) -> Iterator[Suspect]:
+def suspects(
+    red: Sequence[Result], results: Iterable[Result], variant: Variant, *, cached: bool = False
+) -> Iterator[Suspect]:
     """Yield the defects that could be behind the red clauses, the most plausible first.
 
     Whoever has a defect breaks every clause that it names: a component acquits with one of those green. What it broke
     beside them when it was measured may depend on how it was made, and ranks only. Files are only read of those that
-    have been seen to break something that is red, until all of them have been tried.
+    have been seen to break something that is red, until all of them have been tried. `cached` says that text is right
+    without the cache: then those of the cache come first.
     """
     verdicts = {result.clause.id: result.verdict for result in results}
     reds = [result.clause.id for result in red]
@@ -60,12 +67,13 @@ def suspects(red: Sequence[Result], results: Iterable[Result], variant: Variant)
     broken = {name: names for name, names in kills().items() if not all_red.isdisjoint(names)}
     seen = [found for name in broken if (found := defect(name)) is not None and not all_red.isdisjoint(found.clauses)]
     behind = _behind(reds, verdicts)
-    yield from _ranked(_weighed(seen, reds[0], all_red, verdicts) | dict(_beneath(behind, reds[0])), variant)
+    weighed = _weighed(seen, reds[0], all_red, verdicts) | dict(_beneath(behind, reds[0]))
+    yield from _ranked(weighed, variant, cached=cached)
     seen += [found for found in behind if found not in seen]
     others = [found for found in defects().values() if found not in seen]
     named = [found for found in others if not all_red.isdisjoint(found.clauses)]  # measured, another one blocked that
     hidden = {found: _UNSEEN for found in others if found not in named and _hidden(found, reds, verdicts)}
-    yield from _ranked(_weighed(named, reds[0], all_red, verdicts) | hidden, variant)
+    yield from _ranked(_weighed(named, reds[0], all_red, verdicts) | hidden, variant, cached=cached)
 
 
 def _behind(red: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[Defect, set[str]]:
@@ -118,10 +126,10 @@ def _overlap(broken: AbstractSet[str], red: AbstractSet[str], verdicts: Mapping[
     return len(judged & red) / max(len(judged | red), 1)
 
 
-def _ranked(weights: Mapping[Defect, float], variant: Variant) -> list[Suspect]:
-    """Put first who is more plausible when it is counted in how common each is."""
+def _ranked(weights: Mapping[Defect, float], variant: Variant, *, cached: bool) -> list[Suspect]:
+    """Put first who is more plausible when it is counted in how common each is, and where the text goes wrong."""
     ranked = [
-        Suspect(found, weight + len(COMMON) - 1 - COMMON.index(found.common) + _OF_A_CHOICE * _chosen(found))
+        Suspect(found, weight + _beforehand(found, cached=cached))
         for found, weight in weights.items()
         if _fits(found, variant)
     ]
@@ -150,11 +158,23 @@ def _acquits(name: str, verdicts: Mapping[str, Verdict]) -> bool:
     return verdicts.get(name) is Verdict.PASS and clause(name).component != _FUNCTION
 
 
+def _beforehand(found: Defect, *, cached: bool) -> float:
+    """Return what speaks for a defect whatever it breaks."""
+    common = len(COMMON) - 1 - COMMON.index(found.common)
+    return common + _OF_A_CHOICE * _chosen(found) + _OF_THE_CACHE * (cached and _switches_the_cache(found))
+
+
+def _switches_the_cache(found: Defect) -> bool:
+    """Whether a defect is the cache's in a text that asks for none: it has to switch it on in the reference."""
+    return any("use_cache" in patch.find for patch in found.patches)
+
+
 def _chosen(found: Defect) -> bool:
     """Whether a defect is about choices that are not canonical."""
     return bool(found.variant.differences())
 
 
 def _fits(found: Defect, variant: Variant) -> bool:
-    """A defect of some variant takes an implementation of that variant."""
-    return all(getattr(variant, name) == value for name, value in found.variant.differences().items())
+    """A defect of some variant takes an implementation of that variant; how a size is written there does not matter."""
+    shown, wanted = variant.differences(), found.variant.differences()
+    return all(name in shown and (name in _SIZES or shown[name] == value) for name, value in wanted.items())

@@ -82,6 +82,11 @@ class TestLikeness:
         assert alike(ours, "no gradient reaches `k.weight`, `q.weight`") is Likeness.SAME
         assert alike(ours, "no gradient reaches `k.weight`") < Likeness.WORDS
 
+    def test_which_parameter_a_clause_was_about_is_told_in_the_contracts_names(self):
+        ours, theirs = "output when q.weight changes is unchanged", "output when v.weight changes is unchanged"
+        assert alike(ours, ours, "with name = q.weight") is Likeness.SAME
+        assert alike(ours, theirs, "with name = q.weight", of=("with name = v.weight",)) is Likeness.RED
+
     def test_a_failure_is_no_exception_and_no_success(self):
         assert likeness(failed("SDPA-SCALE"), failed("SDPA-SCALE", NUMBERS, Verdict.ERROR)) is Likeness.RED
         assert likeness(failed("SDPA-SCALE"), passed("SDPA-SCALE")) is Likeness.NONE
@@ -131,6 +136,19 @@ class TestSuspects:
         monkeypatch.setattr("conformkit.conformance.diagnosis.suspects.kills", lambda: measured)
         assert "stack-same-block" in suspected(failed("BLOCK-STACK-DISTINCT"))
 
+    def test_a_size_may_be_written_in_another_way(self):
+        red = [failed("GQA-EXPAND")]
+        fewer, all_heads = CANONICAL.but(kv_heads="max(1, num_heads // 3)"), CANONICAL
+        assert "gqa-heads-tiled" in {s.defect.id for s in suspects(red, red, fewer)}
+        assert "gqa-heads-tiled" not in {s.defect.id for s in suspects(red, red, all_heads)}
+
+    def test_where_text_is_right_without_the_cache_its_mistakes_come_first(self):
+        red = [failed("GEN-AUTOREGRESSIVE", "ids[0, 3] is 4, want 7 (exactly)")]
+        found = list(suspects(red, red, CANONICAL, cached=True))
+        of_the_cache = {"gen-cached-mask-from-zero", "gen-cached-position-zero"}
+        assert {s.defect.id for s in found[:2]} == of_the_cache
+        assert not of_the_cache & {s.defect.id for s in found if s.plausible < found[0].plausible - 2}
+
     def test_what_could_not_be_judged_comes_last(self):
         found = suspected(failed("MHA-SHAPE"), passed("SDPA-SCALE"))
         assert found.index("mha-view-noncontig") < found.index("mha-softmax-heads")
@@ -170,7 +188,7 @@ def three(monkeypatch):
     found = [defects()[name] for name in ("sdpa-no-scale", "sdpa-scale-dk", "sdpa-scale-T")]
     broken = ("SDPA-SCALE", "SDPA-FORMULA", "MHA-OUT-PROJ")
     chosen = [Suspect(replace(defect, clauses=broken), 3.0) for defect in found]
-    monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_: iter(chosen))
+    monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_, **__: iter(chosen))
     return [suspect.defect.id for suspect in chosen]
 
 
@@ -221,7 +239,7 @@ class TestDiagnosis:
         again = replace(found, id="again", patches=tuple(replace(patch, file=file) for patch in found.patches))
         monkeypatch.setattr("conformkit.conformance.diagnosis.explaining.kills", dict)
         tried = iter([Suspect(found, 3.0), Suspect(again, 3.0)])
-        monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_: tried)
+        monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_, **__: tried)
         answers = dict.fromkeys([(found.id,), (again.id,)], WORDS)
         (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness(answers))
         assert named(result) == [(found.id, certainty), (again.id, certainty)]
