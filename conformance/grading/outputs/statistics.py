@@ -103,12 +103,13 @@ def _bins(shares: Iterable[float]) -> Iterable[Bin]:
 def _groups(grades: Sequence[Grade]) -> Iterable[GroupFigures]:
     names = dict.fromkeys(group.name for grade in grades for group in grade.groups)
     for name in names:
-        found = [group for grade in grades for group in grade.groups if group.name == name]
-        shares = [group.points / group.max_points for group in found if group.max_points]
+        found = [group for grade in grades for group in grade.groups if group.name == name and group.max_points]
+        shares = [group.points / group.max_points for group in found]
         if shares:
             most = max(group.max_points for group in found)
             mean = statistics.fmean(shares)
-            yield GroupFigures(found[0].title or name, most, mean, shares.count(1.0), shares.count(0.0))
+            whole = sum(group.points == group.max_points and not group.failed for group in found)  # points are rounded
+            yield GroupFigures(found[0].title or name, most, mean, whole, shares.count(0.0))
 
 
 def _clauses(reports: Sequence[Report]) -> list[ClauseFigures]:
