@@ -28,6 +28,8 @@ Witness = Callable[[Sequence[Defect], Collection[str]], AbstractContextManager[J
 
 _MOST = 12
 """So many defects are tried alone,"""
+_AT_LAST = 24
+"""so many where none of those gives any failure as closely as can be,"""
 _PAIRED = 3
 """and so many of those that explain something with each other."""
 _AT_ONCE = 2
@@ -90,7 +92,7 @@ class _Search:
         """Try each that may change the answer, then pairs where none gives the numbers of some failure."""
         waiting = iter(suspected)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            while len(self.hypotheses) < _MOST:
+            while len(self.hypotheses) < (_MOST if any(map(self._explained, self._red)) else _AT_LAST):
                 wave = list(itertools.islice(filter(self._may_matter, waiting), _AT_ONCE))
                 if not wave:
                     break

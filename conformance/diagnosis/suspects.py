@@ -23,6 +23,8 @@ _GREEN_ELSEWHERE = 1.0
 _MOST_COUNTED = 3
 _ALIKE = 3.0
 """How much it says that it broke the very clauses that are red when it was measured, and no others."""
+_SUPPOSED = 0.5
+"""How much it says that it would break them, though that has not been seen."""
 _OF_A_CHOICE = 2.0
 """Where a choice was made and something is wrong, it is often what the choice brought along."""
 _OF_THE_CACHE = 8.0
@@ -102,9 +104,9 @@ def _absent(name: str, verdicts: Mapping[str, Verdict]) -> set[str]:
 
 
 def _beneath(behind: Mapping[Defect, AbstractSet[str]], first: str) -> Iterator[tuple[Defect, float]]:
-    """Yield how plausible each of them is: as if it had been seen to break the clauses in which it would show."""
+    """Yield how plausible each of them is: behind whoever has been seen to break just what is red."""
     for found, shown in behind.items():
-        yield found, min(len(shown), _MOST_COUNTED) + (_FIRST if first in shown else 0.0) + _ALIKE
+        yield found, min(len(shown), _MOST_COUNTED) + (_FIRST if first in shown else 0.0) + _SUPPOSED
 
 
 def _weighed(

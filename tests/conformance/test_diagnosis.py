@@ -14,7 +14,7 @@ from conformkit.conformance.diagnosis.diagnose import diagnose
 from conformkit.conformance.diagnosis.likeness import Likeness, likeness, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.results import Certainty, Result, Verdict
-from conformkit.spec.clauses import clause
+from conformkit.spec.clauses import clause, clauses
 from conformkit.spec.variants import CANONICAL
 
 NUMBERS = "output[0, 0] is 0.844638, want 0.802224 (float64, relative tolerance 1e-06)"
@@ -160,6 +160,11 @@ class TestSuspects:
         found = suspected(failed("S2S-EMBED-TGT"), passed("DEC-FINAL-NORM"))
         assert "dec-no-final-norm" not in found[:4]
 
+    def test_who_has_been_seen_to_break_just_that_comes_before_what_is_supposed_of_parts(self):
+        absent = [Result(one, Verdict.NOT_IMPLEMENTED) for one in clauses().values() if one.id.startswith("SDPA-")]
+        found = suspected(failed("MHA-SPLIT-POSITIONS"), *absent)
+        assert found.index("mha-softmax-queries") < found.index("sdpa-softmax-queries")
+
 
 class Witness:
     """Answers for references with defects in them, without running any: a message, or one for each clause."""
@@ -206,6 +211,14 @@ class TestDiagnosis:
         asked = Witness(dict.fromkeys([(three[0],), (three[1],), (three[2],)], NUMBERS))
         diagnose([failed("SDPA-SCALE")], CANONICAL, asked)
         assert sorted(asked.asked) == sorted([(three[0],), (three[1],)])
+
+    def test_more_are_tried_as_long_as_none_gives_the_numbers(self, monkeypatch):
+        some = [replace(defects()["sdpa-no-scale"], id=f"the-{n}", clauses=("SDPA-SCALE",)) for n in range(20)]
+        given = [Suspect(one, 3.0) for one in some]
+        monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_, **__: iter(given))
+        answers = {(one.id,): NUMBERS.replace("0.844", "0.512") for one in some} | {("the-17",): NUMBERS}
+        (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness(answers))
+        assert named(result) == [("the-17", Certainty.EXACT)]
 
     def test_those_that_nothing_tells_apart_are_one_answer(self, three):
         answers = dict.fromkeys([(three[0],), (three[1],)], NUMBERS) | {(three[2],): ""}
