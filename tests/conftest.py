@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from conformkit.conformance.driver.shared import LentNursery
+from conformkit.conformance.driver.shared import LentNursery, SharedNursery
 from conformkit.conformance.driver.warm import nursery
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,7 +27,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[LentNursery]:
-    """A process that has imported torch, and outlives the runs that it is lent to."""
-    process = nursery(1, torch=True)
+    """A process that has imported torch, for several threads at a time, and outlives the runs that it is lent to."""
+    process = SharedNursery(nursery(1, torch=True))
     yield LentNursery(process)
     process.close()

@@ -37,7 +37,7 @@ CLASS = {
     "hugo__py": "# nothing yet\n",
 }  # fmt: skip
 WANTED = {
-    "anna": ("judged", 10), "ben": ("judged", 10 / 3), "carl": ("not loaded", 0), "dora": ("refused", 0),
+    "anna": ("judged", 10), "ben": ("judged", 3.33), "carl": ("not loaded", 0), "dora": ("refused", 0),
     "eve": ("not loaded", 0), "fred": ("unreadable", 0), "gina": ("judged", 0), "hugo": ("not loaded", 0),
 }  # fmt: skip
 
