@@ -35,6 +35,9 @@ def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any
             raise OutputError(message)
         if is_array(item):
             return convert(array(item)[0].tolist(), depth)
+        if depth < _DEPTH and type(item) is list and len(item) <= left and _of_ids(item):
+            left -= len(item)
+            return item
         if isinstance(item, list | tuple | Iterator):  # an endless one ends at the bound
             return [convert(part, depth + 1) for part in item]
         if isinstance(item, Mapping):
@@ -53,7 +56,7 @@ def from_json(value: Any, depth: int = 0) -> Any:
     if depth > _DEPTH:
         raise NotPlain("it is nested too deep")
     if isinstance(value, list):
-        return [from_json(item, depth + 1) for item in value]
+        return value if depth < _DEPTH and _of_ids(value) else [from_json(item, depth + 1) for item in value]
     if not isinstance(value, dict):
         return _bounded(value)
     if set(value) == {_NUMBER} and value[_NUMBER] in list(_STATES):
@@ -61,6 +64,11 @@ def from_json(value: Any, depth: int = 0) -> Any:
     if set(value) == {_TEXT}:
         return _text(value[_TEXT])
     return {name: from_json(item, depth + 1) for name, item in value.items()}
+
+
+def _of_ids(values: list[Any]) -> bool:
+    """Whether a list holds whole numbers within 64 bits and nothing else: long ones of these need no look at each."""
+    return set(map(type, values)) == {int} and min(values) >= -_LARGEST and max(values) < _LARGEST
 
 
 def _bounded(value: Any) -> Any:

@@ -91,7 +91,9 @@ def of_numbers(value: Any) -> bool:
     NumPy makes all texts of an array as long as the longest: from one long one and many short ones, more than memory
     holds.
     """
-    return all(map(of_numbers, value)) if isinstance(value, list) else isinstance(value, int | float)
+    if isinstance(value, list):
+        return set(map(type, value)) <= {bool, int, float} or all(map(of_numbers, value))
+    return isinstance(value, int | float)
 
 
 def _array(label: str, value: Any, what: str) -> Array:
