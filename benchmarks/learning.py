@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from conformkit.conformance.defects import defects
-from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.evidence.learning import Lesson, learned
-from conformkit.conformance.opening import opened
-from conformkit.conformance.run_request import RunRequest
-from conformkit.conformance.subject import Subject
+from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite import test_learning, test_training
 from conformkit.spec.variants import CANONICAL
 

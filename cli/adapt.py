@@ -15,7 +15,7 @@ from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import Isolation
 
 if TYPE_CHECKING:
-    from conformkit.conformance.adapting.adapt import Adapted
+    from conformkit.conformance.apps.adapt.adapt import Adapted
 
 __all__ = ["adapt"]
 
@@ -95,13 +95,13 @@ def _check_free(out: str, *, force: bool) -> None:
 
 
 def _adapted(impl: str, isolation: str, profile: str, named: dict[str, str]) -> Adapted:
-    from conformkit.conformance.driver.head_start import head_start
+    from conformkit.conformance.driver.client.head_start import head_start
 
     early = head_start(impl, isolation)
     try:
         from conformkit.cli.failures import explained
-        from conformkit.conformance.adapting.adapt import adapt as adapt_to
-        from conformkit.conformance.run_request import RunRequest
+        from conformkit.conformance.apps.adapt.adapt import adapt as adapt_to
+        from conformkit.conformance.engine.request import RunRequest
 
         with explained(impl):
             return adapt_to(RunRequest(impl, isolation=isolation, profile=profile), named, early)
@@ -121,7 +121,7 @@ def _write(out: str, text: str) -> None:
 
 def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
     """Say on stderr what was found, what is unsure, and what the run with the draft came to."""
-    from conformkit.conformance.report.text import one_line
+    from conformkit.conformance.text import one_line
 
     lines = [f"{p.component} is {p.table['path']}" for p in found.draft.proposals]
     lines += [f"unsure: {doubt}" for doubt in found.draft.doubts()]

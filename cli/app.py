@@ -53,7 +53,7 @@ app.command(cls=Command)(sample)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+        from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
         print(f"conform {kit_version()} (spec {SPEC_VERSION})")
         raise typer.Exit

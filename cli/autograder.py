@@ -32,9 +32,9 @@ def autograder(
     """
     if isolation:
         isolation = one_of("--isolation", isolation, ("sandbox", "process"))
+    from conformkit.conformance.apps.grade.outputs.autograder import KitUnusable
+    from conformkit.conformance.apps.grade.outputs.autograder import autograder as made
     from conformkit.conformance.binding.toml_nodes import ConfigError
-    from conformkit.conformance.grading.outputs.autograder import KitUnusable
-    from conformkit.conformance.grading.outputs.autograder import autograder as made
     from conformkit.conformance.report.files import obstacle, write
 
     problem = obstacle(out)

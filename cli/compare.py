@@ -27,8 +27,8 @@ from conformkit.cli.reports import read_report, report_targets, write_files
 from conformkit.spec.clauses import Level
 
 if TYPE_CHECKING:
-    from conformkit.conformance.comparison import Column, Comparison
-    from conformkit.conformance.driver.warm import Nursery
+    from conformkit.conformance.apps.compare.comparison import Column, Comparison
+    from conformkit.conformance.driver.spawn.warm import Nursery
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["compare"]
@@ -75,7 +75,7 @@ def compare(
     piped = "-" in targets.values()
     with contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext():
         columns = tuple(_columns(impls, settings))
-    from conformkit.conformance.comparison import Comparison
+    from conformkit.conformance.apps.compare.comparison import Comparison
 
     comparison = Comparison(columns)
     write_files(targets, lambda option: _text(option, comparison, everything=everything))
@@ -87,12 +87,12 @@ def compare(
 
 def _columns(impls: Sequence[str], settings: dict[str, Any]) -> Iterator[Column]:
     """Judge one after the other, in workers of one warm process: packages of one name don't meet."""
-    from conformkit.conformance.driver.head_start import common_start
+    from conformkit.conformance.driver.client.head_start import common_start
 
     stored = {impl: read_report(impl, "IMPL") for impl in impls if _stored(impl)}
     code = [impl for impl in impls if impl not in stored]
     with common_start(code, settings["isolation"]) if code else contextlib.nullcontext() as warm:
-        from conformkit.conformance.comparison import Column
+        from conformkit.conformance.apps.compare.comparison import Column
 
         for impl in impls:
             yield Column(impl, stored[impl]) if impl in stored else _judged(impl, settings, warm)
@@ -106,12 +106,12 @@ def _judged(impl: str, settings: dict[str, Any], warm: Nursery | None) -> Column
     import tempfile
     from dataclasses import replace
 
+    from conformkit.conformance.apps.compare.comparison import Column
+    from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, split
     from conformkit.conformance.binding.toml_nodes import ConfigError
-    from conformkit.conformance.comparison import Column
     from conformkit.conformance.driver.errors import IsolationUnavailable
-    from conformkit.conformance.opening import LoadFailure
-    from conformkit.conformance.revisions import NoRevision, lay_out, split
-    from conformkit.conformance.run_request import RunRequest
+    from conformkit.conformance.engine.loading import LoadFailure
+    from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.runner import run
 
     path, revision = split(impl)
@@ -141,8 +141,8 @@ def _place(path: str) -> Path:
 
 
 def _text(option: str, comparison: Comparison, *, everything: bool) -> str:
-    from conformkit.conformance.comparison import as_object
-    from conformkit.conformance.report.comparing import as_html, as_markdown
+    from conformkit.conformance.apps.compare.comparison import as_object
+    from conformkit.conformance.apps.compare.rendering import as_html, as_markdown
 
     if option == "--json":
         return json.dumps(as_object(comparison), indent=2, ensure_ascii=False) + "\n"
@@ -151,8 +151,8 @@ def _text(option: str, comparison: Comparison, *, everything: bool) -> str:
 
 
 def _show(comparison: Comparison, color: Color, *, everything: bool, piped: bool) -> None:
+    from conformkit.conformance.apps.compare.rendering import write
     from conformkit.conformance.report import terminal
-    from conformkit.conformance.report.comparing import write
 
     with contextlib.suppress(BrokenPipeError):
         write(comparison, terminal.console(sys.stderr if piped else sys.stdout, color), everything=everything)

@@ -65,7 +65,7 @@ def _nearest(words: Sequence[str], ids: Iterable[str]) -> str:
 def _measure(ids: Sequence[str], path: Path) -> None:
     """Judge defects anew; those that are not asked for keep what the file says of them."""
     from conformkit.conformance.defects.kills import as_json, kill_rate
-    from conformkit.conformance.defects.measuring import measure
+    from conformkit.conformance.diagnosis.measuring import measure
     from conformkit.conformance.report.files import obstacle, write
 
     problem = obstacle(path)

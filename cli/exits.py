@@ -37,7 +37,7 @@ def no_room(error: OSError) -> bool:
 
 def complain(problem: str, *advice: str) -> None:
     """Print one sentence, and indented below it what to do, to stderr."""
-    from conformkit.conformance.report.text import plain
+    from conformkit.conformance.text import plain
 
     with contextlib.suppress(OSError):
         print(f"conform: {plain(problem)}", *(f"  {plain(line)}" for line in advice if line), sep="\n", file=sys.stderr)

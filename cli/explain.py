@@ -20,6 +20,7 @@ from conformkit.conformance.defects.kills import catches, kills
 from conformkit.fixtures import Stored, stored
 from conformkit.spec.clauses import Clause, UnknownClauseError, select
 from conformkit.spec.errata import Erratum, errata, errata_of
+from conformkit.spec.sources import with_public
 
 __all__ = ["explain"]
 
@@ -93,7 +94,7 @@ def _clause(clause: Clause, width: int) -> Iterator[str]:
         "normative": clause.normative, "why": clause.why, "fix": clause.fix, "level": clause.level,
         "component": clause.component, "profile": f"{clause.profile}, since {clause.since}",
         "evidence": ", ".join(clause.evidence), "applies": applies and f"when {applies}",
-        "needs": ", ".join(clause.needs), "source": clause.source, "test": _sentence(clause),
+        "needs": ", ".join(clause.needs), "source": with_public(clause), "test": _sentence(clause),
     }  # fmt: skip
     for name, value in facts.items():
         yield from _field(name, value, width)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from conformkit.cli.exits import Exit, fail, wrong
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import IsolationUnavailable
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.report.text import one_line, plain
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.text import one_line, plain
 from conformkit.spec.clauses import UnknownClauseError
 
 __all__ = ["explained"]

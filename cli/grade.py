@@ -14,9 +14,9 @@ import typer
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 
 if TYPE_CHECKING:
-    from conformkit.conformance.grading.grade import GradeRequest, Summary
-    from conformkit.conformance.grading.policy import Policy
-    from conformkit.conformance.grading.submissions import Search
+    from conformkit.conformance.apps.grade.grade import GradeRequest, Summary
+    from conformkit.conformance.apps.grade.policy import Policy
+    from conformkit.conformance.apps.grade.submissions import Search
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["grade"]
@@ -28,7 +28,7 @@ _LISTED = 10
 
 def _print_example(wanted: bool) -> None:
     if wanted:
-        from conformkit.conformance.grading.policy_file import example
+        from conformkit.conformance.apps.grade.policy_file import example
 
         print(example(), end="")
         raise typer.Exit
@@ -76,7 +76,7 @@ def grade(
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     if isolation:
         isolation = one_of("--isolation", isolation, ("sandbox", "process"))
-    from conformkit.conformance.grading.grade import GradeRequest
+    from conformkit.conformance.apps.grade.grade import GradeRequest
 
     request = GradeRequest(
         submissions, _policy(policy, isolation), out, workers or _cores(), _executor(executor), single=single
@@ -99,8 +99,8 @@ def _policy(path: Path, isolation: str) -> Policy:
     """Read the policy; end with code 2 where it can't be used."""
     from dataclasses import replace
 
+    from conformkit.conformance.apps.grade.policy_file import read_policy
     from conformkit.conformance.binding.toml_nodes import ConfigError
-    from conformkit.conformance.grading.policy_file import read_policy
 
     if not path.exists():
         wrong("--policy", f"there is no file {path}; conform grade --example-policy prints one.")
@@ -123,10 +123,10 @@ def _executor(text: str) -> str:
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
     """Turn what ends a run into a sentence and an exit code."""
-    from conformkit.conformance.grading.executor import ClusterLost, ExecutorUnusable
-    from conformkit.conformance.grading.harness import NoIsolation
-    from conformkit.conformance.grading.store import StoreBroken, StoreDamaged, StoreUnusable
-    from conformkit.conformance.grading.submissions import NothingToGrade
+    from conformkit.conformance.apps.grade.executor import ClusterLost, ExecutorUnusable
+    from conformkit.conformance.apps.grade.harness import NoIsolation
+    from conformkit.conformance.apps.grade.store import StoreBroken, StoreDamaged, StoreUnusable
+    from conformkit.conformance.apps.grade.submissions import NothingToGrade
     from conformkit.conformance.report.stored import NotAReport
 
     again = "what is graded is stored; the same command goes on from there"
@@ -149,8 +149,8 @@ def _explained() -> Iterator[None]:
 
 
 def _grade(request: GradeRequest, color: Color, *, quiet: bool) -> Summary:
-    from conformkit.conformance.grading.grade import grade as grade_all
-    from conformkit.conformance.grading.progress import watched
+    from conformkit.conformance.apps.grade.grade import grade as grade_all
+    from conformkit.conformance.apps.grade.progress import watched
     from conformkit.conformance.report import terminal
 
     page = terminal.console(sys.stderr, color)
@@ -159,8 +159,8 @@ def _grade(request: GradeRequest, color: Color, *, quiet: bool) -> Summary:
 
 
 def _show_plan(request: GradeRequest) -> None:
-    from conformkit.conformance.grading.grade import look
-    from conformkit.conformance.report.text import number, one_line
+    from conformkit.conformance.apps.grade.grade import look
+    from conformkit.conformance.text import number, one_line
 
     search: Search = look(request)
     for found in search.found:
@@ -176,7 +176,7 @@ def _show_plan(request: GradeRequest) -> None:
 
 
 def _show(summary: Summary, request: GradeRequest, color: Color, *, verbose: bool, quiet: bool) -> None:
-    from conformkit.conformance.grading.summary import write_summary
+    from conformkit.conformance.apps.grade.summary import write_summary
     from conformkit.conformance.report import terminal
 
     page = terminal.console(sys.stdout, color)

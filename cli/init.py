@@ -37,8 +37,8 @@ def init(
     """
     how = one_of("--framework", framework, ("torch", "numpy"))
     what = one_of("--profile", profile, known_profiles())
-    from conformkit.conformance.scaffold import obstacle, write_package
-    from conformkit.conformance.scaffold import package as stubs
+    from conformkit.conformance.apps.scaffold.scaffold import obstacle, write_package
+    from conformkit.conformance.apps.scaffold.scaffold import package as stubs
 
     problem = obstacle(package)
     if problem:

@@ -15,7 +15,7 @@ from conformkit.cli.options import Config, Impl, Isolation, check_named
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 
 if TYPE_CHECKING:
-    from conformkit.conformance.inspecting.inspection import Inspection
+    from conformkit.conformance.apps.inspect.inspection import Inspection
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["inspect"]
@@ -64,12 +64,12 @@ def inspect(
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     sizes = _sizes(size or [])
     targets = report_targets({"--json": json_path})
-    from conformkit.conformance.driver.head_start import head_start
+    from conformkit.conformance.driver.client.head_start import head_start
 
     early = head_start(impl, how)
     from conformkit.cli.failures import explained
-    from conformkit.conformance.inspecting.inspect import InspectionFailed, InspectRequest
-    from conformkit.conformance.inspecting.inspect import inspect as look
+    from conformkit.conformance.apps.inspect.inspect import InspectionFailed, InspectRequest
+    from conformkit.conformance.apps.inspect.inspect import inspect as look
 
     request = InspectRequest(impl, chosen, sizes, batch, tokens, seed, how, config)
     try:
@@ -101,8 +101,8 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
 
 
 def _show(found: Inspection, targets: Mapping[str, str], color: Color) -> None:
-    from conformkit.conformance.inspecting import terminal
-    from conformkit.conformance.inspecting.json_form import as_json
+    from conformkit.conformance.apps.inspect import terminal
+    from conformkit.conformance.apps.inspect.json_form import as_json
     from conformkit.conformance.report.terminal import console
 
     write_files(targets, lambda _: as_json(found))

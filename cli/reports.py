@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from conformkit.cli.exits import Exit, fail, wrong
 
 if TYPE_CHECKING:
-    from conformkit.conformance.results import Report
+    from conformkit.conformance.engine.results import Report
 
 __all__ = ["STDOUT", "print_utf8", "read_report", "report_targets", "write_files"]
 

@@ -14,7 +14,7 @@ from conformkit.cli.options import FORMATS, Config, Dtype, Impl, Isolation, chec
 from conformkit.spec.clauses import UnknownClauseError, clause
 
 if TYPE_CHECKING:
-    from conformkit.conformance.repro.reproduce import Reproduction
+    from conformkit.conformance.apps.repro.reproduce import Reproduction
 
 __all__ = ["repro"]
 
@@ -54,8 +54,8 @@ def repro(
     words += ["--dtype", form] if form else []
     words += [*(["--config", str(config)] if config else []), *([] if shrink else ["--no-shrink"])]
     from conformkit.cli.failures import explained
-    from conformkit.conformance.repro.reproduce import reproduce
-    from conformkit.conformance.run_request import RunRequest
+    from conformkit.conformance.apps.repro.reproduce import reproduce
+    from conformkit.conformance.engine.request import RunRequest
 
     profile = "seq2seq" if clause(name).profile == "seq2seq" else "core"
     request = RunRequest(impl=impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form)
@@ -92,8 +92,8 @@ def _check_free(path: Path, *, force: bool) -> None:
 
 def _tell(found: Reproduction, path: Path) -> None:
     """Write the script and say what it shows, or say why there is none."""
-    from conformkit.conformance.report.text import plain
-    from conformkit.conformance.results import Verdict
+    from conformkit.conformance.engine.results import Verdict
+    from conformkit.conformance.text import plain
 
     result = found.result
     name = result.clause.id

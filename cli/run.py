@@ -30,8 +30,8 @@ from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.spec.clauses import PROFILES, Level
 
 if TYPE_CHECKING:
+    from conformkit.conformance.engine.results import Report
     from conformkit.conformance.report.terminal import Color
-    from conformkit.conformance.results import Report
 
 __all__ = ["run"]
 
@@ -142,14 +142,14 @@ def _tell_github(report: Report, *, piped: bool) -> None:
 
 
 def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, piped: bool) -> Report:
-    from conformkit.conformance.driver.head_start import head_start
+    from conformkit.conformance.driver.client.head_start import head_start
 
     # torch takes a second to import: let it begin before the harness imports its own parts
     early = head_start(impl, settings["isolation"], settings["processes"])
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
+    from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.report import progress, terminal
-    from conformkit.conformance.run_request import RunRequest
 
     request = RunRequest(impl=impl, **settings)
     page = terminal.console(sys.stderr, color)

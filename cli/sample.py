@@ -68,7 +68,7 @@ def _beginning(tokenizer: Tokenizer) -> str:
 
 def _show(text: str, title: str) -> None:
     """Print a text as it is; on a terminal, without what would steer the terminal."""
-    from conformkit.conformance.report.text import plain
+    from conformkit.conformance.text import plain
 
     if title:
         print(plain(title))

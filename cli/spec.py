@@ -74,7 +74,7 @@ def _write_pages(folder: Path) -> None:
     if folder.exists():
         wrong("--html", f"{folder} is there already; name a folder that is not.")
     try:
-        from conformkit.conformance.handbook.site import BuildError, build
+        from conformkit.conformance.apps.handbook.site import BuildError, build
     except ModuleNotFoundError as error:
         fail(Exit.USAGE, f"the pages need {error.name}, which is not installed", "pip install 'conformkit[docs]'")
     try:

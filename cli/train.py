@@ -204,7 +204,7 @@ def _page(color: Color, stream: Any = None) -> Console:
 
 def _say(page: Console, text: str) -> None:
     """Print text that may hold names of files: shown as it is, never as markup."""
-    from conformkit.conformance.report.text import plain
+    from conformkit.conformance.text import plain
 
     with contextlib.suppress(BrokenPipeError):
         page.print(plain(text, 20_000), markup=False, highlight=False, soft_wrap=not page.is_terminal)

@@ -26,9 +26,9 @@ from conformkit.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from conformkit.conformance.apps.watch.affected import Change
+    from conformkit.conformance.apps.watch.session import Judged, Session
     from conformkit.conformance.report.terminal import Color
-    from conformkit.conformance.watch.affected import Change
-    from conformkit.conformance.watch.session import Judged, Session
 
 __all__ = ["watch"]
 
@@ -64,10 +64,10 @@ def _watch(impl: str, settings: dict[str, Any], shade: Color) -> None:
     from contextlib import closing
 
     from conformkit.cli.failures import explained
-    from conformkit.conformance.opening import WHERE_NAMES_ARE, LoadFailure
+    from conformkit.conformance.apps.watch.session import Session
+    from conformkit.conformance.engine.loading import WHERE_NAMES_ARE, LoadFailure
+    from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.report import terminal
-    from conformkit.conformance.run_request import RunRequest
-    from conformkit.conformance.watch.session import Session
 
     page = terminal.console(sys.stdout, shade)
     with explained(impl):
@@ -88,8 +88,8 @@ def _watch(impl: str, settings: dict[str, Any], shade: Color) -> None:
 
 def _once(session: Session, changed: Change | None, page: Console, *, repeat: Sequence[str]) -> None:
     from conformkit.cli.failures import explained
-    from conformkit.conformance.report.changes import write_outcome
-    from conformkit.conformance.watch.session import Early, Superseded, broke, mended
+    from conformkit.conformance.apps.watch.changes import write_outcome
+    from conformkit.conformance.apps.watch.session import Early, Superseded, broke, mended
 
     def early(found: Early) -> None:
         words = f"{len(found.results)} clauses about it, in {found.seconds:.1f} s"
@@ -115,9 +115,9 @@ def _once(session: Session, changed: Change | None, page: Console, *, repeat: Se
 
 
 def _tell(judged: Judged, page: Console, repeat: Sequence[str]) -> None:
+    from conformkit.conformance.apps.watch.changes import write_outcome, write_rest
+    from conformkit.conformance.apps.watch.session import broke, mended
     from conformkit.conformance.report import terminal
-    from conformkit.conformance.report.changes import write_outcome, write_rest
-    from conformkit.conformance.watch.session import broke, mended
 
     report = judged.report
     if judged.before is None:
@@ -130,7 +130,7 @@ def _tell(judged: Judged, page: Console, repeat: Sequence[str]) -> None:
 
 
 def _announce(session: Session, changed: Change, page: Console) -> None:
-    from conformkit.conformance.report.changes import write_change, write_verdict
+    from conformkit.conformance.apps.watch.changes import write_change, write_verdict
 
     home = session.path.parent if session.path is not None else None
     names = [str(path.relative_to(home)) if home and path.is_relative_to(home) else str(path) for path in changed.files]

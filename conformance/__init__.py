@@ -13,11 +13,11 @@ __all__ = ["check", "clause", "parametrize_with_clauses"]
 
 def __getattr__(name: str) -> Any:
     if name in {"check", "parametrize_with_clauses"}:
-        from conformkit.conformance import embed
+        from conformkit.conformance.api import embed
 
         return getattr(embed, name)
     if name == "clause":
-        from conformkit.conformance.registry import clause
+        from conformkit.conformance.suite.registry import clause
 
         return clause
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

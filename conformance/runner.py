@@ -12,15 +12,15 @@ from functools import partial
 import numpy as np
 
 from conformkit.conformance.driver.location import Location
-from conformkit.conformance.driver.warm import Nursery
-from conformkit.conformance.guessed import framework_notes
-from conformkit.conformance.hidden import veil, veiled
-from conformkit.conformance.implementation import Implementation, OutOfTime
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened, shared_nursery
-from conformkit.conformance.registry import tests
-from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.engine.framework_guess import framework_notes
+from conformkit.conformance.engine.implementation import Implementation, OutOfTime
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened, shared_nursery
+from conformkit.conformance.engine.redaction import veil, veiled
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
 from conformkit.spec.components import components_of
 
@@ -61,7 +61,7 @@ def run(
             _judge_all(request, implementation, turns, tell, warm)
             report.complete = True
             if not report.conforms:
-                from conformkit.conformance.causes import name_causes
+                from conformkit.conformance.diagnosis.causes import name_causes
 
                 own = warm if request.isolation == "process" else None
                 name_causes(request, report, implementation, own, trusted)
@@ -168,7 +168,7 @@ def _judge_all(
     request: RunRequest, implementation: Implementation, chosen: list[Clause], tell: _Teller, warm: Nursery | None
 ) -> None:
     if request.processes > 1 and request.isolation != "none":
-        from conformkit.conformance.parallel import judge_in_parallel
+        from conformkit.conformance.engine.parallel import judge_in_parallel
 
         another = partial(_another, request, warm, implementation)
         judge_in_parallel(

@@ -1,7 +1,7 @@
 """Run what the README shows, and put what comes out in its place: `python docs/tour.py`; `--check` only compares.
 
 A block of ```console with one command, followed by one of ```text, is a command and its output, in a terminal of 100
-columns. The first of them is drawn as a picture, too: docs/run.svg.
+columns. The picture, docs/run.svg, shows a whole run, of which the README shows a part.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-__all__ = ["commands", "drawn", "outdated", "shown"]
+__all__ = ["DRAWN", "commands", "drawn", "outdated", "shown"]
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs" / "run.svg"
 COLUMNS = 100
+DRAWN = "conform run --impl examples/three_mistakes"
+"""The command whose output is drawn."""
 
 _PAIR = re.compile(r"(```console\n(?P<command>conform [^\n]*)\n```\n\n```text\n)(?P<text>.*?)(```\n)", re.DOTALL)
 _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
@@ -82,7 +84,7 @@ def main(arguments: list[str]) -> int:
             print(f"README.md shows what `{command}` no longer prints: run python docs/tour.py", file=sys.stderr)
         return int(bool(old))
     README.write_text(shown(readme), encoding="utf-8")
-    PICTURE.write_text(drawn(commands(readme)[0]), encoding="utf-8")
+    PICTURE.write_text(drawn(DRAWN), encoding="utf-8")
     return 0
 
 

@@ -8,24 +8,20 @@ a power of the length length normalization. A width of V^n or more finds the bes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.generation import _evaluating
+from conformkit.reference.language_model import LanguageModel
 from conformkit.reference.sizes import check_at_least
-
-if TYPE_CHECKING:
-    from conformkit.reference.model import TinyTransformerLM
 
 __all__ = ["beam_search"]
 
 
 @torch.no_grad()
 def beam_search(
-    model: TinyTransformerLM,
+    model: LanguageModel,
     ids: Tensor,
     max_new_tokens: int,
     beam_width: int,
@@ -69,10 +65,10 @@ def beam_search(
     return _best(ended, ended_scores, live, live_sums / max(max_new_tokens, 1) ** length_penalty)
 
 
-def _log_probabilities(model: TinyTransformerLM, beams: Tensor) -> Tensor:
+def _log_probabilities(model: LanguageModel, beams: Tensor) -> Tensor:
     """Return what the model expects after each beam: ids (B, W, t) → (B, W, V)."""
     rows = beams.flatten(0, 1)[:, -model.block_size :]  # (B·W, at most block_size)
-    logits = model(rows)[:, -1].unflatten(0, beams.shape[:2])  # (B, W, V)
+    logits = model(rows)[:, -1].unflatten(0, beams.shape[:2])  # type: ignore[no-untyped-call]  # (B, W, V)
     return torch.log_softmax(logits.to(_dtype(model)), dim=-1)
 
 
@@ -91,6 +87,6 @@ def _best(first: Tensor, first_scores: Tensor, second: Tensor, second_scores: Te
     return beams.gather(1, number[..., None].expand(-1, -1, beams.shape[-1])), best
 
 
-def _dtype(model: TinyTransformerLM) -> torch.dtype:
+def _dtype(model: LanguageModel) -> torch.dtype:
     """Half precision as float32, since many terms are summed; other types stay."""
     return torch.promote_types(model.head.weight.dtype, torch.float32)

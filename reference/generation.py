@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from conformkit.reference.errors import ShapeError, SizeError
+from conformkit.reference.language_model import LanguageModel, WithModes
 from conformkit.reference.sizes import check_at_least
-
-if TYPE_CHECKING:
-    from conformkit.reference.model import TinyTransformerLM
 
 __all__ = ["generate", "next_ids"]
 
 
 @torch.no_grad()
 def generate(
-    model: TinyTransformerLM,
+    model: LanguageModel,
     idx: Tensor,
     max_new_tokens: int,
     temperature: float = 1.0,
@@ -93,7 +90,7 @@ def _check_options(max_new_tokens: int, temperature: float, top_k: int | None, t
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def _evaluating(model: WithModes) -> Iterator[None]:
     """Put every module into eval mode, and each back into its own mode afterwards, come what may."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

@@ -18,12 +18,12 @@ from torch import Tensor
 from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.generation import _check_options, _evaluating, next_ids
+from conformkit.reference.language_model import LanguageModel
 from conformkit.reference.masks import causal_mask
 from conformkit.reference.rotary import rotate
 
 if TYPE_CHECKING:
     from conformkit.reference.block import TransformerBlock
-    from conformkit.reference.model import TinyTransformerLM
     from conformkit.reference.multi_head_attention import MultiHeadAttention
 
 __all__ = ["KVCache", "LayerCache", "cached_logits", "continue_ids", "project"]
@@ -56,7 +56,7 @@ class KVCache:
         self.length = 0
 
 
-def cached_logits(model: TinyTransformerLM, ids: Tensor, cache: KVCache) -> Tensor:
+def cached_logits(model: LanguageModel, ids: Tensor, cache: KVCache) -> Tensor:
     """Compute the logits of the next positions of a text whose earlier ones are in the cache, and keep the new ones.
 
     Shapes: ids (B, t) → logits (B, t, V); the cache grows by t
@@ -129,7 +129,7 @@ def _from_position(start: int, transform: Callable[[Tensor], Tensor], x: Tensor)
 
 @torch.no_grad()
 def continue_ids(
-    model: TinyTransformerLM,
+    model: LanguageModel,
     idx: Tensor,
     max_new_tokens: int,
     temperature: float = 1.0,

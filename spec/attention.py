@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.masks import additive
 
-__all__ = ["Array", "ScaledDotProductAttention", "attention_weights", "scaled_dot_product_attention", "softmax"]
-
-Array = npt.NDArray[Any]
+__all__ = ["ScaledDotProductAttention", "attention_weights", "scaled_dot_product_attention", "softmax"]
 
 
 class ScaledDotProductAttention(Protocol):

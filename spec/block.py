@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.feed_forward import feed_forward
-from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.multi_head_attention import multi_head_attention
 from conformkit.spec.variants import Variant
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.block import transformer_block
 from conformkit.spec.clauses import clauses_of
+from conformkit.spec.component import DROPOUT, Argument, Component, Method, heads, required
 from conformkit.spec.feed_forward import feed_forward
-from conformkit.spec.layers import Array, Weights
 from conformkit.spec.model import tiny_transformer_lm
 from conformkit.spec.multi_head_attention import multi_head_attention
 from conformkit.spec.parameters import (
@@ -32,63 +30,6 @@ __all__ = [
     "COMPONENTS", "GENERATE", "SEQ2SEQ_NAMES", "Argument", "Component", "Method", "Parameter", "Sizes", "component",
     "components_of", "is_component",
 ]  # fmt: skip
-
-Inputs = Mapping[str, Array]
-Forward = Callable[[Weights, Inputs, Sizes, Variant], Array]
-Extent = Callable[[Inputs, Sizes], tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument of the contract; `required` when it has no default."""
-
-    name: str
-    default: Any = None
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape.
-
-    `options` are its arguments that are no arrays; `outputs` is how many arrays it returns. Without an oracle or a
-    shape, tests say what is wanted.
-    """
-
-    name: str
-    inputs: tuple[str, ...]
-    further: tuple[str, ...] = ()
-    forward: Forward | None = None
-    extent: Extent | None = None
-    options: tuple[Argument, ...] = ()
-    outputs: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """What a Protocol describes.
-
-    `inputs` are the names of the call's arrays, those that end in `mask` may be left out; `parameters` gives the
-    canonical parameters of an instance, `forward` the oracle. It belongs to `profile`; `further` are names under which
-    it is exported, too, tried in order. `extent` is the shape of its output where that is not the first input's.
-    """
-
-    name: str
-    export: str
-    prefix: str
-    required: bool
-    arguments: tuple[Argument, ...]
-    inputs: tuple[str, ...]
-    parameters: Callable[[Sizes, Variant], dict[str, Parameter]]
-    forward: Forward
-    profile: str = "core"
-    further: tuple[str, ...] = ()
-    methods: tuple[Method, ...] = ()
-    extent: Extent | None = None
-
-    def method(self, name: str) -> Method:
-        """Return one of its methods."""
-        return next(method for method in self.methods if method.name == name)
 
 
 def _self_attention(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
@@ -128,17 +69,7 @@ def _no_parameters(_sizes: Sizes, _variant: Variant) -> dict[str, Parameter]:
     return {}
 
 
-def _heads(sizes: Sizes) -> dict[str, Any]:
-    return {"num_heads": sizes["num_heads"], "kv_heads": sizes["kv_heads"]}
-
-
-_DROPOUT = Argument("dropout", 0.0)
 _CAUSAL = Argument("causal", default=True)
-
-
-def _required(*names: str) -> tuple[Argument, ...]:
-    return tuple(Argument(name, required=True) for name in names)
-
 
 COMPONENTS: Mapping[str, Component] = {
     component.name: component
@@ -150,37 +81,37 @@ COMPONENTS: Mapping[str, Component] = {
         ),
         Component(
             "SelfAttention", "SelfAttention", "SA", False,
-            (*_required("d_model"), Argument("d_k"), Argument("d_v"), _CAUSAL), ("x",), _self_attention,
+            (*required("d_model"), Argument("d_k"), Argument("d_v"), _CAUSAL), ("x",), _self_attention,
             lambda w, i, s, _v: self_attention(w, i["x"], causal=s["causal"]),
         ),
         Component(
             "MultiHeadAttention", "MultiHeadAttention", "MHA", True,
-            (*_required("d_model", "num_heads"), _DROPOUT, _CAUSAL), ("x",), multi_head_parameters,
-            lambda w, i, s, v: multi_head_attention(w, i["x"], **_heads(s), causal=s["causal"], variant=v),
+            (*required("d_model", "num_heads"), DROPOUT, _CAUSAL), ("x",), multi_head_parameters,
+            lambda w, i, s, v: multi_head_attention(w, i["x"], **heads(s), causal=s["causal"], variant=v),
         ),
         Component(
             "FeedForward", "FeedForward", "FFN", False,
-            (*_required("d_model", "d_ff"), _DROPOUT), ("x",), feed_forward_parameters,
+            (*required("d_model", "d_ff"), DROPOUT), ("x",), feed_forward_parameters,
             lambda w, i, _s, v: feed_forward(w, i["x"], variant=v),
             further=("PositionwiseFeedForward", "PositionWiseFeedForward", "FeedForwardNetwork"),
         ),
         Component(
             "PositionalEncoding", "PositionalEncoding", "PE", True,
-            _required("d_model", "max_len"), ("x",), position_parameters("max_len"),
+            required("d_model", "max_len"), ("x",), position_parameters("max_len"),
             lambda w, i, _s, v: positional_encoding(w, i["x"], variant=v),
             further=("SinusoidalPositionEncoding", "SinusoidalPositionalEncoding", "PositionEncoding"),
         ),
         Component(
             "TransformerBlock", "TransformerBlock", "BLOCK", True,
-            (*_required("d_model", "num_heads", "d_ff"), _DROPOUT, _CAUSAL), ("x",), _block,
-            lambda w, i, s, v: transformer_block(w, i["x"], **_heads(s), causal=s["causal"], variant=v),
+            (*required("d_model", "num_heads", "d_ff"), DROPOUT, _CAUSAL), ("x",), _block,
+            lambda w, i, s, v: transformer_block(w, i["x"], **heads(s), causal=s["causal"], variant=v),
         ),
         Component(
             "TinyTransformerLM", "TinyTransformerLM", "LM", True,
-            (*_required("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size"), _DROPOUT),
+            (*required("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size"), DROPOUT),
             ("ids",), _model,
             lambda w, i, s, v: tiny_transformer_lm(
-                w, i["ids"], **_heads(s), num_layers=s["num_layers"], variant=v
+                w, i["ids"], **heads(s), num_layers=s["num_layers"], variant=v
             ),
         ),
     )
@@ -221,7 +152,7 @@ def _seq2seq() -> Mapping[str, Component]:
 
 
 GENERATE: tuple[Argument, ...] = (
-    *_required("ids", "max_new_tokens"),
+    *required("ids", "max_new_tokens"),
     Argument("temperature", 1.0),
     Argument("top_k"),
     Argument("top_p"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 from conformkit.spec.training import IGNORED
 
 __all__ = ["BEGIN", "COPY", "END", "PAD", "REVERSE", "Examples", "Task"]

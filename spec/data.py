@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 
 __all__ = ["GetBatch", "SlidingWindows", "TrainValSplit", "sliding_windows"]
 

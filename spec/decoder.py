@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.cross_attention import attend
 from conformkit.spec.feed_forward import feed_forward
-from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.variants import Variant
 
 __all__ = ["Decoder", "DecoderLayer", "decoder", "decoder_layer"]

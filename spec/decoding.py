@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 from conformkit.spec.loss import log_softmax
 
 __all__ = ["BeamSearch", "beam_search", "log_probability", "until_end"]

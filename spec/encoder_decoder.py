@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.decoder import decoder
 from conformkit.spec.encoder import encoder
-from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.padding import padding_mask, target_mask
 from conformkit.spec.positional_encoding import positional_encoding

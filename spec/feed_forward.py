@@ -6,7 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array, Weights, activate, linear
+from conformkit.spec.arrays import Array
+from conformkit.spec.layers import Weights, activate, linear
 from conformkit.spec.variants import Variant
 
 __all__ = ["FeedForward", "feed_forward"]

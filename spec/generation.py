@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
-from conformkit.spec.layers import Array
 
 __all__ = ["continue_greedily", "next_token_probabilities"]
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
-__all__ = ["Array", "Weights", "activate", "linear", "normalize", "under"]
+__all__ = ["Weights", "activate", "linear", "normalize", "under"]
 
-Array = npt.NDArray[Any]
 Weights = Mapping[str, Array]
 """Parameters by canonical name. Matrices are (out, in): y = x Wᵀ + b."""
 

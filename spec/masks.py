@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from conformkit.spec.arrays import Array
 
 __all__ = ["additive", "causal_mask"]
-
-Array = npt.NDArray[Any]
 
 
 def additive(mask: Array) -> Array:

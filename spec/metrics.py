@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 from conformkit.spec.loss import token_losses
 
 __all__ = ["BitsPerCharacter", "Evaluate", "Perplexity", "bits_per_character", "mean_loss", "perplexity"]

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.block import transformer_block
-from conformkit.spec.layers import Array, Weights, normalize, under
+from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.positional_encoding import positional_encoding
 from conformkit.spec.variants import Variant
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 
 __all__ = [
     "AdamW", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint", "TrainStep", "adamw", "clipped", "global_norm",

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 from conformkit.spec.masks import causal_mask
 
 __all__ = ["CreateCausalMask", "CreateMasks", "CreatePaddingMask", "padding_mask", "target_mask"]

@@ -6,7 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array, Weights
+from conformkit.spec.arrays import Array
+from conformkit.spec.layers import Weights
 from conformkit.spec.variants import Variant
 
 __all__ = ["PositionalEncoding", "positional_encoding", "rotate", "sinusoids"]

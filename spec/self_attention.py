@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
-from conformkit.spec.layers import Array, Weights, linear
+from conformkit.spec.layers import Weights, linear
 from conformkit.spec.masks import causal_mask
 
 __all__ = ["SelfAttention", "self_attention"]

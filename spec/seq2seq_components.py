@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from conformkit.spec.components import Argument, Component, Method
+from conformkit.spec.component import DROPOUT, Argument, Component, Method, heads, required
 from conformkit.spec.cross_attention import attend
 from conformkit.spec.decoder import decoder, decoder_layer
 from conformkit.spec.encoder import encoder, encoder_layer
@@ -90,19 +89,8 @@ def _transformer(sizes: Sizes, variant: Variant) -> Parameters:
     return found | ({"head.bias": Parameter("v", {"v": v})} if variant.head_bias else {})
 
 
-def _heads(sizes: Sizes) -> dict[str, Any]:
-    return {"num_heads": sizes["num_heads"], "kv_heads": sizes["kv_heads"]}
-
-
-_DROPOUT = Argument("dropout", 0.0)
-
-
-def _required(*names: str) -> tuple[Argument, ...]:
-    return tuple(Argument(name, required=True) for name in names)
-
-
-_LAYER = (*_required("d_model", "num_heads", "d_ff"), _DROPOUT)
-_STACK = (*_required("d_model", "num_heads", "d_ff", "num_layers"), _DROPOUT)
+_LAYER = (*required("d_model", "num_heads", "d_ff"), DROPOUT)
+_STACK = (*required("d_model", "num_heads", "d_ff", "num_layers"), DROPOUT)
 _READ = ("x", "memory", "tgt_mask", "memory_mask")
 _ENCODE = Method(
     "encode", ("src", "src_mask"), (), lambda w, i, s, v: encode(w, i["src"], i.get("src_mask"), s, v),
@@ -117,14 +105,14 @@ _DECODE = Method(
 _GENERATE = Method(
     "generate", ("src", "src_mask"),
     options=(
-        *_required("max_new_tokens", "bos_id"), Argument("eos_id"), Argument("temperature", 0.0), Argument("top_k"),
+        *required("max_new_tokens", "bos_id"), Argument("eos_id"), Argument("temperature", 0.0), Argument("top_k"),
         Argument("top_p"), Argument("use_cache", default=False),
     ),
 )  # fmt: skip
 _BEAM_SEARCH = Method(
     "beam_search", ("src", "src_mask"), ("seq2seq_beam_search",),
     options=(
-        *_required("max_new_tokens", "bos_id", "beam_width"), Argument("length_penalty", 0.0), Argument("eos_id"),
+        *required("max_new_tokens", "bos_id", "beam_width"), Argument("length_penalty", 0.0), Argument("eos_id"),
     ),
     outputs=2,
 )  # fmt: skip
@@ -134,9 +122,9 @@ SEQ2SEQ: Mapping[str, Component] = {
     for component in (
         Component(
             "CrossAttention", "CrossAttention", "XATTN", True,
-            (*_required("d_model", "num_heads"), _DROPOUT), ("query", "key", "value", "mask"), multi_head_parameters,
+            (*required("d_model", "num_heads"), DROPOUT), ("query", "key", "value", "mask"), multi_head_parameters,
             lambda w, i, s, v: attend(
-                w, i["query"], i["key"], i["value"], i.get("mask"), **_heads(s), variant=v
+                w, i["query"], i["key"], i["value"], i.get("mask"), **heads(s), variant=v
             ),
             "seq2seq",
             ("MultiHeadCrossAttention", "MultiHeadAttention", "MultiHeadedAttention", "MultiheadAttention"), (),
@@ -144,44 +132,44 @@ SEQ2SEQ: Mapping[str, Component] = {
         ),
         Component(
             "TokenEmbedding", "TokenEmbedding", "TOKEMB", False,
-            (*_required("vocab_size", "d_model"), Argument("pad_id")), ("ids",), _embedding,
+            (*required("vocab_size", "d_model"), Argument("pad_id")), ("ids",), _embedding,
             lambda w, i, _s, v: token_embedding(w, i["ids"], variant=v),
             "seq2seq", ("InputEmbedding", "InputEmbeddings", "Embeddings"), (),
             lambda i, s: (*i["ids"].shape, s["d_model"]),
         ),
         Component(
             "EncoderLayer", "EncoderLayer", "ENC", True, _LAYER, ("x", "mask"), _encoder_layer,
-            lambda w, i, s, v: encoder_layer(w, i["x"], i.get("mask"), **_heads(s), variant=v),
+            lambda w, i, s, v: encoder_layer(w, i["x"], i.get("mask"), **heads(s), variant=v),
             "seq2seq", ("TransformerEncoderLayer", "EncoderBlock", "TransformerEncoderBlock"),
         ),
         Component(
             "DecoderLayer", "DecoderLayer", "DEC", True, _LAYER, _READ, _decoder_layer,
             lambda w, i, s, v: decoder_layer(
-                w, i["x"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), **_heads(s), variant=v
+                w, i["x"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), **heads(s), variant=v
             ),
             "seq2seq", ("TransformerDecoderLayer", "DecoderBlock", "TransformerDecoderBlock"),
         ),
         Component(
             "Encoder", "Encoder", "ENC", False, _STACK, ("x", "mask"), _encoder,
-            lambda w, i, s, v: encoder(w, i["x"], i.get("mask"), num_layers=s["num_layers"], **_heads(s), variant=v),
+            lambda w, i, s, v: encoder(w, i["x"], i.get("mask"), num_layers=s["num_layers"], **heads(s), variant=v),
             "seq2seq", ("TransformerEncoder", "EncoderStack"),
         ),
         Component(
             "Decoder", "Decoder", "DEC", False, _STACK, _READ, _decoder,
             lambda w, i, s, v: decoder(
                 w, i["x"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), num_layers=s["num_layers"],
-                **_heads(s), variant=v,
+                **heads(s), variant=v,
             ),
             "seq2seq", ("TransformerDecoder", "DecoderStack"),
         ),
         Component(
             "Transformer", "Transformer", "S2S", True,
             (
-                *_required(
+                *required(
                     "src_vocab_size", "tgt_vocab_size", "d_model", "num_heads", "num_encoder_layers",
                     "num_decoder_layers", "d_ff",
                 ),
-                Argument("max_len", 5000), _DROPOUT, Argument("pad_id", 0),
+                Argument("max_len", 5000), DROPOUT, Argument("pad_id", 0),
             ),
             ("src", "tgt", "src_mask", "tgt_mask"), _transformer,
             lambda w, i, s, v: transformer(w, i["src"], i["tgt"], i.get("src_mask"), i.get("tgt_mask"), s, v),

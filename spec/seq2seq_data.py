@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 
 __all__ = ["Collate", "ShiftRight", "collate", "shift_right"]
 

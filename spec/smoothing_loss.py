@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 from conformkit.spec.loss import IGNORED, log_softmax
 
 __all__ = ["READINGS", "LabelSmoothingLoss", "Reading"]

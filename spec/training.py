@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from conformkit.spec.layers import Array
+from conformkit.spec.arrays import Array
 
 __all__ = [
     "ALTERNATION", "FIRST_AGAIN", "IGNORED", "RECALL", "THREADS", "UNIFORM", "Alternation", "Copies", "FirstAgain",

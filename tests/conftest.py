@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from conformkit.conformance.driver.shared import LentNursery, SharedNursery
-from conformkit.conformance.driver.warm import nursery
+from conformkit.conformance.driver.spawn.shared import LentNursery, SharedNursery
+from conformkit.conformance.driver.spawn.warm import nursery
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")

@@ -38,12 +38,12 @@ from torch_judge import engine
 from visible import shows
 
 from conformkit.conformance.defects import Defect, defects
-from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.driver.warm import Nursery, nursery
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import LoadFailure, opened
-from conformkit.conformance.registry import tests
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import LoadFailure, opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, Level, clauses
 from conformkit.spec.variants import CANONICAL, Variant
 

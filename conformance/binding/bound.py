@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
@@ -20,14 +20,12 @@ from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed,
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.driver.errors import DriverError
-from conformkit.conformance.evidence.checks import ClauseFailure
+from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
 __all__ = ["Bound", "set_only"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(slots=True)

@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from einops import rearrange
 
 from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, letters_of
+from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 
 __all__ = ["Grouping", "grouping"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

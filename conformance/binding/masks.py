@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from conformkit.spec.arrays import Array
 
 __all__ = [
     "FORMS",
@@ -25,8 +26,6 @@ __all__ = [
     "masks_of",
     "queries_of",
 ]
-
-Array = npt.NDArray[np.generic]
 
 MASKS = ("mask", "src_mask", "tgt_mask", "memory_mask")
 """Those of the contract's calls."""

@@ -21,8 +21,8 @@ from conformkit.conformance.binding.grouped import Grouping, grouping
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.messages import hint, nearest
 from conformkit.conformance.binding.rules import WEIGHT, Part, PatternError, Rule, check_axes
+from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
-from conformkit.spec.layers import Array
 
 __all__ = ["shapes", "to_canonical", "to_implementation"]
 

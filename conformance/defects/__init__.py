@@ -14,9 +14,10 @@ A file `<stem>/<id>.toml` holds
     area = "between the dot products and the softmax"
     mistake = "divide the scores by math.sqrt(k.shape[-1])"
 
-    [[patch]]                                     # `find` occurs exactly once in that file of the reference
-    file = "attention.py"
-    find = "…"
+    [[patch]]
+    file = "block.py"                             # a file of the reference
+    at = "TransformerBlock.forward"               # a function, method or class in it; the whole file when absent
+    find = "…"                                    # occurs exactly once there, comments and docstrings not counted
     replace = "…"
 """
 
@@ -29,32 +30,26 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from conformkit.conformance.engine.results import Hint
 from conformkit.spec.variants import CANONICAL, Variant
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["Defect", "Hint", "Patch", "defect", "defects"]
+__all__ = ["Defect", "Patch", "defect", "defects"]
 
 COMMON = ("often", "sometimes", "rarely")
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Replace `find`, which occurs exactly once in `file` of the reference, by `replace`."""
+    """Replace `find`, which occurs exactly once in `file` of the reference, or in the definition `at` there."""
 
     file: str
     find: str
     replace: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """What to tell, a step at a time: what one sees, where to look, what is wrong."""
-
-    symptom: str
-    area: str
-    mistake: str
+    at: str = ""
+    """The dotted name of a function, method or class, such as `MultiHeadAttention.forward`."""
 
 
 @dataclass(frozen=True, slots=True)

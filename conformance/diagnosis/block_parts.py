@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Seen, distance, first, neutral_rows
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.results import Part
+from conformkit.conformance.engine.results import Part
+from conformkit.spec.arrays import Array
 
 __all__ = ["SLIGHT", "Half", "Stack", "block_part"]
 
-Array = npt.NDArray[Any]
 _LARGER = 2.5
 """A norm whose output is so much larger is as right as before."""
 SLIGHT = 1e-3

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.results import Part
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.engine.results import Part
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
 __all__ = ["CLEARLY", "Bench", "Seen", "distance", "first", "neutral_rows"]
 
-Array = npt.NDArray[Any]
 Weights = Mapping[str, Array]
 
 CLEARLY = 0.01

@@ -9,14 +9,14 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from conformkit.conformance.defects import Defect
-from conformkit.conformance.defects.patching import PatchError
 from conformkit.conformance.diagnosis.explaining import Explanation, Hypothesis, explain
-from conformkit.conformance.diagnosis.likeness import Likeness, at_most, telling
+from conformkit.conformance.diagnosis.patching import PatchError
+from conformkit.conformance.diagnosis.similarity import Likeness, at_most, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.driver.errors import DriverError
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.results import Result, Verdict
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import Level
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import Variant

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformkit.conformance.defects import Defect
+from conformkit.conformance.defects import Defect, Patch
 from conformkit.conformance.defects.kills import kills
-from conformkit.conformance.diagnosis.likeness import Likeness, at_most, likeness
-from conformkit.conformance.results import Certainty, LooksLike, Result, Verdict
+from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness
+from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
 
 __all__ = ["Explanation", "Hypothesis", "explain"]
 
@@ -128,13 +128,15 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
 def _one_mistake(one: Hypothesis, other: Hypothesis) -> bool:
     """Whether two that fail alike are one mistake told twice: in one place, and breaking the same clauses."""
     (ours, *more), (theirs, *further) = one.defects, other.defects
-    same_place = any(
-        mine.file == yours.file and (mine.find.strip() in yours.find or yours.find.strip() in mine.find)
-        for mine in ours.patches
-        for yours in theirs.patches
-    )
+    same_place = any(_same_place(mine, yours) for mine in ours.patches for yours in theirs.patches)
     broken = kills()
     return not more and not further and same_place and broken.get(ours.id) == broken.get(theirs.id)
+
+
+def _same_place(one: Patch, other: Patch) -> bool:
+    """Whether what one patch replaces is within what the other one does."""
+    elsewhere = one.file != other.file or (one.at and other.at and one.at != other.at)
+    return not elsewhere and (one.find.strip() in other.find or other.find.strip() in one.find)
 
 
 def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Seen, first
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.results import Part
+from conformkit.conformance.engine.results import Part
+from conformkit.spec.arrays import Array
 
 __all__ = ["heads_part"]
-
-Array = npt.NDArray[Any]
 
 
 def heads_part(bench: Bench, _draw: Draw) -> Part | None:

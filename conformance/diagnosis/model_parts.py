@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.diagnosis.block_parts import SLIGHT, Half, Stack
 from conformkit.conformance.diagnosis.comparing import CLEARLY, Bench, Seen, distance, first, neutral_rows
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.results import Part
+from conformkit.conformance.engine.results import Part
+from conformkit.spec.arrays import Array
 from conformkit.spec.positional_encoding import positional_encoding
 
 __all__ = ["model_part"]
 
-Array = npt.NDArray[Any]
 _LOUD = 1e3
 """So much larger than what eps can touch."""
 

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.diagnosis.block_parts import block_part
@@ -26,15 +28,13 @@ from conformkit.conformance.diagnosis.comparing import Bench
 from conformkit.conformance.diagnosis.head_parts import heads_part
 from conformkit.conformance.diagnosis.model_parts import model_part
 from conformkit.conformance.driver.errors import DriverError
-from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.engine.results import Part, Result, Verdict
 from conformkit.conformance.evidence.logits import rows
-from conformkit.conformance.results import Part, Result, Verdict
 from conformkit.spec.generation import continue_greedily
 
 if TYPE_CHECKING:
-    from conformkit.conformance.implementation import Implementation
-    from conformkit.conformance.subject import Subject
+    from conformkit.conformance.engine.implementation import Implementation
+    from conformkit.conformance.subject.component import Subject
 
 __all__ = ["Part", "first_difference", "locate"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformkit.conformance.defects import COMMON, Defect, defect, defects
 from conformkit.conformance.defects.kills import kills
-from conformkit.conformance.results import Result, Verdict
+from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import Variant

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import NotApplicable, check
 from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.evidence.checks import NotApplicable, check
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
 
 __all__ = ["check_mean_over_dropout"]
 
-Array = npt.NDArray[Any]
 DRAWS = 2000
 CALLS = 8
 """What is drawn once a call, not once an element, has to come out right on average, too."""

@@ -6,20 +6,18 @@ import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_equal
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.checks import check_equal
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import ids, numbers, several
 from conformkit.conformance.evidence.greedy_text import read_logits
-from conformkit.conformance.evidence.trainees import trainee
-from conformkit.conformance.evidence.values import ids, numbers, several
-from conformkit.conformance.subject import Instance, Subject
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.evidence.trainable_fixtures import trainee
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.tool import Tool
+from conformkit.spec.arrays import Array
 from conformkit.spec.decoding import Model, beam_search
 
 __all__ = ["Beams", "reader", "searched", "searcher"]
-
-Array = npt.NDArray[Any]
 
 
 _NONE = -1e4

@@ -10,14 +10,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.evidence.learning import WARM_UP, start, training_form
 from conformkit.conformance.evidence.logits import parts, rows
-from conformkit.conformance.evidence.targets import unwatched
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.evidence.seq2seq_generation import unwatched
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 from conformkit.spec.copying import BEGIN, END, PAD, Examples, Task
 from conformkit.spec.loss import token_losses
 from conformkit.spec.padding import padding_mask, target_mask
@@ -25,7 +25,6 @@ from conformkit.spec.training import IGNORED
 
 __all__ = ["CHUNK", "STEPS", "Outcome", "Pupil", "examples", "learned", "pupil"]
 
-Array = npt.NDArray[Any]
 
 STEPS = 1000
 """At most."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from conformkit.conformance.evidence.checks import check
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.subject.component import Instance
 
 __all__ = ["check_count"]
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_close, check_equal, check_finite, check_zero, quoted
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.assertions.checks import check, check_close, check_equal, check_finite, check_zero, quoted
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
 
 __all__ = [
     "causal", "check_all_arrive", "check_drops_nothing", "check_kept", "check_moves", "check_still", "keys_mask",
     "moved", "repeated",
 ]  # fmt: skip
-
-Array = npt.NDArray[Any]
 
 
 def keys_mask(real: Array) -> Array:

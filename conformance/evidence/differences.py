@@ -12,21 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable, check_close, check_shape
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Gradients, Instance, Subject
+from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_shape
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.component import Gradients, Instance, Subject
+from conformkit.spec.arrays import Array
 
 __all__ = [
     "Comparison", "Point", "Slope", "check_gradients", "compare", "cotangent_for", "differentiate", "directions",
     "moved", "output_shape", "slope", "slope_of_definition", "wide_enough",
 ]  # fmt: skip
 
-Array = npt.NDArray[Any]
 Maybe = Mapping[str, Array | None]
 _Value = TypeVar("_Value")
 _SPREAD = 0.01

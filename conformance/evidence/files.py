@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from conformkit.conformance.tool import Written
+from conformkit.conformance.subject.tool import Written
 
 __all__ = ["file_of_its_own"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_equal, check_finite, check_shape
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, check_finite, check_shape
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import parts, rows
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 from conformkit.spec.generation import continue_greedily
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "written",
 ]
 
-Array = npt.NDArray[Any]
 
 GREEDY: Mapping[str, Any] = {"greedy": True}
 SAMPLED: Mapping[str, Any] = {"temperature": 1.0}

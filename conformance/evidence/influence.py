@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_finite, check_shape, quoted
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.assertions.checks import check, check_finite, check_shape, quoted
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
 
 __all__ = ["check_all_reached", "check_sees", "influence"]
-
-Array = npt.NDArray[Any]
 
 
 def influence(instance: Instance, draw: Draw) -> Array:

@@ -13,14 +13,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.statistics import FALSE_ALARMS
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import NotApplicable
 from conformkit.conformance.evidence.greedy_text import GREEDY, newest
 from conformkit.conformance.evidence.logits import logits_of_rows, rows
-from conformkit.conformance.evidence.statistics import FALSE_ALARMS
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 from conformkit.spec.loss import token_losses
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.training import IGNORED, Source, Texts
@@ -29,7 +29,6 @@ __all__ = [
     "LUCK", "WARM_UP", "Learner", "Lesson", "Outcome", "learned", "outcome_of", "pupil", "start", "training_form",
 ]  # fmt: skip
 
-Array = npt.NDArray[Any]
 
 LUCK = math.log(1.0 / FALSE_ALARMS)
 """So many nats a model that has not seen the texts gains on their source with the probability of a false alarm."""

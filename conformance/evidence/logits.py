@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.evidence.checks import NotApplicable, check_shape
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 
 __all__ = [
     "SLIGHT",
@@ -28,7 +28,6 @@ __all__ = [
     "takes_block_size",
 ]
 
-Array = npt.NDArray[Any]
 
 SLIGHT = 1e-5
 """What two logits of order 1 differ by at least, where something must matter: beyond rounding in float32."""

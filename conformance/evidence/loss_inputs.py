@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.spec.arrays import Array
 
 __all__ = ["PAD", "example", "one_target", "partly_ignored"]
 
-Array = npt.NDArray[Any]
 
 PAD = 3
 """An id that is ignored where asked to: neither the default nor 0."""

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check
-from conformkit.conformance.evidence.values import kind, numbers, of_numbers, several
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.values import kind, numbers, of_numbers, several
+from conformkit.conformance.subject.tool import Tool
+from conformkit.spec.arrays import Array
 
 __all__ = ["Builder", "masks_of", "of_keys", "of_pairs"]
 
-Array = npt.NDArray[Any]
 
 _LOW = -1e3
 """What is added to a score to hide its key is less than this; half precision reaches -65504."""

@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check
-from conformkit.conformance.evidence.statistics import divergence, threshold
-from conformkit.conformance.evidence.values import ids, several
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.statistics import divergence, threshold
+from conformkit.conformance.assertions.values import ids, several
+from conformkit.conformance.subject.tool import Tool
+from conformkit.spec.arrays import Array
 from conformkit.spec.masked_language import Share
 
 __all__ = ["FIRST", "MASK", "RATE", "SIZE", "SPECIAL", "Masked", "Masking", "check_share", "text"]
 
-Array = npt.NDArray[Any]
 
 SIZE, MASK, SPECIAL = 1000, 3, (0, 1, 2, 5)
 """The vocabulary, the mask id, and ids that are never chosen; 0 pads."""

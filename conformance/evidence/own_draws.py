@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check
+from conformkit.conformance.assertions.checks import check
+from conformkit.spec.arrays import Array
 
 __all__ = ["check_own_draws", "unit_matrices"]
 
-Array = npt.NDArray[Any]
 _UNITS = ("k", "v", "up", "embedding", "src_embedding", "tgt_embedding")
 _MAY_BE_ZERO = ("q", "gate")
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable
+from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.values import ids, number, several
 from conformkit.conformance.evidence.learning import Learner, Outcome, outcome_of, pupil
 from conformkit.conformance.evidence.logits import rows
-from conformkit.conformance.evidence.trainees import optimizer
-from conformkit.conformance.evidence.values import ids, number, several
-from conformkit.conformance.subject import Subject
-from conformkit.conformance.tool import Made, Optimizer, Parameters, Tool
+from conformkit.conformance.evidence.trainable_fixtures import optimizer
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.tool import Made, Optimizer, Parameters, Tool
 from conformkit.fixtures.making import normals
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
 from conformkit.spec.data import sliding_windows
 from conformkit.spec.training import Markov
 
 __all__ = ["SOURCE", "own_loop"]
 
-Array = npt.NDArray[Any]
 
 SOURCE = Markov(softmax(2.2 * normals(8, 8, seed=233)))
 """Golden G233."""

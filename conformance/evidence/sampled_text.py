@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable, check, under
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.checks import NotApplicable, check, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.statistics import hits_needed
 from conformkit.conformance.evidence.greedy_text import read_logits, written
 from conformkit.conformance.evidence.logits import parts
-from conformkit.conformance.evidence.statistics import hits_needed
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 from conformkit.spec.generation import next_token_probabilities
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "with_p",
 ]
 
-Array = npt.NDArray[Any]
 
 DRAWS = 2000
 """Ids drawn to judge a distribution: a share of 0.3 is then known to 0.07."""

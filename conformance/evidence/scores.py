@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable, check
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.checks import NotApplicable, check
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.spec.arrays import Array
 
 __all__ = ["Heads", "divisor", "telling_positions"]
 
-Array = npt.NDArray[Any]
 Heads = Callable[[Array], tuple[Array, Array, Array]]
 """From x (1, 2, D) to one head's queries, keys and values, each (2, width)."""
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.values import number
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.values import number
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.subject.tool import Tool
+from conformkit.spec.arrays import Array
 
 __all__ = ["Scoring"]
-
-Array = npt.NDArray[Any]
 
 
 class Scoring:

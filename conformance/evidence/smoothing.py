@@ -6,17 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.values import TOLERANCE, number
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import check
-from conformkit.conformance.evidence.values import TOLERANCE, number
-from conformkit.conformance.tool import Made, Tool
+from conformkit.conformance.subject.tool import Made, Tool
+from conformkit.spec.arrays import Array
 from conformkit.spec.smoothing_loss import READINGS, Reading
 
 __all__ = ["Smoothed"]
-
-Array = npt.NDArray[Any]
 
 
 class Smoothed:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.differences import compare, slope, slope_of_definition
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
 from conformkit.spec.tolerances import GRADIENT, STEP
 
 __all__ = ["TABLE", "check_row_gradient", "table_gradient"]
 
-Array = npt.NDArray[Any]
 TABLE = "embedding.weight"
 """The canonical name of the table."""
 _MOVE = 0.3

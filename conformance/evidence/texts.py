@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
 
 __all__ = ["ALPHABET", "LINES", "LONG", "RUNS", "STRANGE", "drawn", "word"]
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
+from conformkit.conformance.assertions.checks import check_close
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import check_close
-from conformkit.conformance.evidence.every import depth
-from conformkit.conformance.subject import Instance
+from conformkit.conformance.evidence.for_each_component import depth
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
 
 __all__ = ["check_same", "fresh", "trainable", "twin"]
-
-Array = npt.NDArray[Any]
 
 
 def check_same(label: str, got: Array, want: Array, instance: Instance) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
+from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.junit import safe
-from conformkit.conformance.report.text import one_line
 from conformkit.conformance.report.wording import obstacles, scope
-from conformkit.conformance.results import Report
+from conformkit.conformance.text import one_line
 
 __all__ = ["as_badge"]
 

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.markdown import as_markdown
 from conformkit.conformance.report.places import place
 from conformkit.conformance.report.stored import from_object
-from conformkit.conformance.report.text import count
 from conformkit.conformance.report.wording import failures, verdict_line
-from conformkit.conformance.results import Report, Result
+from conformkit.conformance.text import count
 
 __all__ = ["commands", "muted", "summarize"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.pages import page
 from conformkit.conformance.report.stored import from_object
-from conformkit.conformance.results import Report
 
 __all__ = ["as_html"]
 

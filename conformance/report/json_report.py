@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from conformkit.conformance.evidence.excerpts import Excerpt
-from conformkit.conformance.milestones import Milestone, milestones, next_step
-from conformkit.conformance.report.text import plain
-from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+from conformkit.conformance.assertions.excerpts import Excerpt
+from conformkit.conformance.engine.results import LooksLike, Report, Result, Undeclared
+from conformkit.conformance.report.milestones import Milestone, milestones, next_step
 from conformkit.conformance.report.wording import in_order, next_line, undeclared_line
-from conformkit.conformance.results import LooksLike, Report, Result, Undeclared
+from conformkit.conformance.text import plain
+from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
 __all__ = ["SCHEMA", "as_json", "as_object", "schema"]
 

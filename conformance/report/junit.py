@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from conformkit.conformance.report.text import plain
-from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.wording import command, facts, in_order, seed_line, undeclared_line, verdict_line
-from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.text import plain
+from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
 __all__ = ["as_junit", "safe"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
-from conformkit.conformance.report.text import count, one_line
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
@@ -23,7 +23,7 @@ from conformkit.conformance.report.wording import (
     verdict_line,
     way,
 )
-from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.text import count, one_line
 
 __all__ = ["as_markdown", "block", "body", "code", "escape"]
 

@@ -17,11 +17,11 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from conformkit.conformance.milestones import State
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report import pictures, wording
-from conformkit.conformance.report.text import count, number, plain
-from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
-from conformkit.conformance.results import Verdict
+from conformkit.conformance.report.milestones import State
+from conformkit.conformance.text import count, number, plain
+from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
 __all__ = ["MARKS", "page"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformkit.conformance.evidence.excerpts import Excerpt
+from conformkit.conformance.assertions.excerpts import Excerpt
 
 __all__ = ["Cell", "Panel", "legend", "panels", "place"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from conformkit.conformance.results import Report, Result
+from conformkit.conformance.engine.results import Report, Result
 
 __all__ = ["place"]
 

@@ -9,8 +9,8 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from conformkit.conformance.report.text import one_line
-from conformkit.conformance.results import Result
+from conformkit.conformance.engine.results import Result
+from conformkit.conformance.text import one_line
 
 __all__ = ["Step", "bar"]
 

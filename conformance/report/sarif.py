@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.places import place
 from conformkit.conformance.report.stored import from_object
-from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
 from conformkit.conformance.report.wording import command, facts, failures, in_order, page_of, verdict_line
-from conformkit.conformance.results import Report, Result
+from conformkit.conformance.versions import SPEC_VERSION, kit_version
 from conformkit.spec.clauses import Clause
 
 __all__ = ["as_sarif"]

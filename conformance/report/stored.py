@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from conformkit.conformance.defects import Hint
-from conformkit.conformance.evidence.excerpts import Excerpt
+from conformkit.conformance.assertions.excerpts import Excerpt
+from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Part, Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.json_report import SCHEMA
-from conformkit.conformance.results import Certainty, LooksLike, Part, Report, Result, Undeclared, Verdict
 from conformkit.spec.clauses import Clause, Level, clauses
 
 __all__ = ["NotAReport", "from_object"]

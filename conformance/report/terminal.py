@@ -14,8 +14,7 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from conformkit.conformance.report.text import count, listed, one_line, plain
-from conformkit.conformance.report.versions import SPEC_VERSION, kit_version
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
@@ -30,7 +29,8 @@ from conformkit.conformance.report.wording import (
     verdict_line,
     way,
 )
-from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.text import count, listed, one_line, plain
+from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
 __all__ = ["Color", "console", "render", "say", "wants_color", "write", "write_milestones", "write_some"]
 

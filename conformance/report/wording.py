@@ -6,17 +6,17 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from conformkit.conformance.handbook.markdown import address
-from conformkit.conformance.milestones import Milestone, State, Step, milestones, next_step
-from conformkit.conformance.report.text import count, listed, one_line
-from conformkit.conformance.report.versions import SPEC_VERSION
-from conformkit.conformance.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
-from conformkit.spec.clauses import STEMS, Level, clauses
+from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
+from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
+from conformkit.conformance.text import count, listed, one_line
+from conformkit.conformance.versions import SPEC_VERSION
+from conformkit.spec.clauses import STEMS, Clause, Level, clauses
 from conformkit.spec.variants import CANONICAL, described
 
 __all__ = [
     "HIDDEN",
     "Way",
+    "address",
     "advice",
     "command",
     "facts",
@@ -139,6 +139,11 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--device", report.device] if report.device != "cpu" else []
     words += ["--dtype", report.dtype] if report.dtype else []
     return shlex.join([*words, *extra])
+
+
+def address(clause: Clause) -> str:
+    """Return where a clause is, from the folder of the pages."""
+    return f"law/{clause.document}.html#{clause.id.lower()}"
 
 
 def page_of(report: Report, clause_id: str) -> str:

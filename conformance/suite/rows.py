@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy.typing as npt
-
-from conformkit.conformance.evidence.checks import check_refuses, check_shape
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.assertions.checks import check_refuses, check_shape
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 
 __all__ = ["check_sizes_refused", "drawn", "output"]
-
-Array = npt.NDArray[Any]
 
 
 def drawn(instance: Instance, draw: Draw, batch: int, length: int) -> Array:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformkit.conformance.evidence.checks import NotApplicable, check_close, under
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.assertions.checks import NotApplicable, check_close, under
+from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.fixtures import Golden
 from conformkit.spec.variants import CANONICAL
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy.typing as npt
-
-from conformkit.conformance.evidence.checks import check_close, check_differs, under
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.assertions.checks import check_close, check_differs, under
+from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.transparent import zeros
+from conformkit.spec.arrays import Array
 
 __all__ = ["build", "check_in_turn", "check_varies", "layers_of", "silent", "with_silent"]
-
-Array = npt.NDArray[Any]
 
 
 def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     check,
     check_close,
     check_equal,
@@ -18,16 +17,14 @@ from conformkit.conformance.evidence.checks import (
     refusing,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.differences import Point, check_gradients
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.registry import clause
+from conformkit.conformance.subject.attention import Attend
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import attention_weights, scaled_dot_product_attention
 from conformkit.spec.tolerances import GRADIENT, STEP
-
-Array = npt.NDArray[np.float64]
-
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
 

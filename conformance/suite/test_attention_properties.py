@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_close, check_differs, check_zero, each_of, under
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.registry import clause
+from conformkit.conformance.assertions.checks import check_close, check_differs, check_zero, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.attention import Attend
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.masks import causal_mask
-
-Array = npt.NDArray[np.float64]
 
 
 @clause("SDPA-V-LINEAR")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -19,17 +16,17 @@ from conformkit.conformance.evidence.checks import (
     check_equal,
     each_of,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import each
-from conformkit.conformance.evidence.example_inputs import example, example_inputs
-from conformkit.conformance.evidence.formats import HALF
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.formats import HALF
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.for_each_component import each
 from conformkit.conformance.evidence.own_draws import check_own_draws, unit_matrices
 from conformkit.conformance.evidence.twins import check_same, fresh, twin
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.attention import Attend
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 
-Array = npt.NDArray[Any]
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
 """Components whose inputs no clause of their own protects."""
 
@@ -37,7 +34,7 @@ VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlo
 @clause("DET-EVAL")
 def test_evaluation_gives_equal_outputs_for_equal_inputs(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        instance, inputs = example(subject, draw, dropout=0.5, num_layers=1)
+        instance, inputs = subject.example(draw, dropout=0.5, num_layers=1)
         one, other = instance(*inputs, seed=1), instance(*inputs, seed=2)
         check_same(f"{subject.name}: the second output", other, one, instance)
 
@@ -45,7 +42,7 @@ def test_evaluation_gives_equal_outputs_for_equal_inputs(every: list[Subject], d
 @clause("DET-NO-GRAD")
 def test_outputs_do_not_depend_on_whether_derivatives_are_recorded(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients"):
-        instance, inputs = example(subject, draw, num_layers=2)
+        instance, inputs = subject.example(draw, num_layers=2)
         recorded, unrecorded = instance(*inputs), instance.call(*inputs, record=False).out
         check_close(f"{subject.name}: the output under no_grad", unrecorded, recorded, subject.tolerance(2))
 
@@ -53,7 +50,7 @@ def test_outputs_do_not_depend_on_whether_derivatives_are_recorded(every: list[S
 @clause("DET-NO-STATE")
 def test_a_call_leaves_no_trace_in_the_next_one(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        instance, inputs = example(subject, draw, num_layers=1)
+        instance, inputs = subject.example(draw, num_layers=1)
         parameters, before = instance.read_raw(), instance(*inputs)
         _use(instance, draw)
         check_same(f"{subject.name}: the output after other calls", instance(*inputs), before, instance)
@@ -65,8 +62,8 @@ def test_a_call_leaves_no_trace_in_the_next_one(every: list[Subject], draw: Draw
 @clause("DET-HISTORY-LENGTH")
 def test_sequences_of_another_length_are_treated_afresh(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        growing, short = example(subject, draw, tokens=3, num_layers=1)
-        long = example_inputs(growing, draw, tokens=7)
+        growing, short = subject.example(draw, tokens=3, num_layers=1)
+        long = growing.example_inputs(draw, tokens=7)
         shrinking = fresh(growing)
         results = [(growing(*x), shrinking(*y)) for x, y in ((short, long), (long, short))]
         (first_short, first_long), (then_long, then_short) = results
@@ -77,7 +74,7 @@ def test_sequences_of_another_length_are_treated_afresh(every: list[Subject], dr
 @clause("DET-SEED-LOCAL")
 def test_the_global_random_state_is_the_callers(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        instance, inputs = example(subject, draw, dropout=0.5)
+        instance, inputs = subject.example(draw, dropout=0.5)
         outcome = instance.call(*inputs, watch=True)
         check(f"{subject.name} draws random numbers in evaluation mode", not outcome.used_random_state)
         if subject.offers("dropout") and subject.offers("modes"):
@@ -90,12 +87,12 @@ def test_the_global_random_state_is_the_callers(every: list[Subject], draw: Draw
 @clause("DET-SEPARATE")
 def test_objects_with_other_arguments_leave_this_one_alone(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, without=("ScaledDotProductAttention",)):
-        instance, inputs = example(subject, draw, num_layers=1, dropout=0.5)
+        instance, inputs = subject.example(draw, num_layers=1, dropout=0.5)
         drops = subject.offers("modes") and _varies(instance, inputs)
         before = instance(*inputs)
         for other in _others(subject, instance):
             with contextlib.suppress(ImplementationFailure):
-                other(*example_inputs(other, draw, batch=len(inputs[0]), tokens=inputs[0].shape[1]))
+                other(*other.example_inputs(draw, batch=len(inputs[0]), tokens=inputs[0].shape[1]))
             told = f"{subject.name}: the output after an object with other arguments was built and called"
             check_same(told, instance(*inputs), before, instance)
         told = f"{subject.name}: nothing is dropped any more, since an object with dropout rate 0 was built"
@@ -105,7 +102,7 @@ def test_objects_with_other_arguments_leave_this_one_alone(every: list[Subject],
 @clause("DET-NO-MUTATE")
 def test_inputs_are_left_as_they_were(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, named=VECTORS):
-        instance, inputs = example(subject, draw)
+        instance, inputs = subject.example(draw)
         for mode in ("eval", "train"):
             after = instance.call(*inputs, mode=mode, seed=1, echo=True).arguments["x"]
             before = subject.bound.to_theirs(inputs[0]).astype(after.dtype)
@@ -115,7 +112,7 @@ def test_inputs_are_left_as_they_were(every: list[Subject], draw: Draw) -> None:
 @clause("DET-COPY")
 def test_a_deep_copy_computes_the_same_and_shares_nothing(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters"):
-        instance, inputs = example(subject, draw, num_layers=1)
+        instance, inputs = subject.example(draw, num_layers=1)
         copy = instance.copy()
         before = instance(*inputs)
         check_same(f"{subject.name}: the output of a deep copy", copy(*inputs), before, instance)
@@ -127,7 +124,7 @@ def test_a_deep_copy_computes_the_same_and_shares_nothing(every: list[Subject], 
 def test_two_objects_share_no_parameters(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters"):
         one, other = subject.build(seed=1, num_layers=1), subject.build(seed=1, num_layers=1)
-        inputs = example_inputs(other, draw, batch=6)
+        inputs = other.example_inputs(draw, batch=6)
         before = other(*inputs)
         one.scatter(draw)
         check_same(f"{subject.name}: the output after another object changed", other(*inputs), before, other)
@@ -153,7 +150,7 @@ def test_each_matrix_begins_with_numbers_of_its_own(every: list[Subject], draw: 
 def test_float32_comes_out_where_float32_goes_in(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "float32", "gradients"):
         instance = subject.build(dtype="float32", num_layers=1)
-        inputs = example_inputs(instance, draw)
+        inputs = instance.example_inputs(draw)
         check_dtype(f"{subject.name}: the output", instance.call(*inputs).dtype, "float32")
         if len(inputs) > 1 and subject.offers("masks"):
             mask = draw.mask(inputs[0].shape[-2], inputs[1].shape[-2])
@@ -168,7 +165,7 @@ def test_float64_comes_out_where_float64_goes_in(every: list[Subject], draw: Dra
     wide = [subject for subject in every if subject.bound.dtype == "float64"]
     for subject in each(wide):
         instance = subject.build(dtype="float64", num_layers=1)
-        check_dtype(f"{subject.name}: the output", instance.call(*example_inputs(instance, draw)).dtype, "float64")
+        check_dtype(f"{subject.name}: the output", instance.call(*instance.example_inputs(draw)).dtype, "float64")
 
 
 @clause("DT-HALF")
@@ -178,7 +175,7 @@ def test_half_precision_comes_out_where_half_precision_goes_in(every: list[Subje
         for half in (subject.precision,) if subject.half else HALF:
             with contextlib.suppress(ImplementationFailure):
                 instance = subject.build(dtype=half, num_layers=1)
-                outcome = instance.call(*example_inputs(instance, draw))
+                outcome = instance.call(*instance.example_inputs(draw))
                 if all(p["dtype"] == half for p in instance.trainable):
                     accepted += 1
                     check_dtype(f"{subject.name}: the output", outcome.dtype, half)
@@ -214,7 +211,7 @@ def test_a_mask_means_the_same_in_every_number_format(attend: Attend, draw: Draw
 
 @clause("DT-INT-IDS")
 def test_integer_ids_give_logits_that_are_real_numbers(model: Subject, draw: Draw) -> None:
-    instance, (ids,) = example(model, draw)
+    instance, (ids,) = model.example(draw)
     outcome = instance.call(ids.astype(np.int64))
     floating = outcome.dtype in {"float64", "float32", "float16", "bfloat16"}
     check(f"the logits are {outcome.dtype}, want a floating format", floating)
@@ -222,7 +219,7 @@ def test_integer_ids_give_logits_that_are_real_numbers(model: Subject, draw: Dra
 
 @clause("DT-INT32-IDS")
 def test_ids_of_int32_mean_the_same_as_ids_of_int64(model: Subject, draw: Draw) -> None:
-    instance, (ids,) = example(model, draw)
+    instance, (ids,) = model.example(draw)
     narrow = instance(ids, format="int32")
     check_same("the logits for ids of int32", narrow, instance(ids), instance)
 
@@ -245,7 +242,7 @@ def _use(instance: Instance, draw: Draw) -> None:
     """Call with other values and another batch size, in training mode where there is one, and generate."""
     subject = instance.subject
     mode = "train" if subject.offers("modes") else None
-    instance.call(*example_inputs(instance, draw, batch=3), mode=mode, seed=1)
+    instance.call(*instance.example_inputs(draw, batch=3), mode=mode, seed=1)
     if subject.offers("generate"):
         with contextlib.suppress(ImplementationFailure):  # the clauses on generation say so
             instance.generate(draw.ids(instance.sizes["vocab_size"], 1, subject.tokens(3)), 2, greedy=True)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 
+from conformkit.conformance.assertions.checks import NotApplicable, check
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import NotApplicable, check
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import each, takes
-from conformkit.conformance.evidence.example_inputs import example, example_inputs
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.evidence.for_each_component import each, takes
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 
 
 @clause("COST-NO-LEAK")
 def test_what_an_object_holds_does_not_grow_from_call_to_call(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        instance, inputs = example(subject, draw, num_layers=1)
+        instance, inputs = subject.example(draw, num_layers=1)
         modes = ["eval", "train", "eval"] if subject.offers("modes") else ["eval"] * 3
         for mode in modes[:2]:
             instance.call(*inputs, mode=mode, seed=1, watch=False)
@@ -56,7 +55,7 @@ def test_the_heads_share_one_mask(model: Subject, draw: Draw) -> None:
 
 def _constants(instance: Instance, draw: Draw) -> int:
     """Return how many numbers are held beside the parameters of the definition, once it was called and generated."""
-    inputs = example_inputs(instance, draw)
+    inputs = instance.example_inputs(draw)
     instance(*inputs)
     if instance.subject.offers("generate"):
         with contextlib.suppress(ImplementationFailure):  # the clauses on generation say so

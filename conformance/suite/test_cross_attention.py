@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check_close,
     check_differs,
@@ -15,6 +14,7 @@ from conformkit.conformance.evidence.checks import (
     check_shape,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.dependence import (
     check_all_arrive,
@@ -25,12 +25,10 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.multi_head_attention import multi_head_attention
-
-Array = npt.NDArray[Any]
 
 
 def build(cross_attention: Subject, width: int = 12, heads: int = 3, **options: Any) -> Instance:

@@ -6,17 +6,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_equal, check_refuses, check_shape, each_of, under
-from conformkit.conformance.evidence.statistics import check_frequencies, hits_needed
-from conformkit.conformance.evidence.values import ids, several
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.assertions.checks import check, check_equal, check_refuses, check_shape, each_of, under
+from conformkit.conformance.assertions.statistics import check_frequencies, hits_needed
+from conformkit.conformance.assertions.values import ids, several
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
+from conformkit.spec.arrays import Array
 from conformkit.spec.data import sliding_windows as definition
-
-Array = npt.NDArray[Any]
 
 FIRST = 100
 """Where counting begins: no id is its own place."""

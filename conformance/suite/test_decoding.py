@@ -9,22 +9,20 @@ import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, each_of, under
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.beams import Beams, clear, reader, searched, searcher
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_equal, each_of, under
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.greedy_text import GREEDY, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.decoding import Model, log_probability, until_end
 from conformkit.spec.decoding import beam_search as definition
 from conformkit.spec.generation import continue_greedily
-
-Array = npt.NDArray[Any]
 
 CACHED = {"use_cache": True, **GREEDY}
 UNCACHED = {"use_cache": False, **GREEDY}

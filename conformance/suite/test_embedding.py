@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -19,14 +16,15 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import depth
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.sizes import nearest_allowed
+from conformkit.conformance.evidence.for_each_component import depth
 from conformkit.conformance.evidence.tables import TABLE, check_row_gradient, table_gradient
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.positional_encoding import positional_encoding
 
-Array = npt.NDArray[Any]
 HEAD = "head.weight"
 
 

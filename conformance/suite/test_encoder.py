@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check_close,
     check_differs,
@@ -15,6 +12,7 @@ from conformkit.conformance.evidence.checks import (
     check_shape,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.dependence import (
     check_all_arrive,
@@ -25,12 +23,10 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.sublayers import build, check_in_turn, check_varies, layers_of, silent
-
-Array = npt.NDArray[Any]
+from conformkit.spec.arrays import Array
 
 
 def inputs(instance: Instance, draw: Draw, batch: int, tokens: int, scale: float = 1.0) -> Array:

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -21,17 +20,17 @@ from conformkit.conformance.evidence.checks import (
     check_zero,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.example_inputs import real_ids
 from conformkit.conformance.evidence.own_draws import check_own_draws
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.example_inputs import real_ids
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.sublayers import silent
+from conformkit.spec.arrays import Array
 from conformkit.spec.padding import padding_mask, target_mask
 
-Array = npt.NDArray[Any]
 _SIZES = (
     "src_vocab_size",
     "tgt_vocab_size",

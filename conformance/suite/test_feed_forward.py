@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.averages import check_mean_over_dropout
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -20,17 +18,18 @@ from conformkit.conformance.evidence.checks import (
     check_zero,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.influence import check_all_reached
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.stored import check_goldens
 from conformkit.conformance.suite.transparent import halving, zeros
 from conformkit.fixtures import Golden
+from conformkit.spec.arrays import Array
 from conformkit.spec.layers import activate
 
-Array = npt.NDArray[Any]
 Goldens = Callable[[str], list[Golden]]
 
 

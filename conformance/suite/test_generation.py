@@ -7,8 +7,7 @@ flip.
 
 from __future__ import annotations
 
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_equal,
@@ -17,7 +16,8 @@ from conformkit.conformance.evidence.checks import (
     quoted,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.greedy_text import (
     GREEDY,
     author,
@@ -30,8 +30,8 @@ from conformkit.conformance.evidence.greedy_text import (
     written,
 )
 from conformkit.conformance.evidence.logits import logits_of, rows, takes_block_size
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Outcome, Subject
+from conformkit.conformance.subject.component import Outcome, Subject
+from conformkit.conformance.suite.registry import clause
 
 
 @clause("GEN-LENGTH")

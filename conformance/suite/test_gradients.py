@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
     check_finite,
     check_zero,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.differences import (
     Point,
     check_gradients,
@@ -27,22 +26,19 @@ from conformkit.conformance.evidence.differences import (
     slope_of_definition,
     wide_enough,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import depth, each
-from conformkit.conformance.evidence.example_inputs import example, example_inputs
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Gradients, Instance, Subject
+from conformkit.conformance.evidence.for_each_component import depth, each
+from conformkit.conformance.subject.attention import Attend
+from conformkit.conformance.subject.component import Gradients, Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
 from conformkit.spec.tolerances import GRADIENT, STEP, tolerance
-
-Array = npt.NDArray[Any]
 
 
 @clause("GRAD-INPUT")
 def test_gradient_reaches_every_position_of_every_input(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients", without=("TinyTransformerLM",)):
-        instance, inputs = example(subject, draw)
+        instance, inputs = subject.example(draw)
         found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
         for name, gradient in found.inputs.items():
             _check_reached(f"{subject.name}: the gradient of {name}", gradient)
@@ -51,7 +47,7 @@ def test_gradient_reaches_every_position_of_every_input(every: list[Subject], dr
 @clause("GRAD-ALL-PARAMS")
 def test_gradient_reaches_every_parameter_on_which_the_output_depends(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients", "parameters"):
-        instance, inputs = example(subject, draw, batch=6)
+        instance, inputs = subject.example(draw, batch=6)
         found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
         check(f"{subject.name} has no parameters", bool(found.parameters))
         for listed in instance.trainable:
@@ -63,7 +59,7 @@ def test_gradient_reaches_every_parameter_on_which_the_output_depends(every: lis
 @clause("GRAD-NO-EXTRA")
 def test_every_trainable_parameter_receives_a_gradient(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients", "parameters"):
-        instance, inputs = example(subject, draw)
+        instance, inputs = subject.example(draw)
         found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
         unused = [name for name, gradient in found.parameters.items() if gradient is None]
         check(f"{subject.name} never reads {', '.join(unused)}", not unused)
@@ -73,7 +69,7 @@ def test_every_trainable_parameter_receives_a_gradient(every: list[Subject], dra
 def test_gradients_equal_central_differences(every: list[Subject], draw: Draw) -> None:
     for subject in each(wide_enough(every), "gradients"):
         how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
-        instance, inputs = example(subject, draw)
+        instance, inputs = subject.example(draw)
         check_gradients(subject.name, Point.of(instance, inputs), draw, **how)
         if len(inputs) > 1 and subject.offers("masks"):
             masked = (*inputs, draw.mask(inputs[0].shape[-2], inputs[1].shape[-2]))
@@ -85,7 +81,7 @@ def test_gradients_equal_central_differences(every: list[Subject], draw: Draw) -
 def test_gradients_equal_differences_in_deep_stacks_and_long_sequences(every: list[Subject], draw: Draw) -> None:
     exact = [subject for subject in every if subject.precision == "float64"]  # differences in float32 are too coarse
     for subject in each(exact, "gradients"):
-        instance, inputs = example(subject, draw, batch=3, tokens=34, num_layers=4, block_size=36, max_len=36)
+        instance, inputs = subject.example(draw, batch=3, tokens=34, num_layers=4, block_size=36, max_len=36)
         how = {"step": STEP["float64"], "tolerance": GRADIENT["float64"]}
         check_gradients(subject.name, Point.of(instance, inputs), draw, **how)
 
@@ -96,7 +92,7 @@ def test_float32_gradients_equal_differences_of_the_definition(every: list[Subje
     for subject in each(narrow, "gradients", "weights-bound"):
         form = subject.precision if subject.half else "float32"
         instance = subject.build(dtype=form, num_layers=3, block_size=20, max_len=20).randomize(draw)
-        inputs = example_inputs(instance, draw, batch=3, tokens=19)
+        inputs = instance.example_inputs(draw, batch=3, tokens=19)
         cotangent = cotangent_for(instance, inputs, draw)
         found = differentiate(instance, inputs, cotangent)
         ways = directions(draw, instance.weights | differentiable(instance, inputs))
@@ -118,8 +114,8 @@ def test_float32_gradients_equal_differences_of_the_definition(every: list[Subje
 @clause("GRAD-REPEAT")
 def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients"):
-        instance, inputs = example(subject, draw, num_layers=1)
-        other = example_inputs(instance, draw, batch=3)
+        instance, inputs = subject.example(draw, num_layers=1)
+        other = instance.example_inputs(draw, batch=3)
         cotangent = cotangent_for(instance, inputs, draw)
         first = differentiate(instance, inputs, cotangent)
         differentiate(instance, other, cotangent_for(instance, other, draw))
@@ -130,7 +126,7 @@ def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subje
 @clause("GRAD-TRAIN")
 def test_without_dropout_training_mode_gives_the_gradients_of_eval_mode(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients", "modes"):
-        instance, inputs = example(subject, draw, num_layers=3, dropout=0.0)
+        instance, inputs = subject.example(draw, num_layers=3, dropout=0.0)
         cotangent = cotangent_for(instance, inputs, draw)
         want, got = (differentiate(instance, inputs, cotangent, mode=mode) for mode in ("eval", "train"))
         _check_same(subject.name, _flat(got), _flat(want), subject.tolerance(depth(instance)))
@@ -140,7 +136,7 @@ def test_without_dropout_training_mode_gives_the_gradients_of_eval_mode(every: l
 def test_with_dropout_gradients_are_those_of_what_was_kept(every: list[Subject], draw: Draw) -> None:
     told = 0
     for subject in each(wide_enough(every), "gradients", "modes", "dropout"):
-        instance, inputs = example(subject, draw, num_layers=1, dropout=0.3)
+        instance, inputs = subject.example(draw, num_layers=1, dropout=0.3)
         one, again = (instance(*inputs, mode="train", seed=1) for _ in range(2))
         if np.array_equal(one, again):  # else it draws from a generator of its own
             told += 1
@@ -153,7 +149,7 @@ def test_with_dropout_gradients_are_those_of_what_was_kept(every: list[Subject],
 @clause("GRAD-BATCH-MEAN")
 def test_the_gradient_of_one_element_is_the_same_in_a_batch_and_alone(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients"):
-        instance, inputs = example(subject, draw, num_layers=1)
+        instance, inputs = subject.example(draw, num_layers=1)
         cotangent = cotangent_for(instance, inputs, draw)
         cotangent[1:] = 0.0
         batch, alone = (differentiate(instance, tuple(a[:n] for a in inputs), cotangent[:n]) for n in (2, 1))
@@ -169,7 +165,7 @@ def test_gradients_of_long_and_large_inputs_are_finite(every: list[Subject], dra
     for subject in each(every, "gradients"):
         gain = 1.0 if "ids" not in subject.bound.component.inputs else subject.up_to(30.0, power=4)
         instance = subject.build(block_size=48, max_len=48).scatter(draw, gain=gain)
-        inputs = tuple(_enlarged(a, subject.up_to(1e4, power=3)) for a in example_inputs(instance, draw, tokens=48))
+        inputs = tuple(_enlarged(a, subject.up_to(1e4, power=3)) for a in instance.example_inputs(draw, tokens=48))
         _check_all_finite(subject.name, differentiate(instance, inputs, cotangent_for(instance, inputs, draw)))
         if len(inputs) > 1 and subject.offers("masks"):
             masked = (*inputs, draw.mask(inputs[0].shape[-2], inputs[1].shape[-2], allowed=0.3))
@@ -195,7 +191,7 @@ def test_the_first_of_twelve_blocks_receives_a_gradient_of_the_size_of_the_last_
 ) -> None:
     instance = model.build(num_layers=12)
     layers = instance.sizes["num_layers"]
-    inputs = example_inputs(instance, draw)
+    inputs = instance.example_inputs(draw)
     found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw)).parameters
     shapes = {p["name"]: p["shape"] for p in instance.trainable}
     reached = {name: np.zeros(shapes[name]) if gradient is None else gradient for name, gradient in found.items()}

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check_close,
     check_differs,
@@ -17,21 +16,19 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.scores import Heads, divisor, telling_positions
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.rows import check_sizes_refused, drawn, output
 from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
+from conformkit.spec.arrays import Array
 from conformkit.spec.layers import linear
 from conformkit.spec.multi_head_attention import split_heads
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.self_attention import self_attention
-
-Array = npt.NDArray[Any]
-
 
 # --- heads ------------------------------------------------------------------------------------------------------------
 

@@ -6,20 +6,18 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_finite, each_of, under
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_finite, each_of, under
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.differences import cotangent_for, differentiate
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import each
-from conformkit.conformance.evidence.example_inputs import example_inputs
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.evidence.for_each_component import each
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import attention_weights, softmax
 from conformkit.spec.layers import linear
 from conformkit.spec.multi_head_attention import split_heads
 
-Array = npt.NDArray[Any]
 LARGEST = 1e6
 SEEDS = (1, 2, 3)
 WIDE: dict[str, Any] = {"d_model": 64, "num_heads": 4, "d_ff": 160}
@@ -34,14 +32,14 @@ def test_every_initial_number_is_finite(every: list[Subject], draw: Draw) -> Non
             check_finite(f"{subject.name}: the initial {name}", array)
             largest = float(np.abs(array).max(initial=0.0))
             check(f"{subject.name}: the initial {name} holds {largest:.3g}, want less than 1e6", largest < LARGEST)
-        check_finite(f"{subject.name}: the output with initial parameters", instance(*example_inputs(instance, draw)))
+        check_finite(f"{subject.name}: the output with initial parameters", instance(*instance.example_inputs(draw)))
 
 
 @clause("INIT-LEARNS")
 def test_a_new_model_has_somewhere_to_go(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters", "gradients"):
         instance = subject.build(seed=draw.integer(0, 999))
-        inputs = example_inputs(instance, draw)
+        inputs = instance.example_inputs(draw)
         found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw)).parameters
         given = {name: gradient for name, gradient in found.items() if gradient is not None}
         for name, gradient in given.items():
@@ -75,7 +73,7 @@ def test_each_matrix_keeps_the_size_of_a_signal(every: list[Subject], draw: Draw
 def test_a_new_block_keeps_the_size_of_its_input(block: Subject, draw: Draw) -> None:
     for seed in each_of(SEEDS):
         instance = block.build(**WIDE, seed=seed)
-        (x,) = example_inputs(instance, draw, batch=3, tokens=12)
+        (x,) = instance.example_inputs(draw, batch=3, tokens=12)
         ratio = float(instance(x).var() / x.var())
         check(f"the variance becomes {ratio:.3g} times the input's, want 0.01 to 100 times", 0.01 <= ratio <= 100.0)
 
@@ -109,7 +107,7 @@ def test_a_new_model_is_sure_of_nothing(model: Subject, draw: Draw) -> None:
         highest = []
         for seed in seeds:
             instance = model.build(d_model=32, num_heads=4, d_ff=48, vocab_size=101, num_layers=layers, seed=seed)
-            logits = instance(*example_inputs(instance, draw, batch=4, tokens=8))
+            logits = instance(*instance.example_inputs(draw, batch=4, tokens=8))
             check_finite(f"the logits of {layers} new blocks", logits)
             highest.append(float(softmax(logits).max(axis=-1).mean()))
         under(f"{instance.sizes['num_layers']} blocks")

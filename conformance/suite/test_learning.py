@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import check
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.learning import Lesson, Outcome, learned
 from conformkit.conformance.evidence.own_loop import own_loop
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Subject
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.spec.training import ALTERNATION, FIRST_AGAIN, IGNORED, Copies, Memory
-
-Array = npt.NDArray[Any]
 
 COPIED = Copies()
 PATTERN = Lesson(

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_refuses, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import TOLERANCE, close, number
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_refuses, each_of, under
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.loss_inputs import PAD, example, one_target, partly_ignored
 from conformkit.conformance.evidence.scoring import Scoring
-from conformkit.conformance.evidence.values import TOLERANCE, close, number
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
 from conformkit.spec.loss import cross_entropy as definition
 from conformkit.spec.loss import loss_gradient
-
-Array = npt.NDArray[Any]
 
 
 @clause("LOSS-SCALAR")

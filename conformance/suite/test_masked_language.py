@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_equal, each_of
+from conformkit.conformance.assertions.checks import check, check_equal, each_of
 from conformkit.conformance.evidence.masking import FIRST, MASK, RATE, SIZE, SPECIAL, Masked, Masking, check_share, text
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.spec.masked_language import Share, shares
-
-Array = npt.NDArray[Any]
 
 ROWS, LENGTH, MARKS = 300, 100, 28
 """So many rows of so many words, and special ids around them: 15 % of the words of a row are a whole number."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     Compared,
     check,
     check_close,
@@ -21,15 +19,13 @@ from conformkit.conformance.evidence.checks import (
     refusing,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.registry import clause
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.attention import Attend
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import attention_weights, scaled_dot_product_attention
 from conformkit.spec.masks import additive, causal_mask
-
-Array = npt.NDArray[Any]
-
 
 # --- kinds ------------------------------------------------------------------------------------------------------------
 

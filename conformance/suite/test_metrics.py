@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_equal, each_of, under
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.trainees import batch, gradients, modes, own_loss, trainee
-from conformkit.conformance.evidence.values import close, number
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.assertions.checks import check, check_equal, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import close, number
+from conformkit.conformance.evidence.trainable_fixtures import batch, gradients, modes, own_loss, trainee
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
+from conformkit.spec.arrays import Array
 from conformkit.spec.metrics import bits_per_character as bits_of
 from conformkit.spec.metrics import perplexity as perplexity_of
-
-Array = npt.NDArray[Any]
 
 
 @clause("METRIC-PPL")

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -21,7 +20,7 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import (
     SLIGHT,
     causal_slack,
@@ -35,11 +34,9 @@ from conformkit.conformance.evidence.logits import (
     rows,
     takes_block_size,
 )
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
-
-Array = npt.NDArray[Any]
-
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 
 # -- shape and range ---------------------------------------------------------------------------------------------------
 

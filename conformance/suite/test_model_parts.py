@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -21,7 +20,7 @@ from conformkit.conformance.evidence.checks import (
     quoted,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import (
     SLIGHT,
     draw_ids,
@@ -31,11 +30,10 @@ from conformkit.conformance.evidence.logits import (
     own_tolerance,
     takes_block_size,
 )
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.positional_encoding import sinusoids
-
-Array = npt.NDArray[Any]
 
 SIZES: tuple[Mapping[str, Any], ...] = (
     {"num_layers": 1, "vocab_size": 11},

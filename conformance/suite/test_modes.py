@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     check,
     check_differs,
     check_finite,
     refusing,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import each
-from conformkit.conformance.evidence.example_inputs import example, example_inputs
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.sizes import nearest_allowed
+from conformkit.conformance.evidence.for_each_component import each
 from conformkit.conformance.evidence.twins import check_same, trainable
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.transparent import zeros
+from conformkit.spec.arrays import Array
 
-Array = npt.NDArray[Any]
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
 """Components whose inputs no clause of their own protects."""
 DRAWS = 2000
@@ -38,7 +34,7 @@ ROWS, KINDS = 16, 5
 @clause("DET-MODE-RECURSIVE")
 def test_switching_the_mode_reaches_every_part(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "modes"):
-        instance, inputs = example(subject, draw, dropout=0.5)
+        instance, inputs = subject.example(draw, dropout=0.5)
         before = instance(*inputs)
         instance.call(*inputs, mode="train", seed=1)
         after = instance.call(*inputs, watch=True)
@@ -51,15 +47,15 @@ def test_the_dropout_rate_changes_nothing_in_evaluation(every: list[Subject], dr
     for subject in each(every, "dropout", "weights-bound"):
         dropping = subject.build(dropout=0.5).randomize(draw)
         keeping = subject.build(dropout=0.0).write(dropping.weights)
-        inputs = example_inputs(dropping, draw)
+        inputs = dropping.example_inputs(draw)
         check_same(f"{subject.name}: the output with dropout rate 0.5", dropping(*inputs), keeping(*inputs), dropping)
 
 
 @clause("DET-MODES-AGREE")
 def test_without_dropout_training_and_evaluation_compute_the_same(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "dropout", "modes"):
-        instance, inputs = example(subject, draw, dropout=0.0, num_layers=1, block_size=40, max_len=40)
-        settings = [inputs, example_inputs(instance, draw, batch=1, tokens=36)]
+        instance, inputs = subject.example(draw, dropout=0.0, num_layers=1, block_size=40, max_len=40)
+        settings = [inputs, instance.example_inputs(draw, batch=1, tokens=36)]
         if subject.precision == "float64" and inputs[0].dtype.kind == "f":  # scores of 1e5 are coarse in float32
             settings.append(tuple(300.0 * a for a in inputs))
         for given in settings:
@@ -70,7 +66,7 @@ def test_without_dropout_training_and_evaluation_compute_the_same(every: list[Su
 @clause("DET-TRAIN-AGAIN")
 def test_training_mode_drops_again_after_an_evaluation(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "dropout", "modes"):
-        instance, inputs = example(subject, draw, dropout=0.5)
+        instance, inputs = subject.example(draw, dropout=0.5)
         instance(*inputs)
         one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
         check_differs(f"{subject.name}: the output in training mode with another random state", one, other)
@@ -82,7 +78,7 @@ def test_the_higher_of_two_rates_drops_more(every: list[Subject], draw: Draw) ->
         seldom = subject.build(dropout=0.1).scatter(draw)
         often = subject.build(dropout=0.8)
         often.write_raw(trainable(seldom))
-        (x,) = example_inputs(seldom, draw, batch=1, tokens=4)
+        (x,) = seldom.example_inputs(draw, batch=1, tokens=4)
         many = np.repeat(x, nearest_allowed("batch", 200, subject.bound.limits), axis=0)
         few, more = (instance(many, mode="train", seed=1) - instance(x) for instance in (seldom, often))
         low, high = (float(np.sqrt((moved**2).mean())) for moved in (few, more))
@@ -95,7 +91,7 @@ def test_the_higher_of_two_rates_drops_more(every: list[Subject], draw: Draw) ->
 @clause("DET-DROPOUT-DRAWS")
 def test_each_position_and_each_sequence_has_draws_of_its_own(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "dropout", "modes", named=VECTORS):
-        instance, (x,) = example(subject, draw, batch=1, tokens=8, dropout=0.5)
+        instance, (x,) = subject.example(draw, batch=1, tokens=8, dropout=0.5)
         same = np.repeat(np.repeat(x[:1, :1], x.shape[1], axis=1), 4, axis=0)
         out = instance(same, mode="train", seed=1)
         check_differs(f"{subject.name}: outputs of equal sequences, one beside another,", out[1:], out[:-1])
@@ -112,7 +108,7 @@ def test_a_rate_of_1_gives_finite_outputs_or_is_refused(every: list[Subject], dr
     for subject in each(every, "dropout", "modes"):
         output = np.zeros(1)
         with refusing():
-            instance, inputs = example(subject, draw, num_layers=1, dropout=1.0)
+            instance, inputs = subject.example(draw, num_layers=1, dropout=1.0)
             output = instance(*inputs, mode="train", seed=1)
         check_finite(f"{subject.name}: the output with dropout rate 1", output)
 
@@ -126,7 +122,7 @@ def _check_shares(subject: Subject, draw: Draw, rate: float) -> None:
     if subject.name == "TransformerBlock" and subject.variant.placement == "post":
         return
     instance = subject.build(d_model=12, num_heads=3, d_ff=20, dropout=rate)
-    x = np.ceil(8.0 * np.abs(example_inputs(instance, draw, batch=1, tokens=1)[0])) / 8.0  # exact in every format
+    x = np.ceil(8.0 * np.abs(instance.example_inputs(draw, batch=1, tokens=1)[0])) / 8.0  # exact in every format
     draws = nearest_allowed("batch", DRAWS, subject.bound.limits)
     if draws < DRAWS or x.shape[1] > 1:
         return

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.averages import check_mean_over_dropout
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -22,19 +19,17 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import without_causal
+from conformkit.conformance.evidence.for_each_component import without_causal
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Subject
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.rows import check_sizes_refused, drawn, output
 from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
 from conformkit.spec.masks import causal_mask
-
-Array = npt.NDArray[Any]
-
 
 # --- construction -----------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -17,12 +14,11 @@ from conformkit.conformance.evidence.checks import (
     check_zero,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.transparent import NormWindow, silent_attention
-
-Array = npt.NDArray[Any]
+from conformkit.spec.arrays import Array
 
 WIDE = 10.0
 """A spread beside which ε is nothing: it changes a result by 1e-7."""

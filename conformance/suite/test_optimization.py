@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -17,9 +16,10 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import close, number
 from conformkit.conformance.evidence.files import file_of_its_own
-from conformkit.conformance.evidence.trainees import (
+from conformkit.conformance.evidence.trainable_fixtures import (
     adam,
     batch,
     descent,
@@ -29,14 +29,12 @@ from conformkit.conformance.evidence.trainees import (
     put_gradients,
     trainee,
 )  # fmt: skip
-from conformkit.conformance.evidence.values import close, number
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
-from conformkit.conformance.tool import Held, Made, Optimizer, Parameters, Tool
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.tool import Held, Made, Optimizer, Parameters, Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
+from conformkit.spec.arrays import Array
 from conformkit.spec.optimization import adamw, clipped, global_norm
-
-Array = npt.NDArray[Any]
 
 UNCLIPPED = 1e9
 """No gradient here has such a norm."""
@@ -192,65 +190,75 @@ def test_gradients_are_forgotten_when_asked(adam_w: Tool, draw: Draw) -> None:
 
 
 @clause("OPT-STEP-LOSS")
-def test_a_step_returns_the_loss_before_it(train_step: Tool, model: Subject, draw: Draw) -> None:
+def test_a_step_returns_the_loss_before_it(train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw) -> None:
     for rows, length in each_of([(3, 5), (1, 1)]):
         instance = trainee(model, draw)
         x, y = batch(instance, draw, rows, length)
         want = own_loss(instance, [(x, y)])
-        got = train_step(model=instance, optimizer=descent(instance, RATE), x=x, y=y)
+        got = train_step(model=instance, optimizer=descent(instance, RATE, own_adam), x=x, y=y)
         close("the loss", got, want)
 
 
 @clause("OPT-UPDATES-ALL")
-def test_every_weight_that_has_a_gradient_moves(train_step: Tool, model: Subject, draw: Draw) -> None:
+def test_every_weight_that_has_a_gradient_moves(
+    train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
     instance = trainee(model, draw)
     x, y = batch(instance, draw, 4, 7)
     moving = [name for name, gradient in gradient_of(instance, x, y).items() if np.abs(gradient).max() > 1e-6]
     before = parameters_of(instance)
-    _step(train_step, instance, x, y)
+    _step(train_step, own_adam, instance, x, y)
     after = parameters_of(instance)
     still = [name for name in moving if (after[name] == before[name]).all()]
     check(f"{len(still)} of {len(moving)} parameters did not move: {', '.join(still[:4])}", not still)
 
 
 @clause("OPT-STEP-GRAD")
-def test_a_step_goes_down_the_gradient_of_the_loss(train_step: Tool, model: Subject, draw: Draw) -> None:
+def test_a_step_goes_down_the_gradient_of_the_loss(
+    train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
     for rows, length in each_of([(3, 5), (2, 9)]):
         instance = trainee(model, draw)
         x, y = batch(instance, draw, rows, length)
-        _descends(train_step, instance, x, y, gradient_of(instance, x, y))
+        _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y))
 
 
 @clause("OPT-STEP-ALONE")
-def test_a_step_forgets_the_gradients_of_the_one_before(train_step: Tool, model: Subject, draw: Draw) -> None:
+def test_a_step_forgets_the_gradients_of_the_one_before(
+    train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
     instance = trainee(model, draw)
-    optimizer = descent(instance, RATE)
+    optimizer = descent(instance, RATE, own_adam)
     for step in each_of(["the first step", "the second step", "the third step"]):
         x, y = batch(instance, draw, 3, 5)
         under(step)
-        _descends(train_step, instance, x, y, gradient_of(instance, x, y), optimizer=optimizer)
+        _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y), optimizer=optimizer)
 
 
 @clause("OPT-CLIP-ORDER")
-def test_clipping_comes_between_backward_and_step(train_step: Tool, model: Subject, draw: Draw) -> None:
+def test_clipping_comes_between_backward_and_step(
+    train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
     instance = trainee(model, draw)
-    optimizer = descent(instance, RATE)
+    optimizer = descent(instance, RATE, own_adam)
     for share in each_of([0.5, 0.1, 4.0]):
         x, y = batch(instance, draw, 3, 5)
         gradients = gradient_of(instance, x, y)
         limit = float(np.float32(share * global_norm(gradients)))
         wanted = clipped(gradients, limit)
-        _descends(train_step, instance, x, y, wanted, optimizer=optimizer, max_norm=limit)
+        _descends(train_step, own_adam, instance, x, y, wanted, optimizer=optimizer, max_norm=limit)
 
 
 @clause("OPT-TRAIN-MODE")
-def test_a_step_of_a_model_in_training_mode_runs_in_it(train_step: Tool, model: Subject, draw: Draw) -> None:
-    _drops(train_step, model, draw, "train")
+def test_a_step_of_a_model_in_training_mode_runs_in_it(
+    train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
+    _drops(train_step, own_adam, model, draw, "train")
 
 
 @clause("OPT-TRAIN-MODE-BACK")
-def test_a_step_goes_back_to_training_mode(train_step: Tool, model: Subject, draw: Draw) -> None:
-    _drops(train_step, model, draw, "eval")
+def test_a_step_goes_back_to_training_mode(train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw) -> None:
+    _drops(train_step, own_adam, model, draw, "eval")
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
@@ -353,32 +361,38 @@ def _steps(adam_w: Tool, weights: Array, gradients: list[Array], **options: Any)
     return held.values()["w"]
 
 
-def _drops(train_step: Tool, model: Subject, draw: Draw, mode: str) -> None:
+def _drops(train_step: Tool, own_adam: Tool | None, model: Subject, draw: Draw, mode: str) -> None:
     """Check that a step of a model in this mode runs with dropout."""
     model.requires("dropout")
     instance = trainee(model, draw, dropout=0.5)
     x, y = batch(instance, draw, 4, 9)
     still = own_loss(instance, [(x, y)])
     instance.call(x, mode=mode, seed=1)
-    got = number("the loss", train_step.seeded(1, model=instance, optimizer=descent(instance, 0.0), x=x, y=y))
+    got = number("the loss", train_step.seeded(1, model=instance, optimizer=descent(instance, 0.0, own_adam), x=x, y=y))
     label = f"of a model in {mode} mode, a step returns {got:.7g}, as without dropout"
     check(label, abs(got - still) > 1e-6 * abs(still))
 
 
-def _step(train_step: Tool, instance: Instance, x: Array, y: Array, **options: Any) -> None:
+def _step(train_step: Tool, own_adam: Tool | None, instance: Instance, x: Array, y: Array, **options: Any) -> None:
     unclipped = {"max_norm": UNCLIPPED} if train_step.offers("max-norm") else {}  # some clip unless told otherwise
-    given = {"optimizer": descent(instance, RATE), **unclipped, **options}
+    given = {"optimizer": descent(instance, RATE, own_adam), **unclipped, **options}
     number("the loss", train_step(model=instance, x=x, y=y, **given))
 
 
 def _descends(
-    train_step: Tool, instance: Instance, x: Array, y: Array, gradients: Mapping[str, Array], **options: Any
+    train_step: Tool,
+    own_adam: Tool | None,
+    instance: Instance,
+    x: Array,
+    y: Array,
+    gradients: Mapping[str, Array],
+    **options: Any,
 ) -> None:
     """Take a step, and check that each parameter went down its gradient."""
     if instance.subject.half and instance.dtype == instance.subject.precision:
         raise NotApplicable(f"what a step changes is lost in the rounding of {instance.dtype} weights")
     before = parameters_of(instance)
-    _step(train_step, instance, x, y, **options)
+    _step(train_step, own_adam, instance, x, y, **options)
     after = parameters_of(instance)
     scale = RATE * max(float(np.abs(g).max(initial=0.0)) for g in gradients.values())
     for name, gradient in gradients.items():

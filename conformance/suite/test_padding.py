@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_equal, each_of, under
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, each_of, under
 from conformkit.conformance.evidence.mask_builders import Builder, masks_of, of_keys, of_pairs
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
+from conformkit.spec.arrays import Array
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.padding import padding_mask, target_mask
-
-Array = npt.NDArray[Any]
 
 TEXT = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3], [5, 8, 9, 7, 9]])
 """Ids (3, 5) without a pad of 0."""

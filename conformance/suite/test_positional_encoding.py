@@ -8,10 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -24,16 +22,17 @@ from conformkit.conformance.evidence.checks import (
     quoted,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
+from conformkit.spec.arrays import Array
 from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.tolerances import tolerance
 
-Array = npt.NDArray[Any]
 Goldens = Callable[[str], list[Golden]]
 
 TABLE = tolerance("float32")

@@ -9,11 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.binding.language import ExpressionError
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -23,15 +20,16 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     refusing,
 )
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.language import ExpressionError
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.differences import output_shape
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import depth, each, takes
-from conformkit.conformance.evidence.example_inputs import example, example_inputs
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.evidence.for_each_component import depth, each, takes
+from conformkit.conformance.subject.attention import Attend
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 
-Array = npt.NDArray[Any]
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "PositionalEncoding", "TransformerBlock")
 SIZES = ("d_model", "d_ff", "d_k", "d_v", "vocab_size", "block_size", "max_len")
 
@@ -90,7 +88,7 @@ def test_inputs_of_another_width_are_refused(every: list[Subject], draw: Draw) -
 @clause("ERRH-RANK")
 def test_a_missing_batch_axis_is_never_misread(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, without=("ScaledDotProductAttention",)):
-        instance, (x,) = example(subject, draw, batch=1, num_layers=1)
+        instance, (x,) = subject.example(draw, batch=1, num_layers=1)
         wanted = instance(x)
         check_finite(f"{subject.name}: the output for an input {x.shape}", wanted)
         with contextlib.suppress(ImplementationFailure):
@@ -103,7 +101,7 @@ def test_a_missing_batch_axis_is_never_misread(every: list[Subject], draw: Draw)
 def test_a_sequence_of_length_zero_gives_an_empty_result_or_an_error(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
         instance = subject.build(num_layers=1)
-        inputs = tuple(a[..., :0] if a.dtype.kind == "i" else a[..., :0, :] for a in example_inputs(instance, draw))
+        inputs = tuple(a[..., :0] if a.dtype.kind == "i" else a[..., :0, :] for a in instance.example_inputs(draw))
         shape = output_shape(instance, inputs)
         output = np.empty(shape)
         with refusing():
@@ -114,7 +112,7 @@ def test_a_sequence_of_length_zero_gives_an_empty_result_or_an_error(every: list
 @clause("ERRH-NO-PARTIAL")
 def test_after_a_refusal_the_object_serves_as_before(every: list[Subject], draw: Draw) -> None:
     for subject in each(every):
-        instance, inputs = example(subject, draw, num_layers=1)
+        instance, inputs = subject.example(draw, num_layers=1)
         before = instance(*inputs)
         for bad in _bad(instance, inputs, draw):
             with refusing():
@@ -179,7 +177,7 @@ def test_a_mask_does_not_enlarge_the_result(attend: Attend, draw: Draw) -> None:
 
 @clause("ERRH-FLOAT-IDS")
 def test_ids_that_are_real_numbers_are_refused(model: Subject, draw: Draw) -> None:
-    instance, (ids,) = example(model, draw, num_layers=1)
+    instance, (ids,) = model.example(draw, num_layers=1)
     check_refuses("ids of a floating format", partial(instance, ids + 0.25))
 
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check_close, each_of, under
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.values import TOLERANCE, close, numbers, several
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.assertions.checks import check_close, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import TOLERANCE, close, numbers, several
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
 from conformkit.spec.attention import softmax
 from conformkit.spec.reports import attention_entropy as entropy_of
 from conformkit.spec.reports import exponential_moving_average as smoothed
 from conformkit.spec.reports import fit_power_law as fitted
 from conformkit.spec.reports import rolling_mean as rolled
-
-Array = npt.NDArray[Any]
 
 
 @clause("REP-EMA")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_differs, under
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_differs, under
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.transparent import zeros
-
-Array = npt.NDArray[Any]
+from conformkit.spec.arrays import Array
 
 OFF = 0.1
 """Rounding to bfloat16 was seen to cost 0.02 at most, angles in bfloat16 0.34 at least."""

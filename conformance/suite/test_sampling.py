@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.binding.arguments import Expression
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_equal,
@@ -22,7 +20,10 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
+from conformkit.conformance.binding.arguments import Expression
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.greedy_text import author, check_text, continued, prompt_ids, story, written
 from conformkit.conformance.evidence.logits import logits_of_rows, rows
 from conformkit.conformance.evidence.sampled_text import (
@@ -39,9 +40,8 @@ from conformkit.conformance.evidence.sampled_text import (
     unlike,
     with_p,
 )
-from conformkit.conformance.evidence.statistics import check_frequencies, check_independent
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Subject
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.spec.generation import next_token_probabilities
 
 

@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from conformkit.conformance.evidence.checks import check, each_of, under
-from conformkit.conformance.evidence.values import close, number
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.assertions.checks import check, each_of, under
+from conformkit.conformance.assertions.values import close, number
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
 from conformkit.spec.schedules import cosine_schedule as cosine_definition
 from conformkit.spec.schedules import inverse_sqrt_schedule as inverse_definition

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     check_close,
     check_differs,
     check_finite,
@@ -18,19 +17,17 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
 from conformkit.conformance.evidence.scores import Heads, divisor, telling_positions
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
+from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights, linear
 from conformkit.spec.masks import causal_mask
-
-Array = npt.NDArray[Any]
-
 
 # --- construction -----------------------------------------------------------------------------------------------------
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check, check_equal, each_of, under
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.values import ids, several
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.assertions.checks import check, check_equal, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import ids, several
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
+from conformkit.spec.arrays import Array
 from conformkit.spec.seq2seq_data import collate as definition
 from conformkit.spec.seq2seq_data import shift_right as shifted
 
-Array = npt.NDArray[Any]
 Pairs = Sequence[tuple[Array, Array]]
 
 MARKS = ((0, 1, 2), (7, 3, 0), (2, 0, 1))

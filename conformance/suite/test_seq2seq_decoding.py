@@ -9,14 +9,13 @@ import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.statistics import check_frequencies
 from conformkit.conformance.evidence.beams import Beams, clear
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_close, check_equal, each_of, under
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.logits import parts, rows
-from conformkit.conformance.evidence.statistics import check_frequencies
-from conformkit.conformance.evidence.targets import (
+from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
     authored,
     begin,
@@ -32,12 +31,11 @@ from conformkit.conformance.evidence.targets import (
     unwatched,
     write,
 )  # fmt: skip
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
 from conformkit.spec.decoding import Model, beam_search, log_probability, until_end
-
-Array = npt.NDArray[Any]
 
 SCORES = 1e-4
 """How far sums of log-probabilities may be apart, in float32."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable, check, check_equal, check_shape, each_of, under
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, check_shape, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
-from conformkit.conformance.evidence.statistics import check_frequencies, check_independent
-from conformkit.conformance.evidence.targets import (
+from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
     Pairs,
     authored,
@@ -33,12 +32,9 @@ from conformkit.conformance.evidence.targets import (
     unwatched,
     write,
 )  # fmt: skip
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.spec.decoding import until_end
-
-Array = npt.NDArray[Any]
-
 
 # --- what comes back --------------------------------------------------------------------------------------------------
 

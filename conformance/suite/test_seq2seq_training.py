@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformkit.conformance.evidence.checks import check
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.copying import Outcome, examples, learned, pupil
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Subject
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.suite.registry import clause
 from conformkit.spec.copying import COPY, PAD, REVERSE, Task
 from conformkit.spec.padding import padding_mask, target_mask
 

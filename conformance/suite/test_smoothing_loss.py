@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from conformkit.conformance.assertions.checks import check, check_close, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import TOLERANCE, close, number
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import check, check_close, each_of, under
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.loss_inputs import PAD, example, one_target, partly_ignored
 from conformkit.conformance.evidence.smoothing import Smoothed
-from conformkit.conformance.evidence.values import TOLERANCE, close, number
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Tool
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
 from conformkit.spec.loss import cross_entropy
 from conformkit.spec.smoothing_loss import READINGS
-
-Array = npt.NDArray[Any]
 
 
 @clause("SMOOTH-SCALAR")

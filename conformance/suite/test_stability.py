@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -19,18 +16,18 @@ from conformkit.conformance.evidence.checks import (
     check_shape,
     each_of,
 )
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.formats import HALF, rounded
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.differences import cotangent_for, differentiate
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.every import each
-from conformkit.conformance.evidence.example_inputs import example_inputs
-from conformkit.conformance.evidence.formats import HALF, rounded
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.evidence.for_each_component import each
+from conformkit.conformance.subject.attention import Attend
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention, softmax
 from conformkit.spec.tolerances import Precision, tolerance
 
-Array = npt.NDArray[Any]
 KEYS = 16
 """A square, so that √d_k is exact, and so is every score."""
 _SIZE: dict[Precision, float] = {"float64": 1e4, "float32": 1e3, "float16": 128.0, "bfloat16": 128.0}
@@ -138,7 +135,7 @@ def test_a_model_gives_the_same_logits_in_float32_and_in_float64(model: Subject,
     wide, narrow = model.build(dtype="float64").scatter(draw), model.build(dtype="float32")
     raw = wide.read_raw()
     narrow.write_raw({p["name"]: raw[p["name"]] for p in narrow.trainable})
-    inputs = example_inputs(wide, draw, tokens=9)
+    inputs = wide.example_inputs(draw, tokens=9)
     check_close("the float32 logits", narrow(*inputs), wide(*inputs), 1e-4)
 
 
@@ -148,7 +145,7 @@ def test_outputs_of_large_inputs_are_finite(every: list[Subject], draw: Draw) ->
         gain = 1.0 if "ids" not in subject.bound.component.inputs else subject.up_to(30.0, power=4)
         instance = subject.build(dtype="float32" if subject.offers("float32") else None).scatter(draw, gain=gain)
         large = subject.up_to(1e4, power=2)
-        inputs = tuple(a if a.dtype.kind == "i" else a * large for a in example_inputs(instance, draw))
+        inputs = tuple(a if a.dtype.kind == "i" else a * large for a in instance.example_inputs(draw))
         check_finite(f"{subject.name}: the output", instance(*inputs))
 
 
@@ -156,7 +153,7 @@ def test_outputs_of_large_inputs_are_finite(every: list[Subject], draw: Draw) ->
 def test_nan_in_one_sequence_stays_there(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, without=("TinyTransformerLM",)):
         instance = subject.build().scatter(draw)
-        inputs = example_inputs(instance, draw, batch=3)
+        inputs = instance.example_inputs(draw, batch=3)
         before = instance(*inputs)
         check_finite(f"{subject.name}: the output", before)
         broken = tuple(np.where(np.arange(3).reshape(3, *(1,) * (a.ndim - 1)) == 1, np.nan, a) for a in inputs)
@@ -196,7 +193,7 @@ def _halves(
     for name in each_of((subject.precision,) if subject.half else HALF):
         try:
             instance = subject.build(dtype=name, **wanted).scatter(draw)
-            output = instance(*(inputs or example_inputs(instance, draw, batch=1, tokens=64)))
+            output = instance(*(inputs or instance.example_inputs(draw, batch=1, tokens=64)))
         except ImplementationFailure:
             continue
         if all(p["dtype"] == name for p in instance.trainable):

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
@@ -22,14 +21,13 @@ from conformkit.conformance.evidence.checks import (
     each_of,
     under,
 )
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.dependence import check_kept
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.tables import TABLE, check_row_gradient, table_gradient
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Instance, Subject
-
-Array = npt.NDArray[Any]
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 
 
 @clause("TOKEMB-SHAPE")

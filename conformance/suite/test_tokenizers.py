@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from conformkit.conformance.assertions.checks import check, each_of
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.values import ids, number, shown, text
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.checks import check, each_of
-from conformkit.conformance.evidence.draws import Draw
 from conformkit.conformance.evidence.texts import ALPHABET, LINES, LONG, RUNS, STRANGE, drawn, word
-from conformkit.conformance.evidence.values import ids, number, shown, text
-from conformkit.conformance.registry import clause
-from conformkit.conformance.tool import Made, Tool
+from conformkit.conformance.subject.tool import Made, Tool
+from conformkit.conformance.suite.registry import clause
 from conformkit.spec.tokenizers import apply_merges, learn_merges
 
 NEVER = 10**6

@@ -9,21 +9,18 @@ more, `benchmarks/learning.py`.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import check
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.learning import Lesson, Outcome, learned, pupil
 from conformkit.conformance.evidence.logits import logits_of, other_ids, rows
-from conformkit.conformance.registry import clause
-from conformkit.conformance.subject import Subject
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.loss import token_losses
 from conformkit.spec.training import RECALL, THREADS, UNIFORM, Texts
-
-Array = npt.NDArray[Any]
 
 _SIZES = {"vocab_size": 8, "d_model": 48, "d_ff": 96, "block_size": 24}
 

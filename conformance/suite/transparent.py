@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from conformkit.conformance.evidence.checks import NotApplicable
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Instance, Subject
+from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 from conformkit.spec.layers import normalize
 
 __all__ = ["Norm", "NormWindow", "halving", "passing", "silent_attention", "silent_feed_forward", "zeros"]
-
-Array = npt.NDArray[Any]
 
 
 def zeros(instance: Instance, prefix: str) -> dict[str, Array]:

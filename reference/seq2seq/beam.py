@@ -8,27 +8,23 @@ design document §10, which has three scores. A width of V^n or more finds the b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from conformkit.reference.beam import _best, _best_children
 from conformkit.reference.generation import _evaluating
 from conformkit.reference.seq2seq.caches import DecoderCache, cached_logits
+from conformkit.reference.seq2seq.encoder_decoder import EncoderDecoder
 from conformkit.reference.seq2seq.generation import check_writing
 from conformkit.reference.seq2seq.masks import create_padding_mask
 from conformkit.reference.sizes import check_at_least
-
-if TYPE_CHECKING:
-    from conformkit.reference.seq2seq.model import Transformer
 
 __all__ = ["seq2seq_beam_search"]
 
 
 @torch.no_grad()
 def seq2seq_beam_search(
-    model: Transformer,
+    model: EncoderDecoder,
     src: Tensor,
     max_new_tokens: int,
     bos_id: int,
@@ -75,18 +71,18 @@ def seq2seq_beam_search(
     return _best(ended, ended_scores, live, sums / max(max_new_tokens, 1) ** length_penalty)
 
 
-def _cache_for_beams(model: Transformer, memory: Tensor, memory_mask: Tensor, width: int) -> DecoderCache:
+def _cache_for_beams(model: EncoderDecoder, memory: Tensor, memory_mask: Tensor, width: int) -> DecoderCache:
     """Give each beam its own past and its source's memory: (B, S, D) → (B·W, S, D)."""
     mask = memory_mask.expand(len(memory), -1, -1, -1).repeat_interleave(width, dim=0)  # (B·W, 1, 1, S)
     return DecoderCache(model, memory.repeat_interleave(width, dim=0), mask)
 
 
-def _log_probabilities(model: Transformer, new: Tensor, cache: DecoderCache) -> Tensor:
+def _log_probabilities(model: EncoderDecoder, new: Tensor, cache: DecoderCache) -> Tensor:
     """Return what the model expects after each beam's newest id: (B, W) → (B, W, V)."""
     logits = cached_logits(model, new.reshape(-1, 1), cache).reshape(*new.shape, -1)  # (B, W, V)
     return torch.log_softmax(logits.to(_dtype(model)), dim=-1)
 
 
-def _dtype(model: Transformer) -> torch.dtype:
+def _dtype(model: EncoderDecoder) -> torch.dtype:
     """Half precision as float32, since many terms are summed; other types stay."""
     return torch.promote_types(model.head.weight.dtype, torch.float32)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformkit.reference.multi_head_attention import MultiHeadAttention
     from conformkit.reference.seq2seq.cross_attention import CrossAttention
     from conformkit.reference.seq2seq.decoder import DecoderLayer
-    from conformkit.reference.seq2seq.model import Transformer
+    from conformkit.reference.seq2seq.encoder_decoder import EncoderDecoder
 
 __all__ = ["CrossCache", "DecoderCache", "cached_logits"]
 
@@ -42,7 +42,7 @@ class DecoderCache:
     Shapes: memory (B, S, D), memory_mask (B, 1, 1, S); `real` (B, n) says which target positions are no padding
     """
 
-    def __init__(self, model: Transformer, memory: Tensor, memory_mask: Tensor | None = None) -> None:
+    def __init__(self, model: EncoderDecoder, memory: Tensor, memory_mask: Tensor | None = None) -> None:
         layers: list[DecoderLayer] = list(model.decoder.layers)  # type: ignore[arg-type]
         self.past = [LayerCache() for _ in layers]
         self.cross = [CrossCache(layer.cross_attention, memory) for layer in layers]
@@ -63,7 +63,7 @@ class DecoderCache:
                 past.v = past.v[rows]  # (B, Hkv, n, dh)
 
 
-def cached_logits(model: Transformer, tgt: Tensor, cache: DecoderCache) -> Tensor:
+def cached_logits(model: EncoderDecoder, tgt: Tensor, cache: DecoderCache) -> Tensor:
     """Compute the logits of the next target positions, given those in the cache, and keep the new ones.
 
     Shapes: tgt (B, t) → logits (B, t, V_tgt); the cache grows by t

@@ -8,25 +8,21 @@ al. 2020). Its own step takes no memory mask; here padding of the source stays h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from conformkit.reference.errors import SizeError, TokenError
 from conformkit.reference.generation import _check_options, _evaluating, next_ids
 from conformkit.reference.seq2seq.caches import DecoderCache, cached_logits
+from conformkit.reference.seq2seq.encoder_decoder import EncoderDecoder
 from conformkit.reference.seq2seq.masks import create_padding_mask
-
-if TYPE_CHECKING:
-    from conformkit.reference.seq2seq.model import Transformer
 
 __all__ = ["check_writing", "generate"]
 
 
 @torch.no_grad()
 def generate(
-    model: Transformer,
+    model: EncoderDecoder,
     src: Tensor,
     max_new_tokens: int,
     bos_id: int,
@@ -70,7 +66,7 @@ def generate(
     return tgt[:, 1:]
 
 
-def check_writing(model: Transformer, max_new_tokens: int, bos_id: int, eos_id: int | None) -> None:
+def check_writing(model: EncoderDecoder, max_new_tokens: int, bos_id: int, eos_id: int | None) -> None:
     """Refuse a target that does not fit into the decoder, or begins or ends with an id that is none.
 
     Raises: SizeError or TokenError.

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from conformkit.reference.positional_encoding import LearnedPositions
 
 if TYPE_CHECKING:
-    from conformkit.reference.seq2seq.model import Transformer
+    from conformkit.reference.seq2seq.encoder_decoder import EncoderDecoder
     from conformkit.spec.variants import Variant
 
 __all__ = ["initialize", "xavier_uniform"]
@@ -35,7 +35,7 @@ def xavier_uniform(weight: Tensor) -> None:
     weight.uniform_(-bound, bound)
 
 
-def initialize(model: Transformer, variant: Variant) -> None:
+def initialize(model: EncoderDecoder, variant: Variant) -> None:
     """Start matrices by Xavier's rule, biases at 0, and embeddings as large as what they join.
 
     The first loss shall be near ln V: a head of its own is drawn from ±1/√D, and rows that it shares, or that are

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformkit.conformance.driver import warm
+from conformkit.conformance.driver.spawn import warm
 
 from .world import SECRET, World
 

@@ -17,12 +17,12 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.driver.session import Limits
-from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.driver.client.session import Limits
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report import terminal
 from conformkit.conformance.report.json_report import as_json
 from conformkit.conformance.report.junit import as_junit
-from conformkit.conformance.results import Report
 
 from .attack import Attack
 from .world import World

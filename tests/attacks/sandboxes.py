@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from conformkit.conformance.driver.bubblewrap import program
 from conformkit.conformance.driver.errors import IsolationUnavailable
+from conformkit.conformance.driver.sandbox.bubblewrap import program
 
 __all__ = ["sandbox"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.driver.session import Limits
-from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.driver.client.session import Limits
+from conformkit.conformance.engine.loading import LoadFailure
 
 from .attack import FOLDER
 from .world import World

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.grading.grade import GradeRequest, grade
-from conformkit.conformance.grading.policy import ArchiveLimits, GroupPolicy, Policy, RunLimits
-from conformkit.conformance.grading.record import Grade
+from conformkit.conformance.apps.grade.grade import GradeRequest, grade
+from conformkit.conformance.apps.grade.policy import ArchiveLimits, GroupPolicy, Policy, RunLimits
+from conformkit.conformance.apps.grade.record import Grade
 
 from .attack import CLASSES, Attack, attacks
 from .making import lay_out

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from conformkit.conformance.grading.grade import GradeRequest, grade
+from conformkit.conformance.apps.grade.grade import GradeRequest, grade
 
 from .attack import attacks
 from .judging import HIDDEN, WORKFLOW_COMMAND

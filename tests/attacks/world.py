@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformkit.conformance.driver.session import Limits
-from conformkit.conformance.driver.warm import Nursery, WarmProcess
-from conformkit.conformance.results import Report
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.driver.client.session import Limits
+from conformkit.conformance.driver.spawn.warm import Nursery, WarmProcess
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report
 from conformkit.conformance.runner import run
 
 from .attack import FOLDER

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
+from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, set_only
 from conformkit.conformance.binding.config import MaskConfig, parse_config
 from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.rules import parse_rule
-from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.masks import causal_mask
 

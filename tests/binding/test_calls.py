@@ -6,7 +6,7 @@ import pytest
 
 from conformkit.conformance.binding.calls import call_of, insisted_on
 from conformkit.conformance.binding.signatures import SignatureMismatch
-from conformkit.conformance.driver.exports import signature
+from conformkit.conformance.driver.worker.exports import signature
 from conformkit.spec.components import Argument
 
 LAYER = ("x", "memory", "tgt_mask", "memory_mask")

@@ -7,15 +7,15 @@ import textwrap
 import numpy as np
 import pytest
 
+from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.config import load_config
 from conformkit.conformance.binding.exports import ExportMismatch
-from conformkit.conformance.binding.rounding import _is_rounded
 from conformkit.conformance.binding.rules import describe
+from conformkit.conformance.driver.client.session import InProcess, locate
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.driver.session import InProcess, locate
-from conformkit.conformance.evidence.checks import ClauseFailure
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.implementation import Implementation
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.probing.rounding import _is_rounded
 
 HEAD = '''
 import numpy as np

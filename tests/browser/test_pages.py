@@ -7,9 +7,9 @@ import itertools
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from conformkit.conformance.grading.outputs.overview import as_overview
-from conformkit.conformance.grading.outputs.student import as_html as as_student
-from conformkit.conformance.grading.outputs.wording import report_of
+from conformkit.conformance.apps.grade.outputs.overview import as_overview
+from conformkit.conformance.apps.grade.outputs.student import as_html as as_student
+from conformkit.conformance.apps.grade.outputs.wording import report_of
 from conformkit.conformance.report.html import as_html
 from tests.grading.outputs import samples as graded
 from tests.report import samples as reported
@@ -214,7 +214,7 @@ def test_a_link_of_the_table_leads_to_the_failure(browser):
 
 
 def test_an_overview_leads_to_a_student_s_page(browser, tmp_path):
-    from conformkit.conformance.grading.outputs import write_all
+    from conformkit.conformance.apps.grade.outputs import write_all
 
     write_all(tmp_path, [graded.graded(), graded.hostile()])
     browser.open(tmp_path / "overview.html")

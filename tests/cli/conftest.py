@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from conformkit.cli.app import app
 from conformkit.conformance import runner
-from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec import clauses as law
 from conformkit.spec.clauses import Level, parse
 
@@ -77,8 +77,8 @@ class FakeRun:
 def fake_run(monkeypatch, small_law):
     fake = FakeRun([Result(clause, Verdict.PASS) for clause in small_law.values()])
     monkeypatch.setattr(runner, "run", fake)
-    monkeypatch.setattr("conformkit.conformance.driver.head_start.head_start", lambda *_: None)
-    monkeypatch.setattr("conformkit.conformance.driver.head_start.common_start", lambda *_: nullcontext())
+    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.head_start", lambda *_: None)
+    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.common_start", lambda *_: nullcontext())
     return fake
 
 

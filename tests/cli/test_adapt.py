@@ -4,12 +4,12 @@ import pytest
 from typer.testing import CliRunner
 
 from conformkit.cli.app import app
-from conformkit.conformance.adapting import adapt as adapting
-from conformkit.conformance.adapting.adapt import Adapted
-from conformkit.conformance.adapting.choosing import Proposal
-from conformkit.conformance.adapting.draft import Draft
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.apps.adapt import adapt as adapting
+from conformkit.conformance.apps.adapt.adapt import Adapted
+from conformkit.conformance.apps.adapt.draft import Draft
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.clauses import Level
 
 TABLE = {"path": "mypkg:Attn", "construct": {"dim": "d_model"}, "causal": "always"}
@@ -26,7 +26,7 @@ def adapted(monkeypatch, small_law):
     draft = Draft("mypkg", "torch", [Proposal("MultiHeadAttention", TABLE, doubts, offered)], [], {}, [])
     box = {"found": Adapted(draft, report([Result(clause, Verdict.PASS) for clause in small_law.values()]))}
     monkeypatch.setattr(adapting, "adapt", lambda request, named, early: box["found"])
-    monkeypatch.setattr("conformkit.conformance.driver.head_start.head_start", lambda *_: None)
+    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.head_start", lambda *_: None)
     box["draft"], box["law"] = draft, small_law
     return box
 

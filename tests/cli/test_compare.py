@@ -3,10 +3,10 @@ import subprocess
 
 import pytest
 
-from conformkit.conformance import revisions
+from conformkit.conformance.apps.compare import revisions
+from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, split
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.json_report import as_json
-from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.revisions import NoRevision, lay_out, split
 from conformkit.spec.clauses import Level
 
 

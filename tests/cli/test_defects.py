@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from conformkit.cli.app import app
-from conformkit.conformance.defects import defect, measuring
+from conformkit.conformance.defects import defect
+from conformkit.conformance.diagnosis import measuring
 
 
 @pytest.mark.parametrize(

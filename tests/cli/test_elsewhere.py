@@ -28,7 +28,7 @@ from conformkit.cli.main import main
 
 
 NO_POSIX = """
-from conformkit.conformance.driver import warm
+from conformkit.conformance.driver.spawn import warm
 class Elsewhere:
     name = "nt"
     def __getattr__(self, name):

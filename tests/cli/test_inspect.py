@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.inspecting.inspect import SIZES
+from conformkit.conformance.apps.inspect.inspect import SIZES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -56,6 +56,11 @@ def test_an_explanation_has_every_part_of_the_clause(conform):
         assert part in text
 
 
+def test_an_explanation_has_the_public_source_next_to_the_private_one(conform):
+    text = " ".join(conform("explain", "SDPA-SCALE").stdout.split())
+    assert "source: handout §4.2 (private; public: Vaswani et al. 2017, §3.2.1)." in text
+
+
 def test_explaining_a_prefix_lists_its_clauses(conform):
     text = conform("explain", "SDPA").stdout
     assert "SDPA-SHAPE" in text

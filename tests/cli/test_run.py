@@ -5,11 +5,11 @@ import jsonschema
 import pytest
 
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.driver import bubblewrap
 from conformkit.conformance.driver.errors import IsolationUnavailable
-from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.driver.sandbox import bubblewrap
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.report.json_report import schema
-from conformkit.conformance.results import Result, Verdict
 from conformkit.spec.clauses import Level
 
 

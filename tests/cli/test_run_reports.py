@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from conformkit.conformance.results import Result, Verdict
+from conformkit.conformance.engine.results import Result, Verdict
 
 
 @pytest.fixture

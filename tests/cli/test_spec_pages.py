@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from conformkit.conformance.handbook import site
+from conformkit.conformance.apps.handbook import site
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*myst_parser")
 
@@ -40,7 +40,7 @@ def test_a_folder_that_cannot_be_written_is_said(conform, tmp_path):
 
 
 def test_without_the_extra_the_advice_is_the_install_command(conform, monkeypatch, tmp_path):
-    monkeypatch.delitem(sys.modules, "conformkit.conformance.handbook.site")
+    monkeypatch.delitem(sys.modules, "conformkit.conformance.apps.handbook.site")
     monkeypatch.setitem(sys.modules, "sphinx.application", None)
     result = conform("spec", "--html", str(tmp_path / "pages"))
     assert result.exit_code == 2

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance import judge as judge_module
-from conformkit.conformance.implementation import Implementation
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine import judge as judge_module
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.clauses import Clause, Level
 
 ATTENTION = """

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.adapting.adapt import adapt, draft
-from conformkit.conformance.adapting.bench import Shown, missing_setting
-from conformkit.conformance.adapting.calling import call_of
-from conformkit.conformance.adapting.candidates import near_miss
-from conformkit.conformance.adapting.construction import Item, ways
-from conformkit.conformance.adapting.meanings import meant
-from conformkit.conformance.adapting.toml_text import table_text
+from conformkit.conformance.apps.adapt.adapt import adapt, draft
+from conformkit.conformance.apps.adapt.bench import Shown, missing_setting
+from conformkit.conformance.apps.adapt.calling import call_of
+from conformkit.conformance.apps.adapt.candidates import near_miss
+from conformkit.conformance.apps.adapt.construction import ways
+from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.meanings import meant
+from conformkit.conformance.apps.adapt.toml_text import table_text
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import COMPONENTS
 
 ROOT = Path(__file__).resolve().parents[2]

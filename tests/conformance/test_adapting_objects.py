@@ -4,11 +4,12 @@ import textwrap
 import tomllib
 from pathlib import Path
 
-from conformkit.conformance.adapting.adapt import draft
-from conformkit.conformance.adapting.construction import Item, ways
-from conformkit.conformance.adapting.draft import Draft
+from conformkit.conformance.apps.adapt.adapt import draft
+from conformkit.conformance.apps.adapt.construction import ways
+from conformkit.conformance.apps.adapt.draft import Draft
+from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import COMPONENTS
 
 HEAD = """

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.adapting.adapt import draft
-from conformkit.conformance.adapting.draft import Draft
+from conformkit.conformance.apps.adapt.adapt import draft
+from conformkit.conformance.apps.adapt.draft import Draft
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.request import RunRequest
 
 CODE = """
     import math

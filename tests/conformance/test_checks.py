@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions.checks import (
     ClauseFailure,
     check,
     check_close,
@@ -29,6 +28,7 @@ from conformkit.conformance.evidence.checks import (
     refusing,
     under,
 )
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 
 ONE = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
 NAN = np.where(ONE == 3.0, np.nan, ONE)

@@ -9,8 +9,8 @@ import pytest
 from conformkit.conformance import defects as catalogue
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.kills import kill_rate, kills
-from conformkit.conformance.defects.measuring import measure, measure_named
-from conformkit.conformance.defects.patching import patched
+from conformkit.conformance.diagnosis.measuring import measure, measure_named
+from conformkit.conformance.diagnosis.patching import patched
 from conformkit.spec.clauses import clauses
 
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from conformkit.conformance.defects import defects
-from conformkit.conformance.defects.patching import PatchError
 from conformkit.conformance.diagnosis.diagnose import diagnose
-from conformkit.conformance.diagnosis.likeness import Likeness, likeness, telling
+from conformkit.conformance.diagnosis.patching import PatchError
+from conformkit.conformance.diagnosis.similarity import Likeness, likeness, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
-from conformkit.conformance.results import Certainty, Result, Verdict
+from conformkit.conformance.engine.results import Certainty, Result, Verdict
 from conformkit.spec.clauses import clause, clauses
 from conformkit.spec.variants import CANONICAL
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.evidence.checks import ClauseFailure
+from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.differences import (
     Comparison,
     Point,
@@ -23,8 +24,7 @@ from conformkit.conformance.evidence.differences import (
     output_shape,
     slope,
 )
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.subject import Gradients
+from conformkit.conformance.subject.component import Gradients
 
 SEEDS = st.integers(0, 10_000)
 STEP = 1e-5

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.evidence.draws import Draw
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import CANONICAL
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.evidence.checks import Compared
-from conformkit.conformance.evidence.excerpts import COLUMNS, ROWS, excerpt
-from conformkit.conformance.judge import _shown
+from conformkit.conformance.assertions.checks import Compared
+from conformkit.conformance.assertions.excerpts import COLUMNS, ROWS, excerpt
+from conformkit.conformance.engine.judge import _shown
 
 
 @given(shape=st.lists(st.integers(1, 20), min_size=1, max_size=4).filter(lambda s: math.prod(s) > 1), data=st.data())

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from conformkit.conformance.evidence.checks import ClauseFailure, check_close, gathering
-from conformkit.conformance.evidence.draws import Draw
-from conformkit.conformance.evidence.formats import HALF, narrowest, rounded
+from conformkit.conformance.assertions.checks import ClauseFailure, check_close, gathering
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.formats import HALF, narrowest, rounded
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import CANONICAL

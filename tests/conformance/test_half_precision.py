@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from conformkit.conformance.api.embed import check
+from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.defects import defects
-from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.embed import check
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.engine.results import Report, Verdict
 from conformkit.conformance.evidence import copying, learning
-from conformkit.conformance.evidence.checks import NotApplicable
-from conformkit.conformance.evidence.formats import HALF
-from conformkit.conformance.results import Report, Verdict
 from conformkit.spec.copying import COPY
 from conformkit.spec.variants import CANONICAL
 

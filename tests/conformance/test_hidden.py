@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from conformkit.conformance import registry
-from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
-from conformkit.conformance.evidence import outlines
-from conformkit.conformance.evidence.checks import (
+from conformkit.conformance.assertions import outlines
+from conformkit.conformance.assertions.checks import (
     ClauseFailure,
     check,
     check_close,
@@ -28,18 +26,20 @@ from conformkit.conformance.evidence.checks import (
     gathering,
     under,
 )
-from conformkit.conformance.hidden import veil, veiled
-from conformkit.conformance.judge import Judge, _shown, _troubled
-from conformkit.conformance.opening import opened
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.engine.judge import Judge, _shown, _troubled
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.redaction import veil, veiled
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Part, Report, Result, Verdict
 from conformkit.conformance.report.html import as_html
 from conformkit.conformance.report.json_report import as_json
 from conformkit.conformance.report.junit import as_junit
 from conformkit.conformance.report.markdown import as_markdown
 from conformkit.conformance.report.sarif import as_sarif
 from conformkit.conformance.report.terminal import render
-from conformkit.conformance.results import Part, Report, Result, Verdict
-from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
+from conformkit.conformance.suite import registry
 from conformkit.spec.clauses import Level, clauses
 
 CLAUSE = next(iter(clauses().values()))

@@ -9,18 +9,18 @@ import jsonschema
 import numpy as np
 import pytest
 
+from conformkit.conformance.apps.inspect.inspect import InspectionFailed, InspectRequest, inspect
+from conformkit.conformance.apps.inspect.inspection import Part
+from conformkit.conformance.apps.inspect.json_form import as_json, schema
+from conformkit.conformance.apps.inspect.terminal import write
 from conformkit.conformance.defects import Patch
-from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.client.interface import Reply
+from conformkit.conformance.driver.client.replies import check_reply
 from conformkit.conformance.driver.errors import ProtocolError
-from conformkit.conformance.driver.frameworks.numpy import Numpy
-from conformkit.conformance.driver.interface import Reply
-from conformkit.conformance.driver.observing import Notes
-from conformkit.conformance.driver.replies import check_reply
-from conformkit.conformance.inspecting.inspect import InspectionFailed, InspectRequest, inspect
-from conformkit.conformance.inspecting.inspection import Part
-from conformkit.conformance.inspecting.json_form import as_json, schema
-from conformkit.conformance.inspecting.terminal import write
-from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.driver.worker.frameworks.numpy import Numpy
+from conformkit.conformance.driver.worker.observing import Notes
+from conformkit.conformance.engine.loading import LoadFailure
 from conformkit.conformance.report.terminal import console
 from conformkit.spec.variants import CANONICAL
 

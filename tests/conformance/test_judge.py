@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, check, check_close
+from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.driver.errors import ImplementationFailure, ProtocolError, StartError, WorkerLost
-from conformkit.conformance.evidence.checks import ClauseFailure, NotApplicable, check, check_close
-from conformkit.conformance.evidence.outlines import SENSELESS
-from conformkit.conformance.implementation import OutOfTime
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.providers import Attend
-from conformkit.conformance.results import Verdict
+from conformkit.conformance.engine.implementation import OutOfTime
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.subject.attention import Attend
 
 from .conftest import make_clause
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.masks import MaskForm
-from conformkit.conformance.evidence.checks import ClauseFailure
 from conformkit.conformance.evidence.mask_builders import Builder, masks_of, of_keys, of_pairs
 from conformkit.conformance.evidence.masking import check_share
 from conformkit.spec.masked_language import Share, shares

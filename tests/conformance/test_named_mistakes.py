@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance import registry
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.kills import kills
-from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.defects.witness import witness
 from conformkit.conformance.diagnosis.diagnose import diagnose
-from conformkit.conformance.driver.shared import LentNursery
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened
-from conformkit.conformance.results import Certainty, LooksLike
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.diagnosis.witness import witness
+from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Certainty, LooksLike
 from conformkit.conformance.runner import run
+from conformkit.conformance.suite import registry
 from conformkit.spec.clauses import Level, clauses
 
 ROOT = Path(__file__).parents[2]

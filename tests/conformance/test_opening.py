@@ -6,12 +6,12 @@ import pytest
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.location import locate
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.parallel import judge_in_parallel
-from conformkit.conformance.results import Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.ambiguous_folder import obstacle
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.parallel import judge_in_parallel
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.runner import run
-from conformkit.conformance.several import obstacle
 from conformkit.spec.clauses import select
 from conformkit.spec.components import components_of
 from tests.conformance.conftest import ATTENTION

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformkit.conformance.evidence.checks import ClauseFailure
-from conformkit.conformance.parameters import check_parameters, check_same_extent, readable
+from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.subject.parameters import check_parameters, check_same_extent, readable
 
 
 def parameter(name: str = "w", shape: tuple[int, ...] | None = (2, 3), *, trainable: bool = True) -> dict[str, Any]:

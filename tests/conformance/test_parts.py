@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.defects import Patch, defects
-from conformkit.conformance.defects.patching import write_reference
 from conformkit.conformance.diagnosis.parts import first_difference, locate
-from conformkit.conformance.driver.shared import LentNursery
-from conformkit.conformance.implementation import Implementation
-from conformkit.conformance.opening import opened
-from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import clause
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 

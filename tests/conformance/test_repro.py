@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.repro.arguments import Filled
-from conformkit.conformance.repro.page import Page
-from conformkit.conformance.repro.reproduce import Reproduction, reproduce
-from conformkit.conformance.results import Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.apps.repro.arguments import Filled
+from conformkit.conformance.apps.repro.page import Page
+from conformkit.conformance.apps.repro.reproduce import Reproduction, reproduce
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_KIT = "import runpy, sys; sys.modules['conformkit'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"

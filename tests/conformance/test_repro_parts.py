@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from conformkit.conformance.driver.outputs import describe
-from conformkit.conformance.driver.outputs import pick as picked_by_driver
-from conformkit.conformance.repro.literals import array_text
-from conformkit.conformance.repro.matching import find, find_entry
-from conformkit.conformance.repro.selection import pick, returned
+from conformkit.conformance.apps.repro.literals import array_text
+from conformkit.conformance.apps.repro.matching import find, find_entry
+from conformkit.conformance.apps.repro.selection import pick, returned
+from conformkit.conformance.driver.worker.outputs import describe
+from conformkit.conformance.driver.worker.outputs import pick as picked_by_driver
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5)
 DTYPES = st.sampled_from([np.float64, np.float32, np.int64, np.bool_])

@@ -2,12 +2,12 @@ import ast
 
 import pytest
 
-from conformkit.conformance.milestones import next_step
+from conformkit.conformance.apps.scaffold.scaffold import obstacle, package, write_package
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.report.milestones import next_step
 from conformkit.conformance.report.terminal import render
-from conformkit.conformance.results import Report, Result, Verdict
-from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
-from conformkit.conformance.scaffold import obstacle, package, write_package
 from conformkit.spec.clauses import MILESTONES, Level, clauses_of, select
 from conformkit.spec.components import COMPONENTS, components_of
 from conformkit.spec.tools import TOOLS, tools_of

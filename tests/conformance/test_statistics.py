@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from conformkit.conformance.evidence.checks import ClauseFailure
-from conformkit.conformance.evidence.statistics import (
+from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.assertions.statistics import (
     FALSE_ALARMS,
     check_frequencies,
     check_independent,

@@ -2,16 +2,16 @@
 
 import pytest
 
-from conformkit.conformance import milestones as way
-from conformkit.conformance import registry
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.report import milestones as way
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.terminal import render
-from conformkit.conformance.results import Verdict
-from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
+from conformkit.conformance.suite import registry
 
 from .conftest import ATTENTION
 

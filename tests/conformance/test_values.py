@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformkit.conformance.driver.plain import NotPlain, from_json
-from conformkit.conformance.evidence import mask_builders, values
-from conformkit.conformance.evidence.checks import ClauseFailure
+from conformkit.conformance.assertions import values
+from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.driver.wire.values import NotPlain, from_json
+from conformkit.conformance.evidence import mask_builders
 
 LONG_AND_SHORT = ["a" * 5000, *[""] * 5000]
 """As an array, each of the short ones takes as much as the long one: 100 MB."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance.driver import bubblewrap
+from conformkit.conformance.driver.client.session import InProcess, Limits, Session
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.location import Location, locate
-from conformkit.conformance.driver.sandbox import SandboxedProcess
-from conformkit.conformance.driver.session import InProcess, Limits, Session
-from conformkit.conformance.driver.warm import WarmProcess
+from conformkit.conformance.driver.sandbox import bubblewrap
+from conformkit.conformance.driver.sandbox.sandbox import SandboxedProcess
+from conformkit.conformance.driver.spawn.warm import WarmProcess
 
 USUAL = Limits()
 Write = Callable[..., Location]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.driver import cgroups
-from conformkit.conformance.driver.cgroups import ControlGroup
+from conformkit.conformance.driver.sandbox import cgroups
+from conformkit.conformance.driver.sandbox.cgroups import ControlGroup
 
 
 def unified(folder, enabled):

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import nn
 
-from conformkit.conformance.driver.frameworks.base import UnsupportedError
-from conformkit.conformance.driver.frameworks.torch import Torch
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.driver.worker.frameworks.base import UnsupportedError
+from conformkit.conformance.driver.worker.frameworks.torch import Torch
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 from tests.gpus import HERE
 

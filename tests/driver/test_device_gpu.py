@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.results import Report, Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Verdict
 from conformkit.conformance.runner import run
 from tests.gpus import on_each_gpu
 

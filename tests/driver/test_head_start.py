@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformkit.conformance import opening
-from conformkit.conformance.driver.head_start import common_start
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.driver.client.head_start import common_start
+from conformkit.conformance.engine import loading as opening
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 
 ATTENTION = """import numpy as np

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from conformkit.conformance.driver.client.session import InProcess
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.driver.location import locate, mentions_torch, parse, sources
-from conformkit.conformance.driver.session import InProcess
 
 ATTENTION = """
     import numpy as np
@@ -348,7 +348,7 @@ def test_what_is_nowhere_is_told_with_what_is_nearest(tmp_path, text, words):
 
 def test_the_harness_side_imports_neither_torch_nor_the_law():
     code = (
-        "import sys; import conformkit.conformance.driver.session as s;"
+        "import sys; import conformkit.conformance.driver.client.session as s;"
         "law = ('conformkit.spec', 'conformkit.fixtures');"
         "print(sorted(m for m in sys.modules if m == 'torch' or m.startswith(law)))"
     )

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from conformkit.conformance.driver.frameworks.base import OutputError
-from conformkit.conformance.driver.outputs import pick
+from conformkit.conformance.driver.wire.arrays import OutputError
+from conformkit.conformance.driver.worker.outputs import pick
 
 ROWS = np.arange(3)
 

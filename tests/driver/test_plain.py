@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformkit.conformance.driver.frameworks.base import OutputError
-from conformkit.conformance.driver.plain import MOST, NotPlain, as_json, from_json
+from conformkit.conformance.driver.wire.arrays import OutputError
+from conformkit.conformance.driver.wire.values import MOST, NotPlain, as_json, from_json
 
 
 def nested(value: object, depth: int) -> object:

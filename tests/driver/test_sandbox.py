@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.driver import bubblewrap, seccomp, snapshot
-from conformkit.conformance.driver import enclosure as enclosure_module
-from conformkit.conformance.driver.confinement import SAME_USER
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.location import locate
+from conformkit.conformance.driver.sandbox import bubblewrap, seccomp, snapshot
+from conformkit.conformance.driver.sandbox import enclosure as enclosure_module
+from conformkit.conformance.driver.worker.confinement import SAME_USER
 
 ROOT = Path(enclosure_module.__file__).resolve().parents[2]
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.driver import bubblewrap
-from conformkit.conformance.driver import sandbox as sandbox_module
-from conformkit.conformance.driver.cgroups import ControlGroup
-from conformkit.conformance.driver.confinement import SAME_USER
+from conformkit.conformance.driver.client.session import Session
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.limits import Limits
-from conformkit.conformance.driver.sandbox import SandboxedProcess
-from conformkit.conformance.driver.session import Session
-from conformkit.conformance.driver.usage import Meter, family
+from conformkit.conformance.driver.sandbox import bubblewrap
+from conformkit.conformance.driver.sandbox import sandbox as sandbox_module
+from conformkit.conformance.driver.sandbox.cgroups import ControlGroup
+from conformkit.conformance.driver.sandbox.sandbox import SandboxedProcess
+from conformkit.conformance.driver.spawn.usage import Meter, family
+from conformkit.conformance.driver.worker.confinement import SAME_USER
 
 SMALL = Limits(memory_bytes=1 << 29, output_bytes=1 << 16, processes=40, file_bytes=1 << 20, tmp_bytes=4 << 20)
 WORKS = "found = 1"
@@ -233,9 +233,9 @@ def test_nothing_runs_after_the_harness_was_killed(bwrap, write, stage):
     location = write(source=LINGERS)
     code = f"""
 import os, signal
-from conformkit.conformance.driver.sandbox import SandboxedProcess
-from conformkit.conformance.driver.session import *
-from conformkit.conformance.driver.usage import Meter, family
+from conformkit.conformance.driver.sandbox.sandbox import SandboxedProcess
+from conformkit.conformance.driver.client.session import *
+from conformkit.conformance.driver.spawn.usage import Meter, family
 place = locate({str(location.path)!r})
 session = Session(place, make=lambda: SandboxedProcess(place, Limits(), torch={stage == "at the start"}))
 if {stage == "with a daemon"}:

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.defects import defects
-from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.driver import bubblewrap
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.client.head_start import head_start
 from conformkit.conformance.driver.errors import IsolationUnavailable
-from conformkit.conformance.driver.head_start import head_start
-from conformkit.conformance.opening import LoadFailure
+from conformkit.conformance.driver.sandbox import bubblewrap
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.report.json_report import as_object
-from conformkit.conformance.run_request import RunRequest
 from conformkit.conformance.runner import run
 
 ROOT = Path(bubblewrap.__file__).resolve().parents[2]
@@ -161,8 +161,8 @@ LOOK = """
 """
 HARNESS = """
 import sys
-from conformkit.conformance.driver.sandbox import SandboxedProcess
-from conformkit.conformance.driver.session import Limits, Session, locate
+from conformkit.conformance.driver.sandbox.sandbox import SandboxedProcess
+from conformkit.conformance.driver.client.session import Limits, Session, locate
 place = locate(sys.argv[1])
 with Session(place, make=lambda: SandboxedProcess(place, Limits(), torch=False)) as session:
     session.start()

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformkit.conformance.driver import warm as warm_module
-from conformkit.conformance.driver.channel import Channel
+from conformkit.conformance.driver.client.channel import Channel
+from conformkit.conformance.driver.client.session import Limits, Session
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, StartError, WorkerLost
-from conformkit.conformance.driver.session import Limits, Session
-from conformkit.conformance.driver.warm import ColdProcess, WarmProcess, scrubbed
+from conformkit.conformance.driver.spawn import warm as warm_module
+from conformkit.conformance.driver.spawn.warm import ColdProcess, WarmProcess, scrubbed
 
 SMALL = Limits(memory_bytes=1 << 30, output_bytes=1 << 16)
 IMPATIENT = Limits(load_seconds=1.0, output_bytes=1 << 16)
@@ -315,7 +315,7 @@ def test_nothing_runs_after_the_harness_was_killed(write):
     location = write(source=DOINGS)
     code = (
         "import os, signal\n"
-        "from conformkit.conformance.driver.session import *\n"
+        "from conformkit.conformance.driver.client.session import *\n"
         f"s = Session(locate({str(location.path)!r})); s.start()\n"
         "print(s._channel.pid, s._nursery._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -498,7 +498,7 @@ def test_the_driver_runs_from_the_command_line_of_another_folder(write, tmp_path
     (tmp_path / "numpy.py").write_text("raise SystemExit('shadowed')")
     location = write(target="sub/mypkg.py", source=DOINGS)
     code = (
-        "from conformkit.conformance.driver.session import *\n"
+        "from conformkit.conformance.driver.client.session import *\n"
         f"s = Session(locate({str(location.path)!r})); print(s.start().module); s.close()"
     )
     command = [sys.executable, "-P", "-c", code]

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from conformkit.conformance.driver.stubs import stubs
+from conformkit.conformance.driver.worker.stubs import stubs
 
 
 def plain(x):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.driver.text import clean, clean_tree, shorten
+from conformkit.conformance.driver.wire.text import clean, clean_tree, shorten
 
 
 @pytest.mark.parametrize(

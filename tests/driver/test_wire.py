@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from conformkit.conformance.driver import wire
+from conformkit.conformance.driver.client.interface import Reply
+from conformkit.conformance.driver.client.replies import check_reply
 from conformkit.conformance.driver.errors import ProtocolError
-from conformkit.conformance.driver.interface import Reply
-from conformkit.conformance.driver.replies import check_reply
+from conformkit.conformance.driver.wire import frames as wire
 
 NAMES = st.text(min_size=1, max_size=12).filter(lambda name: name != "__metadata__")
 ARRAYS = hnp.arrays(

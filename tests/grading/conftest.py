@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.grading.policy_file import parse_policy
+from conformkit.conformance.apps.grade.policy_file import parse_policy
 
 ATTENTION = """import numpy as np
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from conformkit.conformance.apps.grade.advice import advise
+from conformkit.conformance.apps.grade.copies import copied
 from conformkit.conformance.binding.config import parse_config
-from conformkit.conformance.grading.advice import advise
-from conformkit.conformance.grading.copies import copied
 from conformkit.reference import attention, multi_head_attention
 from conformkit.reference.seq2seq import decoder
 

@@ -1,9 +1,9 @@
 import pytest
 
+from conformkit.conformance.apps.grade.choice import choose
+from conformkit.conformance.apps.grade.unpack import Unreadable
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.grading.choice import choose
-from conformkit.conformance.grading.unpack import Unreadable
 
 from .conftest import fill
 

@@ -11,11 +11,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from conformkit.conformance.grading import executor
-from conformkit.conformance.grading.executor import ExecutorUnusable, cluster
-from conformkit.conformance.grading.grade import GradeRequest, grade
-from conformkit.conformance.grading.record import Grade
-from conformkit.conformance.grading.store import FILE
+from conformkit.conformance.apps.grade import executor
+from conformkit.conformance.apps.grade.executor import ExecutorUnusable, cluster
+from conformkit.conformance.apps.grade.grade import GradeRequest, grade
+from conformkit.conformance.apps.grade.record import Grade
+from conformkit.conformance.apps.grade.store import FILE
 
 from .conftest import ATTENTION, POLICY, UNSCALED
 

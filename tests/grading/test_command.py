@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from conformkit.cli.app import app
-from conformkit.conformance.grading.policy_file import example
-from conformkit.conformance.grading.store import opened
+from conformkit.conformance.apps.grade.policy_file import example
+from conformkit.conformance.apps.grade.store import opened
 from tests.attacks.sandboxes import sandbox
 
 from .conftest import ATTENTION, POLICY, UNSCALED
@@ -135,8 +135,8 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(conform, place):
 
 
 def test_a_kit_that_failed_is_code_5(conform, monkeypatch):
-    from conformkit.conformance.grading import executor
-    from conformkit.conformance.grading.harness import HarnessDied
+    from conformkit.conformance.apps.grade import executor
+    from conformkit.conformance.apps.grade.harness import HarnessDied
 
     class Dying:
         def grade(self, task):

@@ -7,18 +7,18 @@ from types import SimpleNamespace
 import pytest
 
 from conformkit.conformance import runner
+from conformkit.conformance.apps.grade import assess as assessing
+from conformkit.conformance.apps.grade.assess import Task, assess
+from conformkit.conformance.apps.grade.policy import Losses
+from conformkit.conformance.apps.grade.submissions import find, pack
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.driver.client.interface import Limits, Reply
 from conformkit.conformance.driver.errors import WorkerLost
-from conformkit.conformance.driver.interface import Limits, Reply
 from conformkit.conformance.driver.location import Location
-from conformkit.conformance.grading import assess as assessing
-from conformkit.conformance.grading.assess import Task, assess
-from conformkit.conformance.grading.policy import Losses
-from conformkit.conformance.grading.submissions import find, pack
-from conformkit.conformance.implementation import Implementation, OutOfTime
-from conformkit.conformance.report.versions import kit_version
-from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.implementation import Implementation, OutOfTime
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.versions import kit_version
 from conformkit.spec.clauses import clause
 
 from .conftest import ATTENTION

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from conformkit.conformance.apps.grade.declared import paths, permitted
+from conformkit.conformance.apps.grade.policy_file import parse_policy
 from conformkit.conformance.binding.config import Config, parse_config
-from conformkit.conformance.grading.declared import paths, permitted
-from conformkit.conformance.grading.policy_file import parse_policy
 
 
 def judged(text, allow=""):

@@ -15,12 +15,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from conformkit.conformance.grading import executor
-from conformkit.conformance.grading.assess import Finished, ungraded
-from conformkit.conformance.grading.grade import GradeRequest, grade
-from conformkit.conformance.grading.harness import HarnessDied, NoRoom
-from conformkit.conformance.grading.record import Grade, Outcome, schema
-from conformkit.conformance.grading.store import FILE, StoreBroken, StoreUnusable
+from conformkit.conformance.apps.grade import executor
+from conformkit.conformance.apps.grade.assess import Finished, ungraded
+from conformkit.conformance.apps.grade.grade import GradeRequest, grade
+from conformkit.conformance.apps.grade.harness import HarnessDied, NoRoom
+from conformkit.conformance.apps.grade.record import Grade, Outcome, schema
+from conformkit.conformance.apps.grade.store import FILE, StoreBroken, StoreUnusable
 from conformkit.conformance.report.json_report import schema as report_schema
 
 from .conftest import ATTENTION, POLICY, UNSCALED, zipped
@@ -372,7 +372,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 def test_who_hands_the_kit_s_own_code_back_gets_nothing_in_a_process_either(run, submissions):
     """In a sandbox there is none; in a process its files are there, and an import by name is refused."""
     files = {f"{name}__py": f"import numpy\n{code}\n" for name, code in HANDED_BACK.items()}
-    found = run(submissions(honest__py=f"import conformkit.conformance.driver.wire\n{ATTENTION}", **files)).grades
+    found = run(submissions(honest__py=f"import conformkit.conformance.driver.wire.frames\n{ATTENTION}", **files)).grades
     points = {grade.submission.name: grade.points for grade in found}
     assert points == {"honest": 10} | dict.fromkeys(HANDED_BACK, 0)
     assert all(any(item.what == "conformkit" for item in grade.advice) for grade in found)

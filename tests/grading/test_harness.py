@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.grading import harness
-from conformkit.conformance.grading.assess import Task
-from conformkit.conformance.grading.harness import Harness, HarnessDied, KitFailed
-from conformkit.conformance.grading.submissions import find, pack
-from conformkit.conformance.report.versions import kit_version
+from conformkit.conformance.apps.grade import harness
+from conformkit.conformance.apps.grade.assess import Task
+from conformkit.conformance.apps.grade.harness import Harness, HarnessDied, KitFailed
+from conformkit.conformance.apps.grade.submissions import find, pack
+from conformkit.conformance.versions import kit_version
 
 from .conftest import ATTENTION, POLICY
 

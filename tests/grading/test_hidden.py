@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformkit.conformance.grading.grade import GradeRequest, grade
-from conformkit.conformance.grading.policy_file import parse_policy
-from conformkit.conformance.grading.store import FILE
+from conformkit.conformance.apps.grade.grade import GradeRequest, grade
+from conformkit.conformance.apps.grade.policy_file import parse_policy
+from conformkit.conformance.apps.grade.store import FILE
 
 from .conftest import POLICY
 

@@ -2,9 +2,9 @@ from dataclasses import fields, replace
 
 import pytest
 
+from conformkit.conformance.apps.grade.policy import Allowed, ArchiveLimits, Losses, Policy, RunLimits
+from conformkit.conformance.apps.grade.policy_file import abilities, example, parse_policy, read_policy
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.grading.policy import Allowed, ArchiveLimits, Losses, Policy, RunLimits
-from conformkit.conformance.grading.policy_file import abilities, example, parse_policy, read_policy
 from conformkit.spec.clauses import clauses
 
 GROUP = '[[groups]]\nname = "a"\npoints = 1\nclauses = [{}]\n'

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformkit.conformance.apps.grade.policy import Allowed, GroupPolicy, Losses, Policy
+from conformkit.conformance.apps.grade.scoring import excuses, score
+from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.binding.config import parse_config
-from conformkit.conformance.evidence.outlines import SENSELESS
-from conformkit.conformance.grading.policy import Allowed, GroupPolicy, Losses, Policy
-from conformkit.conformance.grading.scoring import excuses, score
-from conformkit.conformance.results import Report, Result, Verdict
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.clauses import Level, clauses
 
 NAMES = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-GRAD")

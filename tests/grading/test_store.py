@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.grading.record import Grade, Outcome, Submission
-from conformkit.conformance.grading.store import FILE, RunKey, StoreBroken, StoreDamaged, StoreUnusable, opened
+from conformkit.conformance.apps.grade.record import Grade, Outcome, Submission
+from conformkit.conformance.apps.grade.store import FILE, RunKey, StoreBroken, StoreDamaged, StoreUnusable, opened
 
 KEY = RunKey("policy", 7)
 
@@ -101,8 +101,8 @@ def test_a_seed_that_is_damaged_is_said_and_not_drawn_again(out):
 WRITER = """
 import sys
 from pathlib import Path
-from conformkit.conformance.grading.store import RunKey, opened
-from conformkit.conformance.grading.record import Grade, Outcome, Submission
+from conformkit.conformance.apps.grade.store import RunKey, opened
+from conformkit.conformance.apps.grade.record import Grade, Outcome, Submission
 
 with opened(Path(sys.argv[1])) as store:
     for n in range(100_000):

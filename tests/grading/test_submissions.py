@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from conformkit.conformance.grading.names import identity
-from conformkit.conformance.grading.policy import ArchiveLimits
-from conformkit.conformance.grading.submissions import NothingToGrade, find, pack
-from conformkit.conformance.grading.unpack import Refused, Unreadable
+from conformkit.conformance.apps.grade.names import identity
+from conformkit.conformance.apps.grade.policy import ArchiveLimits
+from conformkit.conformance.apps.grade.submissions import NothingToGrade, find, pack
+from conformkit.conformance.apps.grade.unpack import Refused, Unreadable
 
 from .conftest import tarred, zipped
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.grading.policy import ArchiveLimits
-from conformkit.conformance.grading.unpack import Refused, SubmissionError, Unreadable, unpack
+from conformkit.conformance.apps.grade.policy import ArchiveLimits
+from conformkit.conformance.apps.grade.unpack import Refused, SubmissionError, Unreadable, unpack
 
 from .conftest import tarred, zipped
 

@@ -3,7 +3,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from conformkit.conformance.handbook import markdown
+from conformkit.conformance.apps.handbook import markdown
 
 
 def text_of(source):

@@ -9,9 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from conformkit.conformance.apps.handbook import site
+from conformkit.conformance.apps.handbook.markdown import document, mistake
 from conformkit.conformance.defects import defects
-from conformkit.conformance.handbook import site
-from conformkit.conformance.handbook.markdown import address, document, mistake
+from conformkit.conformance.report.wording import address
 from conformkit.spec.clauses import STEMS, clauses
 from conformkit.spec.errata import errata
 
@@ -67,6 +68,14 @@ def test_a_report_links_to_what_is_there(pages):
 
 def test_each_erratum_has_an_anchor(pages):
     assert {name.lower() for name in errata()} <= anchors(pages, "errata")
+
+
+def test_the_sources_of_a_clause_and_where_to_get_them_are_told(pages):
+    law, listed = (
+        next(f for f in pages if f.as_posix().endswith(name)) for name in ("law/attention.html", "sources.html")
+    )
+    assert "handout §4.2 (private; public: Vaswani et al. 2017, §3.2.1)" in law.read_text(encoding="utf-8")
+    assert "https://arxiv.org/abs/1706.03762" in pages[listed].links
 
 
 def test_no_link_is_dead(pages):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance import check
-from conformkit.conformance.results import Report
+from conformkit.conformance.engine.results import Report
 from conformkit.spec.clauses import Level
 
 HERE = Path(__file__).parent

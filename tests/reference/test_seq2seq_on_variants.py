@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.driver.shared import LentNursery
-from conformkit.conformance.results import Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.runner import run
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 

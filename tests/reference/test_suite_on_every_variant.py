@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance import registry
-from conformkit.conformance.defects.patching import write_reference
-from conformkit.conformance.driver.shared import LentNursery
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened
-from conformkit.conformance.results import Result, Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.suite import registry
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.variants import CANONICAL, Variant
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance import registry
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.defects import Patch, defects
-from conformkit.conformance.defects.patching import write_reference
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.diagnosis.undeclared import undeclared
+from conformkit.conformance.diagnosis.variant_trial import Trial
 from conformkit.conformance.driver.errors import WorkerLost
-from conformkit.conformance.driver.shared import LentNursery
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened
-from conformkit.conformance.results import Undeclared
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.runner import run
-from conformkit.conformance.trial import Trial
-from conformkit.conformance.undeclared import undeclared
+from conformkit.conformance.suite import registry
 from conformkit.spec.variants import CANONICAL, Variant
 
 from .variants import every_variant
@@ -138,7 +138,7 @@ def test_only_components_whose_clauses_fail_are_looked_at(warm: LentNursery, tmp
         asked.append(subject.name)
         return of(subject, *arguments, **sizes)
 
-    monkeypatch.setattr("conformkit.conformance.undeclared.Trial.of", noted)
+    monkeypatch.setattr("conformkit.conformance.diagnosis.undeclared.Trial.of", noted)
     folder = write_reference(tmp_path / "relu", (UNSCALED, RELU))
     with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
         judge = Judge(implementation, registry.tests())
@@ -155,6 +155,6 @@ def test_a_process_that_does_not_answer_is_asked_once(warm: LentNursery, tmp_pat
         asked.append(subject.name)
         raise WorkerLost("timeout", "60 s")
 
-    monkeypatch.setattr("conformkit.conformance.undeclared.Trial.of", lost)
+    monkeypatch.setattr("conformkit.conformance.diagnosis.undeclared.Trial.of", lost)
     assert looked_at(folder, warm) == []
     assert asked == ["SelfAttention"]

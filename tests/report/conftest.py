@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from conformkit.conformance.results import Report, Result
+from conformkit.conformance.engine.results import Report, Result
 from tests.report import samples
 
 MakeResult = Callable[..., Result]

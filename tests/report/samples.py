@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from conformkit.conformance.defects import Hint
-from conformkit.conformance.evidence.excerpts import Excerpt
-from conformkit.conformance.results import Certainty, LooksLike, Part, Report, Result, Undeclared, Verdict
+from conformkit.conformance.assertions.excerpts import Excerpt
+from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Part, Report, Result, Undeclared, Verdict
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["HOSTILE", "hostile", "make_report", "make_result", "telling"]

@@ -6,11 +6,11 @@ import jsonschema
 import pytest
 from rich.cells import cell_len
 
-from conformkit.conformance.comparison import Column, Comparison, as_object, schema
+from conformkit.conformance.apps.compare.comparison import Column, Comparison, as_object, schema
+from conformkit.conformance.apps.compare.rendering import as_html, as_markdown, write
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.badge import as_badge
-from conformkit.conformance.report.comparing import as_html, as_markdown, write
 from conformkit.conformance.report.terminal import console
-from conformkit.conformance.results import Verdict
 
 HOSTILE = "<script>alert(1)</script>|`x`\x1b[31m\n| evil |\u202e"
 

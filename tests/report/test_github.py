@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report import github
 from conformkit.conformance.report.github import commands, muted, summarize
-from conformkit.conformance.results import Verdict
 from conformkit.spec.clauses import Level
 
 DATA = {"%0D": "\r", "%0A": "\n", "%25": "%"}

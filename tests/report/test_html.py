@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.html import as_html
-from conformkit.conformance.results import Verdict
 
 VOID = {"meta", "link", "input", "rect", "br", "circle", "path"}
 

@@ -4,8 +4,8 @@ import math
 import jsonschema
 import pytest
 
+from conformkit.conformance.engine.results import Undeclared, Verdict
 from conformkit.conformance.report.json_report import as_json, as_object, schema
-from conformkit.conformance.results import Undeclared, Verdict
 
 HOSTILE = '\x1b[31m"}]\ud800\x00\u202e\n</script>' + "A" * 100_000
 

@@ -2,8 +2,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from conformkit.conformance.engine.results import Undeclared, Verdict
 from conformkit.conformance.report.junit import as_junit
-from conformkit.conformance.results import Undeclared, Verdict
 from conformkit.spec.clauses import Level
 
 

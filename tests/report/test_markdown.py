@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.markdown import as_markdown, block, code, escape
-from conformkit.conformance.results import Verdict
 
 READER = MarkdownIt("gfm-like", {"linkify": False, "html": True})
 FOREIGN = st.text(st.sampled_from("`~*_[]()<>!|#@$&\\\n abcx:/."), max_size=40)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from conformkit.conformance.evidence.excerpts import Excerpt
+from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.report.pictures import legend, panels, place
 
 

@@ -4,8 +4,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.sarif import as_sarif
-from conformkit.conformance.results import Verdict
 from conformkit.spec.clauses import Level
 
 LEVELS = {"none", "note", "warning", "error"}

@@ -3,9 +3,9 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from conformkit.conformance.engine.results import Undeclared, Verdict
 from conformkit.conformance.report.terminal import IN_FULL, console, render, wants_color
 from conformkit.conformance.report.terminal import write as write_report
-from conformkit.conformance.results import Undeclared, Verdict
 from conformkit.spec.clauses import Level
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[red]PASS[/red] \u202eevil\u202c \x9b1A\r\nconforms \ud800\x00 :smile: " + "A" * 5000

@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.defects import Hint
+from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Verdict
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.wording import advice, obstacles, verdict_line
-from conformkit.conformance.results import Certainty, LooksLike, Verdict
 from conformkit.spec.clauses import Level
 
 SCALE = LooksLike("no-scale", "nothing is divided", Certainty.EXACT, (), Hint("sharp", "the scores", "divide by √d"))

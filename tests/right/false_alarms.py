@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from conformkit.conformance.driver.warm import Nursery
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened
-from conformkit.conformance.registry import tests
-from conformkit.conformance.results import Result
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Result
+from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import PROFILES, Level, clauses_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conformkit.conformance.driver.shared import LentNursery
+
+from conformkit.conformance.driver.spawn.shared import LentNursery
 
 from .false_alarms import alarms, right_ones
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.driver.shared import LentNursery
-from conformkit.conformance.opening import opened
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
 from tests.right.false_alarms import alarms, right_ones
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformkit.conformance import check
-from conformkit.conformance.results import Verdict
+from conformkit.conformance.engine.results import Verdict
 
 HERE = Path(__file__).parent
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.judge import Judge
-from conformkit.conformance.opening import opened
-from conformkit.conformance import registry
-from conformkit.conformance.results import Verdict
-from conformkit.conformance.run_request import RunRequest
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.suite import registry
 from conformkit.spec.clauses import Level, clauses_of
 from conformkit.spec.tools import tools_of
 

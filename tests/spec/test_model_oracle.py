@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.model import tiny_transformer_lm
 from conformkit.spec.variants import CANONICAL, Variant
 
 MODEL = COMPONENTS["TinyTransformerLM"]
-Array = npt.NDArray[np.float64]
 Row = list[float]
 
 

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from conformkit.conformance.driver import operations
+from conformkit.conformance.driver.worker import operations
 
 TEXTS = [
     "",

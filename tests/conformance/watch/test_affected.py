@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.watch.affected import change
+from conformkit.conformance.apps.watch.affected import change
 
 HOME = Path("/home/me/pkg")
 INIT = b"from .attention import attend\nfrom .block import Block\nfrom .norm import Norm\n"

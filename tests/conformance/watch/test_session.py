@@ -4,10 +4,10 @@ from contextlib import closing
 
 import pytest
 
-from conformkit.conformance.opening import LoadFailure
-from conformkit.conformance.run_request import RunRequest
-from conformkit.conformance.watch.session import Session, Superseded, broke, mended
-from conformkit.conformance.watch.snapshot import Lookout
+from conformkit.conformance.apps.watch.session import Session, Superseded, broke, mended
+from conformkit.conformance.apps.watch.snapshot import Lookout
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
 
 ATTENTION = """
 import numpy as np
@@ -92,7 +92,7 @@ def test_half_written_and_deleted_files_end_nothing(session, source):
 
 
 def test_a_save_during_a_run_ends_it(session, source, monkeypatch):
-    monkeypatch.setattr("conformkit.conformance.watch.session._LOOKS", 0.0)
+    monkeypatch.setattr("conformkit.conformance.apps.watch.session._LOOKS", 0.0)
     source.write_text(WRONG)
     with pytest.raises(Superseded):
         session.judge(None, ignore)

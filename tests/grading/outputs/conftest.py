@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from conformkit.conformance.grading.record import Grade
+from conformkit.conformance.apps.grade.record import Grade
 from tests.grading.outputs import samples
 
 MakeGrade = Callable[..., Grade]

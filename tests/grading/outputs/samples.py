@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from conformkit.conformance.apps.grade.record import Advice, Grade, Group, Outcome, Submission
 from conformkit.conformance.defects import defects
-from conformkit.conformance.grading.record import Advice, Grade, Group, Outcome, Submission
+from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Verdict
 from conformkit.conformance.report.json_report import as_object
-from conformkit.conformance.results import Certainty, LooksLike, Report, Result, Verdict
 from conformkit.spec.clauses import Level, clauses
 from tests.report.samples import HOSTILE
 

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from conformkit.cli.app import app
+from conformkit.conformance.apps.grade.outputs.autograder import KitUnusable, autograder
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.grading.outputs.autograder import KitUnusable, autograder
-from conformkit.conformance.report.versions import kit_version
+from conformkit.conformance.versions import kit_version
 
 POLICY = 'seed = 3\n[[groups]]\nname = "attention"\npoints = 10\nclauses = ["SDPA-SCALE"]\n'
 

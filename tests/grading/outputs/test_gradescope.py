@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from conformkit.conformance.grading.outputs.gradescope import as_results
-from conformkit.conformance.grading.outputs.wording import report_of
-from conformkit.conformance.grading.record import Advice
+from conformkit.conformance.apps.grade.outputs.gradescope import as_results
+from conformkit.conformance.apps.grade.outputs.wording import report_of
+from conformkit.conformance.apps.grade.record import Advice
 
 VISIBILITY = {"visible", "hidden", "after_due_date", "after_published"}
 FORMATS = {"text", "html", "simple_format", "md", "ansi"}

@@ -1,7 +1,7 @@
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-from conformkit.conformance.grading.outputs.junit import as_junit
+from conformkit.conformance.apps.grade.outputs.junit import as_junit
 
 
 def outcomes(suite):

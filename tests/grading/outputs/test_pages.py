@@ -2,11 +2,11 @@ import html
 import json
 import re
 
-from conformkit.conformance.grading.outputs import write_all
-from conformkit.conformance.grading.outputs.overview import as_overview
-from conformkit.conformance.grading.outputs.student import as_html, as_markdown
-from conformkit.conformance.grading.outputs.wording import report_of
-from conformkit.conformance.grading.record import Advice, Grade
+from conformkit.conformance.apps.grade.outputs import write_all
+from conformkit.conformance.apps.grade.outputs.overview import as_overview
+from conformkit.conformance.apps.grade.outputs.student import as_html, as_markdown
+from conformkit.conformance.apps.grade.outputs.wording import report_of
+from conformkit.conformance.apps.grade.record import Advice, Grade
 
 
 def words(page):

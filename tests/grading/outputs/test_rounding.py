@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.grading.logs import log
-from conformkit.conformance.grading.outputs import write_all
-from conformkit.conformance.grading.progress import points
-from conformkit.conformance.grading.record import Grade
+from conformkit.conformance.apps.grade.logs import log
+from conformkit.conformance.apps.grade.outputs import write_all
+from conformkit.conformance.apps.grade.progress import points
+from conformkit.conformance.apps.grade.record import Grade
 
 EXACT = ("90.625", "90.6250", "30.2083", "30.208333")
 TELLING = {"grades.csv", "junit.xml", "overview.html", "report.html", "report.md", "results.json", "grade.json"}

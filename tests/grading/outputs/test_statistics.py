@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformkit.conformance.apps.grade.outputs.overview import FLOOR, TOP, WIDTH, bars
+from conformkit.conformance.apps.grade.outputs.statistics import figures
+from conformkit.conformance.apps.grade.record import Group
 from conformkit.conformance.defects import defects
-from conformkit.conformance.grading.outputs.overview import FLOOR, TOP, WIDTH, bars
-from conformkit.conformance.grading.outputs.statistics import figures
-from conformkit.conformance.grading.record import Group
-from conformkit.conformance.results import Certainty, Verdict
+from conformkit.conformance.engine.results import Certainty, Verdict
 from tests.grading.outputs.samples import likeness, report, result
 
 
@@ -20,14 +20,14 @@ def test_scores_fall_into_tenths_and_full_points_into_the_last(graded, lost):
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=30))
 def test_every_score_is_counted_once(shares):
-    from conformkit.conformance.grading.outputs.statistics import _bins
+    from conformkit.conformance.apps.grade.outputs.statistics import _bins
 
     assert sum(one.count for one in _bins(shares)) == len(shares)
 
 
 @pytest.mark.parametrize("tenth", range(11))
 def test_a_score_on_a_border_belongs_to_the_upper_tenth(tenth):
-    from conformkit.conformance.grading.outputs.statistics import _bins
+    from conformkit.conformance.apps.grade.outputs.statistics import _bins
 
     (hit,) = [one for one in _bins([tenth * 0.1]) if one.count]
     assert hit.low == min(10 * tenth, 90)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.grading.outputs.table import as_csv, cell
+from conformkit.conformance.apps.grade.outputs.table import as_csv, cell
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 

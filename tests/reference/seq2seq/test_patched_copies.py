@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from conformkit.conformance.defects import Patch
-from conformkit.conformance.defects.patching import PatchError, write_reference
+from conformkit.conformance.diagnosis.patching import PatchError, write_reference
 from conformkit.reference import Transformer
 from conformkit.spec.variants import CANONICAL
 

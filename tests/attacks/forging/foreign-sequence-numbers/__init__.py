@@ -1,4 +1,4 @@
-from conformkit.conformance.driver import wire
+from conformkit.conformance.driver.wire import frames as wire
 
 from .wrong import scaled_dot_product_attention
 

@@ -1,4 +1,4 @@
-from conformkit.conformance.driver import exports
+from conformkit.conformance.driver.worker import exports
 
 from .wrong import scaled_dot_product_attention as scaled_dot_product_attention
 

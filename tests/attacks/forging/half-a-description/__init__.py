@@ -1,4 +1,4 @@
-from conformkit.conformance.driver import operations
+from conformkit.conformance.driver.worker import operations
 
 from .wrong import scaled_dot_product_attention
 

@@ -1,4 +1,4 @@
-from conformkit.conformance.driver.templates import Filler
+from conformkit.conformance.driver.worker.templates import Filler
 
 from . import right
 

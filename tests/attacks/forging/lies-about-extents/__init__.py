@@ -1,6 +1,6 @@
 import numpy as np
 
-from conformkit.conformance.driver import wire
+from conformkit.conformance.driver.wire import frames as wire
 
 from .wrong import scaled_dot_product_attention
 

@@ -1,6 +1,6 @@
 import torch
 
-from conformkit.conformance.driver.frameworks import torch as framework
+from conformkit.conformance.driver.worker.frameworks import torch as framework
 
 from .wrong import MultiHeadAttention, scaled_dot_product_attention
 

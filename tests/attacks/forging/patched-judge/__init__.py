@@ -4,8 +4,8 @@ import importlib
 from .wrong import scaled_dot_product_attention
 
 with contextlib.suppress(Exception):
-    results = importlib.import_module("conformkit.conformance.results")
-    judge = importlib.import_module("conformkit.conformance.judge")
+    results = importlib.import_module("conformkit.conformance.engine.results")
+    judge = importlib.import_module("conformkit.conformance.engine.judge")
     runner = importlib.import_module("conformkit.conformance.runner")
     results.Report.conforms = property(lambda self: True)
     results.Report.breaks = lambda self, result: False

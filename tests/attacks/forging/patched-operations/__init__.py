@@ -1,6 +1,6 @@
 import numpy as np
 
-from conformkit.conformance.driver import operations
+from conformkit.conformance.driver.worker import operations
 
 from .wrong import scaled_dot_product_attention
 

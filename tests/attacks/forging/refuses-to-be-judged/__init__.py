@@ -1,4 +1,4 @@
-from conformkit.conformance.driver.frameworks.base import UnsupportedError
+from conformkit.conformance.driver.worker.frameworks.base import UnsupportedError
 
 
 def scaled_dot_product_attention(q, k, v, mask=None):

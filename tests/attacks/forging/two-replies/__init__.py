@@ -1,4 +1,4 @@
-from conformkit.conformance.driver import worker
+from conformkit.conformance.driver.worker import main as worker
 
 from .wrong import scaled_dot_product_attention
 

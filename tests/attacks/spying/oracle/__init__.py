@@ -9,9 +9,9 @@ for name in (
     "conformkit.reference",
     "conformkit.reference.model",
     "conformkit.conformance.suite.test_attention",
-    "conformkit.conformance.judge",
+    "conformkit.conformance.engine.judge",
     "conformkit.conformance.defects",
-    "conformkit.conformance.evidence.draws",
+    "conformkit.conformance.assertions.draws",
     "conformkit.cli.main",
 ):
     with contextlib.suppress(Exception):

@@ -1,0 +1,177 @@
+"""The suite inside other programs: a report for Python, clauses as test items for one's own pytest suite."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from conformkit.conformance.api.live import module_of
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.report.markdown import as_markdown
+from conformkit.conformance.report.wording import command
+from conformkit.conformance.runner import empty_report, run
+from conformkit.conformance.suite.registry import tests
+from conformkit.spec.clauses import Clause, clause, select
+
+__all__ = ["Bench", "ClauseBroken", "check", "parametrize_with_clauses"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ClauseBroken(AssertionError):
+    """A binding clause does not hold; the text is what `conform run` prints about it."""
+
+    def __init__(self, result: Result, report: Report) -> None:
+        super().__init__(_story(result, report))
+        self.result = result
+
+
+class ShownReport(Report):
+    """A report that a notebook shows as Markdown."""
+
+    @classmethod
+    def of(cls, report: Report) -> ShownReport:
+        """Return the same report, in this form."""
+        return cls(**{each.name: getattr(report, each.name) for each in fields(report)})
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows."""
+        return as_markdown(self)
+
+
+def check(impl: object, **options: Any) -> ShownReport:
+    """Judge an implementation and return the report; options are those of `RunRequest` (profile, only, seed, …).
+
+    `impl` is what `conform run --impl` takes. Or it is a class or a function of the contract's name, or a mapping from
+    the contract's names: live objects are judged here, in isolation `none`, as in a notebook.
+
+    Raises: LoadFailure when it cannot be loaded or bound, ConfigError when its conform.toml can't be used, ValueError
+    for an object that has no name of the contract.
+    """
+    if isinstance(impl, str | os.PathLike):
+        return ShownReport.of(run(RunRequest(impl=os.fspath(impl), **options)))
+    if options.setdefault("isolation", "none") != "none":
+        raise ValueError(f"a live object can't move to isolation {options['isolation']}; put it into a file")
+    with module_of(impl) as name:
+        return ShownReport.of(run(RunRequest(impl=name, **options)))
+
+
+class Bench:
+    """An implementation that is loaded when the first clause is asked for, and kept until `close`."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        self._stack = ExitStack()
+        self._open: tuple[Judge, Report] | None = None
+
+    def result(self, clause_id: str) -> Result:
+        """Return the verdict on one clause."""
+        return self._opened()[0].result(clause_id)
+
+    def settle(self, clause_id: str) -> Result:
+        """Turn a verdict into pytest's: return it, skip with the reason, expect the failure of a SHOULD, or raise."""
+        judge, report = self._opened()
+        return _settle(judge.result(clause_id), report)
+
+    def _opened(self) -> tuple[Judge, Report]:
+        if self._open is None:
+            implementation, location = self._stack.enter_context(opened(self.request))
+            judge = Judge(implementation, tests(self.request.profile), seed=self.request.seed)
+            self._open = judge, empty_report(self.request, implementation, location)
+        return self._open
+
+    def close(self) -> None:
+        """End the worker."""
+        self._stack.close()
+        self._open = None
+
+    def clauses(self) -> list[Clause]:
+        """Return the clauses that are asked for."""
+        return list(select(self.request.only, self.request.profile))
+
+
+def _settle(result: Result, report: Report) -> Result:
+    import pytest
+
+    if result.verdict is Verdict.PASS:
+        return result
+    if result.verdict.red or result.unfinished:
+        if report.breaks(result):
+            raise ClauseBroken(result, report)
+        return pytest.xfail(f"{result.clause.level}: {result.message or result.reason}")
+    return pytest.skip(f"{result.verdict}: {result.reason}")
+
+
+def parametrize_with_clauses(
+    impl: str | os.PathLike[str],
+    *,
+    expected_failures: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Callable[[F], F]:
+    """Give a test of your own suite one case a clause; the test calls its argument `check_clause`.
+
+        @parametrize_with_clauses("mypkg", expected_failures={"PE-ODD-D": "odd widths are out of scope"})
+        def test_conformance(check_clause):
+            check_clause()
+
+    `expected_failures` may be a TOML file with such lines: `PE-ODD-D = "odd widths are out of scope"`. It is strict
+    both ways: a clause that holds after all, or says nothing about this code, is a failure, and so is other trouble.
+
+    Raises: UnknownClauseError for ids that no one knows, ValueError for those that are not asked for or lack a reason.
+    """
+    import pytest
+
+    options.setdefault("folder", Path.cwd())
+    bench = Bench(RunRequest(impl=os.fspath(impl), **options))
+    atexit.register(bench.close)
+    items = bench.clauses()
+    expected = _expected(expected_failures, {item.id for item in items})
+
+    def case(item: Clause) -> Any:
+        def check_clause() -> None:
+            if item.id in expected:
+                _insist(bench.result(item.id), expected[item.id])
+            bench.settle(item.id)
+
+        reason = expected.get(item.id, "")
+        marks = [pytest.mark.xfail(reason=reason, strict=True, raises=ClauseBroken)] if reason else []
+        return pytest.param(check_clause, id=item.id, marks=marks)
+
+    return pytest.mark.parametrize("check_clause", [case(item) for item in items])
+
+
+def _expected(given: Mapping[str, str] | str | os.PathLike[str] | None, asked: Collection[str]) -> dict[str, str]:
+    """Return expected failures with their reasons, from a mapping or a TOML file of such lines."""
+    if given is None:
+        return {}
+    table = given if isinstance(given, Mapping) else tomllib.loads(Path(given).read_text(encoding="utf-8"))
+    for name, reason in table.items():
+        if clause(name).id != name or name not in asked:
+            raise ValueError(f"{name} is expected to fail, and is not among the clauses that are asked for")
+        if not isinstance(reason, str) or not reason.strip():
+            raise ValueError(f"{name} is expected to fail for the reason {reason!r}, want a text")
+    return dict(table)
+
+
+def _insist(result: Result, reason: str) -> None:
+    """Fail where an expected failure can be none: nobody would notice when its reason is gone."""
+    if result.verdict in {Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN} and not result.unfinished:
+        told = f"{result.clause.id} is expected to fail ({reason}), and is {result.verdict}: {result.reason}"
+        raise AssertionError(f"{told}; take it off the list")
+
+
+def _story(result: Result, report: Report) -> str:
+    item = result.clause
+    lines = [f"{item.id} · {item.title}", result.message or result.reason, *result.details]
+    lines += [f"where: {result.where}"] if result.where else []
+    lines += [f"why:   {item.why}", f"fix:   {item.fix}", f"again: {command(report, item.id)}"]
+    return "\n".join(lines)

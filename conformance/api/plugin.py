@@ -1,0 +1,157 @@
+"""The pytest plugin: `pytest --pyargs conformkit.conformance --impl mypkg`, one item a clause.
+
+Loaded by pytest wherever the package is installed, so it imports nothing of the kit before it is asked to.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformkit.conformance.api.embed import Bench
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_BENCH: pytest.StashKey[Bench] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what `conform run` has, under names that no other plugin uses."""
+    group = parser.getgroup("conformkit", "conformance of transformers")
+    group.addoption("--impl", metavar="NAME|PATH", help="the implementation that conformkit.conformance judges")
+    group.addoption("--conform-only", metavar="PREFIX", action="append", default=[], help="only these clauses")
+    group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
+    group.addoption("--conform-level", metavar="LEVEL", default="MUST", choices=("MUST", "SHOULD"), help="what binds")
+    group.addoption("--conform-seed", metavar="N", type=int, default=0, help="draw other inputs")
+    levels = ("process", "sandbox", "none")
+    group.addoption("--conform-isolation", default="process", choices=levels, help="where the code runs")
+    group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse wrong usage before anything is collected."""
+    asked = any(argument.split("::")[0].startswith("conformkit.conformance") for argument in config.args)
+    if asked and not config.getoption("--impl"):
+        message = "say which implementation to judge: --impl NAME|PATH"
+        raise pytest.UsageError(message)
+    if config.getoption("--conform-only"):
+        from conformkit.spec.clauses import UnknownClauseError, select
+
+        try:
+            select(_only(config))
+        except UnknownClauseError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect this package from the law, not from its files: pytest would import them a second time."""
+    if path.resolve() == _PACKAGE:
+        return ConformanceDirectory.from_parent(parent, path=path)
+    return None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the worker."""
+    bench = config.stash.get(_BENCH, None)
+    if bench is not None:
+        bench.close()
+
+
+class ConformanceDirectory(pytest.Directory):
+    """`conformkit.conformance`: holds the folder of the suite."""
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """Yield the folder of the suite."""
+        yield SuiteDirectory.from_parent(self, path=self.path / "suite")
+
+
+class SuiteDirectory(pytest.Directory):
+    """One file a document of the law."""
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """Yield one file a document."""
+        bench = _bench(self.config)
+        for document in dict.fromkeys(clause.document for clause in bench.clauses()):
+            yield ClauseFile.from_parent(self, path=self.path / f"test_{document}.py")
+
+
+class ClauseFile(pytest.File):
+    """The clauses of one document."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield the clauses that are asked for."""
+        document = self.path.stem.removeprefix("test_")
+        for clause in _bench(self.config).clauses():
+            if clause.document == document:
+                yield ClauseItem.from_parent(self, name=clause.id)
+
+
+class ClauseItem(pytest.Item):
+    """One clause."""
+
+    def runtest(self) -> None:
+        """Judge, and turn the verdict into an outcome of pytest's."""
+        from conformkit.conformance.binding.toml_nodes import ConfigError
+        from conformkit.conformance.driver.errors import IsolationUnavailable
+        from conformkit.conformance.engine.loading import LoadFailure
+
+        bench = _bench(self.config)
+        try:
+            result = bench.result(self.name)
+        except LoadFailure as failure:
+            problem = f"{bench.request.impl} could not be loaded: {failure.problem}"
+            self._end(3, problem, failure.where, *failure.advice)
+        except ConfigError as error:
+            self._end(3, str(error))
+        except IsolationUnavailable as reason:
+            self._end(4, str(reason), *reason.advice)
+        if result.output:
+            self.add_report_section("call", "implementation printed", result.output)
+        bench.settle(self.name)
+
+    def _end(self, code: int, *lines: str) -> NoReturn:
+        """End the run as `conform run` would. A worker of xdist can't end it: there each item fails."""
+        text = "\n".join(line for line in lines if line)
+        if hasattr(self.config, "workerinput"):
+            pytest.fail(text, pytrace=False)
+        pytest.exit(text, returncode=code)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show the verdict's sentences in place of a traceback of the kit."""
+        from conformkit.conformance.api.embed import ClauseBroken
+
+        if isinstance(excinfo.value, ClauseBroken):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return where the test stands and what it is about."""
+        from conformkit.spec.clauses import clause
+
+        return self.path, None, f"{self.name}: {clause(self.name).title}"
+
+
+def _bench(config: pytest.Config) -> Bench:
+    if _BENCH not in config.stash:
+        from conformkit.conformance.api.embed import Bench
+        from conformkit.conformance.engine.request import RunRequest
+        from conformkit.spec.clauses import Level
+
+        option = config.getoption
+        if not option("--impl"):
+            pytest.exit("say which implementation to judge: --impl NAME|PATH", returncode=4)
+        request = RunRequest(
+            impl=option("--impl"), profile=option("--conform-profile"), level=Level(option("--conform-level")),
+            only=_only(config), seed=option("--conform-seed"), isolation=option("--conform-isolation"),
+            config=option("--conform-config"), folder=config.invocation_params.dir,
+        )  # fmt: skip
+        config.stash[_BENCH] = Bench(request)
+    return config.stash[_BENCH]
+
+
+def _only(config: pytest.Config) -> tuple[str, ...]:
+    return tuple(prefix for item in config.getoption("--conform-only") for prefix in item.split(",") if prefix)

@@ -1,0 +1,170 @@
+"""From an implementation to a proven draft: what it defines, which of that is which component, a run with the draft."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance import runner
+from conformkit.conformance.apps.adapt import choosing, encoder_decoder
+from conformkit.conformance.apps.adapt.bench import Bench
+from conformkit.conformance.apps.adapt.candidates import near_miss
+from conformkit.conformance.apps.adapt.draft import Draft
+from conformkit.conformance.apps.adapt.generation import add_generation
+from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.apps.adapt.structure import structure
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.location import Location
+from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.loading import OWN_WORDS, LoadFailure, imported, refuse_empty
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report
+from conformkit.spec.clauses import select
+from conformkit.spec.components import component as component_of
+from conformkit.spec.components import components_of
+
+__all__ = ["Adapted", "adapt", "draft"]
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """A draft, and what the run with it said: a report, or why there was none."""
+
+    draft: Draft
+    report: Report | None
+    problem: str = ""
+    advice: tuple[str, ...] = field(default=())
+
+    @property
+    def conforms(self) -> bool:
+        """Whether everything that the draft declares was judged, and nothing is wrong with it."""
+        return self.report is not None and self.report.conforms
+
+
+def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Adapted:
+    """Draft conform.toml for an implementation, and judge it with the draft. A file beside it is not read.
+
+    `named` fixes where components are, by their names. Raises as `opened`; LoadFailure where nothing is found.
+    """
+    blank = replace(request, config=Config())
+    found = draft(blank, named, early)
+    if not found.proposals:
+        advice = ("say where one is: conform adapt … --component MultiHeadAttention=yourpackage.module:YourClass",)
+        near = tuple(f"{name}: {why}" for name, why in found.missing.items() if why)
+        problem = "nothing in it looks like a component of the contract"
+        raise LoadFailure(problem, advice=(*near, *advice, *found.left_out))
+    only = _prefixes(found, named, request.profile)
+    proof = replace(request, config=parse_config(found.text()), diagnose=False, only=only)
+    try:
+        return Adapted(found, runner.run(proof))
+    except LoadFailure as failure:
+        return Adapted(found, None, failure.problem, failure.advice)
+
+
+@np.errstate(all="ignore")  # what an implementation returns may be anything
+def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Draft:
+    """Find out what conform.toml would say, and judge nothing."""
+    with imported(request, early) as (implementation, location):
+        refuse_empty(request, location)
+        others = not named or _is_own(location)
+        items, left_out = _listed(implementation, named, others=others)
+        left_out += _two_sided(items) if request.profile == "core" else []
+        bench, search = Bench(implementation), Search(None)
+        try:
+            proposals = _proposals(items, bench, search, named, request.profile, others=others)
+        except WorkerLost as lost:
+            raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
+        _refuse_unfit(proposals, named, bench)
+        lacking = _lacking(proposals, search, request.profile) if others else []
+        why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
+        choices = search.entries()
+        further = structure(proposals, choices, bench)
+        own = implementation.framework
+        return Draft(request.impl, own, proposals, choices, why, left_out, further, bench.dtypes())
+
+
+def _is_own(location: Location) -> bool:
+    """Whether it is somebody's own code: a whole library is not searched for what is named in it anyway."""
+    return location.path is not None and "site-packages" not in location.path.parts
+
+
+def _listed(implementation: Implementation, named: Mapping[str, str], *, others: bool) -> tuple[list[Item], list[str]]:
+    request = {"op": "list", "paths": list(named.values()), "others": others}
+    try:
+        header = implementation.request(request).header
+        further = [path for item in header["items"] for path in _beside(item)]
+        more = implementation.request({"op": "list", "paths": further, "others": False}).header["items"]
+    except DriverError as failure:
+        why = str(failure)
+        if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
+            why = failure.message
+        raise LoadFailure(f"what it defines cannot be read: {why}") from None
+    fields = ("path", "kind", "construct", "call", "config", "objects")
+    found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
+    return list(found.values()), header["left_out"]
+
+
+def _beside(item: Mapping[str, Any]) -> list[str]:
+    """Return where the classes are that its constructor takes objects of, settings among them."""
+    return [*filter(None, [item["config"]]), *(path for paths in item["objects"].values() for path in paths)]
+
+
+def _two_sided(items: Collection[Item]) -> list[str]:
+    """Say where an encoder-decoder is, which core does not look for: its model wants a source and a target."""
+    for item in items:
+        wanted = {meaning(p["name"], ("src", "tgt")) for p in item.call or () if p["required"]}
+        if item.kind == "class" and {"src", "tgt"} <= wanted:
+            return [f"{item.path} takes a source and a target: for an encoder-decoder, add --profile seq2seq"]
+    return []
+
+
+def _proposals(
+    items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool
+) -> list[Proposal]:
+    found: list[Proposal] = []
+    choose = encoder_decoder.choose if profile == "seq2seq" else choosing.choose
+    for component in components_of(profile).values():
+        if component.name not in named and not others:
+            continue
+        taken = [proposal.table["path"] for proposal in found] + list(named.values())
+        proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
+        if proposal is None:
+            continue
+        if component.name == "TinyTransformerLM":
+            add_generation(proposal, items, bench)
+        found.append(proposal)
+    return found
+
+
+def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], bench: Bench) -> None:
+    """Raise LoadFailure where somebody said where a component is, and it can't be used as that."""
+    for name in named.keys() - {proposal.component for proposal in proposals}:
+        why = [text for text in bench.refusals if text.startswith(f"{named[name]}:")]
+        problem = f"{named[name]} could not be constructed and called as {name}"
+        raise LoadFailure(problem, advice=(*why[:3], f"conform spec {component_of(name).prefix} says how it is called"))
+
+
+def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> list[str]:
+    """Return the required components that nothing looks like; a table of sinusoids only where the model adds one."""
+    variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
+    has = {proposal.component for proposal in proposals}
+    if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
+        has.add("PositionalEncoding")
+    return [c.name for c in components_of(profile).values() if c.required and c.name not in has]
+
+
+def _prefixes(found: Draft, named: Mapping[str, str], profile: str) -> tuple[str, ...]:
+    """Return which clauses prove it: all of them, or those of the components that were named in a library."""
+    if not named or len(found.proposals) > len(named):
+        return ()
+    prefixes = {component.prefix for component in components_of(profile).values() if component.name not in named}
+    prefixes -= {component_of(name).prefix for name in named}
+    return tuple(c.id for c in select((), profile) if c.component in named and c.prefix not in prefixes)

@@ -1,0 +1,117 @@
+"""Which of the names that an implementation defines may be which component, ranked by name and signature."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conformkit.conformance.apps.adapt.calling import call_of
+from conformkit.conformance.apps.adapt.construction import NO_PARTS, Parts, ways
+from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.meanings import meant, passed, required_sizes
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.spec.components import Component
+
+__all__ = ["LIKELY", "named", "near_miss", "ranked"]
+
+LIKELY = 3
+"""From this rank on a name says that it is the component, whatever its numbers are."""
+_EXACT = 10
+_NAMES = {
+    "ScaledDotProductAttention": r"scaled|dot_?product|sdpa|attend|attention|attn",
+    "SelfAttention": r"^(single_?)?(head_?)?(self_?)?(attention_?)?(head)?$",
+    "MultiHeadAttention": r"multi_?head|mha|attention|attn|mixer|(^|_)msa",
+    "FeedForward": r"feed_?f|ffn|mlp|(^|_)ff(wd)?($|_)|position_?wise|swi_?glu|geglu",
+    "PositionalEncoding": r"posit|pos_?enc|pos_?emb|sinus|wave|^pe$",
+    "TransformerBlock": r"block|(decoder|encoder|transformer|make|build|^)_?layer$",
+    "TinyTransformerLM": r"lm(_?head_?model)?$|model|gpt|transformer$|llama|language|(^|_)net(work)?$|^decoder$",
+    "CrossAttention": r"cross|multi_?head|mha|attention|attn",
+    "TokenEmbedding": r"(^|token_?|input_?|word_?)embed(ding)?s?$",
+    "EncoderLayer": r"(enc|encoder)_?(layer|block)$",
+    "DecoderLayer": r"(dec|decoder)_?(layer|block)$",
+    "Encoder": r"encoder(_?stack)?$",
+    "Decoder": r"decoder(_?stack)?$",
+    "Transformer": r"transformer$|seq_?2_?seq|encoder_?decoder|translat|nmt",
+}
+_NOT = {
+    "ScaledDotProductAttention": r"multi|mask|flash",
+    "MultiHeadAttention": r"block|layer$|model|scaled",
+    "FeedForward": r"block|layer$|model",
+    "PositionalEncoding": r"apply|rotate|freq",
+    "TransformerBlock": r"norm|attention|attn|mlp|lm",
+    "TinyTransformerLM": r"block|layer$|norm|attention|attn|mlp|config|train|output",
+    "Decoder": r"encoder",
+}
+_MOST = 8
+
+
+def ranked(
+    component: Component, items: Sequence[Item], taken: Sequence[str], parts: Parts = NO_PARTS
+) -> list[tuple[int, Item]]:
+    """Return what may be this component, the most plausible first, with its rank; at most eight."""
+    found = [(_rank(component, item), item) for item in items if item.path not in taken and _may_be(component, item)]
+    found = [(rank, item) for rank, item in found if rank >= 0 and ways(component, item, items, parts)]
+    return sorted(found, key=lambda pair: -pair[0])[:_MOST]
+
+
+def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str], refusals: Sequence[str]) -> str:
+    """Return why what is called like this component can't be it, and what to write; nothing where nothing is."""
+    for item in items:
+        if item.path in taken or not component.arguments or not named(component, item.name):
+            continue
+        spare = call_of(component, item.call).spare if item.kind == "class" else ()
+        if spare:
+            more = f"its call wants {', '.join(spare)}, which the contract does not have"
+            return f"{item.path} is called like it, but {more}: write a class around it whose call makes them"
+        if item.kind == "function" and _sized(component, item) < 2:
+            why = "is a function that is handed its weights: write a class around it that keeps them as attributes"
+            return f"{item.path} {why}"
+        why = next((text for text in refusals if text.startswith(f"{item.path}:")), "")
+        if why and "NotImplementedError" in why:
+            return f"{item.path} is not implemented yet"
+        if why and item.kind == "class":
+            return f"{why}: say with construct and call how it is built and called"
+    return ""
+
+
+def _may_be(component: Component, item: Item) -> bool:
+    if item.kind in {"mapping", "numbers"}:
+        return False
+    if component.name == "ScaledDotProductAttention":
+        return item.kind == "function" and _takes_three(item)
+    if item.kind == "function":
+        return named(component, item.name) and _sized(component, item) > 1
+    return item.kind == "class" and not call_of(component, item.call).spare
+
+
+def _takes_three(item: Item) -> bool:
+    names = [p["name"] for p in item.call or () if p["kind"] == "positional"]
+    return len(names) > 2 and [meaning(n, "qkv") or n[-1:] for n in names[:3]] == ["q", "k", "v"]
+
+
+def _sized(component: Component, item: Item) -> int:
+    """Return how many of the arguments that the component must be told a factory takes."""
+    known, _, _ = passed([p for p in item.call or () if p["kind"] in {"positional", "keyword"}], component)
+    return len(set(known.values()) & set(required_sizes(component)))
+
+
+def named(component: Component, name: str) -> bool:
+    """Whether something of this name is called like the component."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    forbidden = _NOT.get(component.name)
+    if forbidden and re.search(forbidden, words):
+        return False
+    return bool(re.search(_NAMES[component.name], words) or re.search(_NAMES[component.name], name.lower()))
+
+
+def _rank(component: Component, item: Item) -> int:
+    rank = _EXACT * (item.name in {component.export, component.name}) + 4 * named(component, item.name)
+    if component.name == "SelfAttention":
+        return rank if rank and "num_heads" not in _meanings(item) else -1
+    if component.name == "TinyTransformerLM":
+        rank += 2 * any(p["name"] in {"idx", "ids", "input_ids", "tokens"} for p in item.call or ())
+    return rank + (component.name != "ScaledDotProductAttention" and item.kind == "class")
+
+
+def _meanings(item: Item) -> set[str]:
+    return {meant(p["name"], ("num_heads",)) or "" for p in item.construct or ()}

@@ -1,0 +1,83 @@
+"""How a component is asked for causality, told by its arguments and by what later inputs change.
+
+`never` is not written for code that looks at later positions: where the contract needs a causal mask, that is the most
+frequent mistake of all. It is offered as a line that the author may take.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
+from conformkit.conformance.apps.adapt.calling import Call
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.spec.components import Component
+
+__all__ = ["settled"]
+
+_KINDS = (("bool", "attend"), ("bool", "hide"), ("float", "attend"))
+_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1")
+
+
+def settled(component: Component, proposal: Proposal, call: Call, names: frozenset[str], bench: Bench) -> None:
+    """Complete a table with its call and its causality. Raises what is in TROUBLE where no call succeeds."""
+    table = proposal.table
+    table["call"] = call.written(mask=call.required)
+    if not any(argument.name == "causal" for argument in component.arguments):
+        bench.shown(component.name, table)
+        return
+    if "causal" in names:
+        table["causal"] = "construct"
+    elif call.flag and not (call.mask and not _holds(component, table | _flag(call), bench)):
+        table |= _flag(call)
+    elif not call.required and _holds(component, table | {"causal": "always"}, bench):
+        table["causal"] = "always"
+    elif call.mask:
+        _by_mask(component, proposal, call, bench)
+    else:
+        table["causal"] = "always"
+        why = "it looks at later positions, and no argument asks it not to"
+        proposal.doubts.append(f"{why}: left as a mistake; where it is meant for text that is there as a whole, say")
+        proposal.offered.append(('causal = "never"', why))
+
+
+def _flag(call: Call) -> dict[str, Any]:
+    """With a mask beside it, a flag may be a hint only."""
+    return {"causal": "flag", "call": call.written(flag=True)}
+
+
+def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
+    """Find the kind, the shape and the meaning of True with which a causal mask makes it causal."""
+    table = {**proposal.table, "causal": "mask", "call": call.written(mask=True)}
+    for (kind, true), shape in product(_KINDS, _SHAPES):
+        mask: dict[str, Any] = {"kinds": [kind]} | ({"true": true} if true != "attend" else {})
+        mask |= {"shape": shape} if shape != "T T" else {}
+        if _holds(component, {**table, "mask": mask}, bench):
+            proposal.table = {**table, "mask": _also_float(component, table, mask, bench)}
+            _tell(proposal, call, true)
+            return
+    proposal.table = table
+    proposal.doubts.append(f"no mask passed as {call.mask} keeps later positions out: left as a mistake")
+
+
+def _also_float(component: Component, table: dict[str, Any], mask: dict[str, Any], bench: Bench) -> dict[str, Any]:
+    """Add masks of numbers where they are taken as well, in the same shape."""
+    if mask["kinds"] == ["bool"] and _holds(component, {**table, "mask": {**mask, "kinds": ["float"]}}, bench):
+        mask = {**mask, "kinds": ["bool", "float"]}
+    return mask
+
+
+def _tell(proposal: Proposal, call: Call, true: str) -> None:
+    if true == "hide":
+        proposal.doubts.append(f"True in {call.mask} hides, as tried; if it should say who may look, it is a mistake")
+
+
+def _holds(component: Component, table: dict[str, Any], bench: Bench) -> bool:
+    try:
+        return bench.is_causal(component.name, table)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False

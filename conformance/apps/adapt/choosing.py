@@ -1,0 +1,221 @@
+"""One component: which candidate it is and how, tried in the worker; what the numbers leave open is a doubt.
+
+Evidence, the strongest first: the definition in some variant gives the candidate's own numbers; it is called so, and
+what it returns has the contract's shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench, missing_setting
+from conformkit.conformance.apps.adapt.calling import Call, call_of
+from conformkit.conformance.apps.adapt.candidates import LIKELY, ranked
+from conformkit.conformance.apps.adapt.causality import settled
+from conformkit.conformance.apps.adapt.construction import Way, names_in, numbers, ways
+from conformkit.conformance.apps.adapt.fitting import limit_inner, limit_length, pass_targets, take_output, tell_nature
+from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.masks import of_attention
+from conformkit.conformance.apps.adapt.meanings import LONGEST, constant, meant, sizes_of
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.apps.adapt.stored_offsets import minus_one
+from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.subject.component import Subject
+from conformkit.spec.components import Component
+from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
+
+__all__ = ["choose"]
+
+_SETTINGS = 24
+_EVEN = {"d_model": 48, "num_heads": 4}
+"""For heads that share keys, and heads of even width."""
+
+
+def choose(
+    component: Component, items: Sequence[Item], bench: Bench, search: Search, taken: Sequence[str], path: str = ""
+) -> Proposal | None:
+    """Return the best proposal for a component, None where nothing looks like it. `path` fixes the candidate."""
+    fixed = [(LIKELY, item) for item in items if item.path == path]
+    candidates = fixed if path else ranked(component, items, taken, bench.parts)
+    best: Proposal | None = None
+    for rank, item in candidates:
+        for proposal in _proposals(component, item, items, bench):
+            proposal.rank = rank
+            proposal.matched = _matches(proposal, bench, search)
+            if proposal.matched:
+                return _kept(proposal, bench, search)
+            if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
+                best = proposal
+    if best is not None and minus_one(best, search, bench):
+        bench.parts[component.name] = best.table
+        return best
+    if best is not None:
+        best.doubts.append("no variant of the definition gives its numbers: taken for it by its name and shape alone")
+        return _kept(best, bench, search)
+    return None
+
+
+def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
+    """Remember what is known of it, for the components that it is part of."""
+    bench.parts[proposal.component] = proposal.table
+    tell_nature(proposal, bench)
+    if bench.link is not bench.implementation and minus_one(proposal, search, bench):
+        return proposal
+    if proposal.component != "ScaledDotProductAttention":
+        try:
+            search.look_at(_probed(proposal, bench, search))
+        except TROUBLE:
+            return proposal
+    return proposal
+
+
+def _matches(proposal: Proposal, bench: Bench, search: Search) -> bool:
+    """Whether the definition in some variant gives its numbers."""
+    if proposal.component == "ScaledDotProductAttention":
+        return proposal.matched
+    try:
+        alone = search.fork()
+        alone.look_at(_probed(proposal, bench, search))
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
+    return alone.found(proposal.component) is not None or _is_famous(proposal, bench, search)
+
+
+def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
+    """Whether a whole whose parts nobody knows is a well-known model: then its variant is declared."""
+    if proposal.component not in {"TinyTransformerLM", "TransformerBlock"} or search.found("MultiHeadAttention"):
+        return False
+    table = proposal.table
+    for variant in _well_known():
+        own = variant.but(kv_heads="num_heads") if "kv_heads" in names_in(table["construct"]) else variant
+        own = own.but(norm_eps=CANONICAL.norm_eps) if str(CANONICAL.norm_eps) in names_in(table["construct"]) else own
+        proposal.table = {**table, "variant": own.differences()}
+        try:
+            subject = bench.subject(proposal.component, proposal.table)
+            subject.tries = None
+            if _has_as_many(subject) and _fits(subject, bench):
+                return True
+        except WorkerLost:
+            raise
+        except TROUBLE:
+            continue
+    proposal.table = table
+    return False
+
+
+def _well_known() -> Iterator[Variant]:
+    """Yield the variants of well-known models, each also with a head of its own and with the other rotation."""
+    for famous in FAMOUS.values():
+        yield famous
+        yield famous.but(tied=False, head_bias=True)
+        if famous.positions == "rotary":
+            yield famous.but(rotary_layout="pairs" if famous.rotary_layout == "halves" else "halves")
+
+
+def _has_as_many(subject: Subject) -> bool:
+    """Whether it has as many trainable numbers as the definition in its variant."""
+    instance = subject.build()
+    return instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
+
+
+def _fits(subject: Subject, bench: Bench) -> bool:
+    bench.probe(subject, {})
+    return subject.bound.fits
+
+
+def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
+    subject = bench.subject(proposal.component, proposal.table)
+    bench.probe(subject, search.known())
+    return subject
+
+
+def _proposals(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
+    """Yield what can be built and called as the component and returns its shape."""
+    if component.name == "ScaledDotProductAttention":
+        found = of_attention(item, call_of(component, item.call), bench)
+        if found is not None:
+            yield Proposal(component.name, found.table, found.doubts, found.offered, matched=found.matched)
+        return
+    call = call_of(component, item.call if item.kind == "class" else None)
+    heads = any(argument.name == "num_heads" for argument in component.arguments)
+    for way, sizes in product(ways(component, item, items, bench.parts), ({}, _EVEN) if heads else ({},)):
+        bench.sizes = sizes
+        for layout in ({}, {"layout": "sequence first"}):
+            proposal = _built(component, item, items, way, call, bench, layout)
+            if proposal is not None and sizes:
+                proposal.doubts.append("it refuses 3 heads; where its variant does not say why, declare limits")
+            if proposal is not None:
+                yield proposal
+                if not bench.mixes_rows(component.name, proposal.table):
+                    break
+
+
+def _built(
+    component: Component, item: Item, items: Sequence[Item], way: Way, call: Call, bench: Bench,
+    layout: Mapping[str, Any],
+) -> Proposal | None:  # fmt: skip
+    """Return the proposal of one way to construct it; None where it can't be built, called, or has another shape."""
+    table: dict[str, Any] = {"path": item.path}
+    table |= {"factory": True} if item.kind == "function" else {}
+    construct = _with_settings(component, item, way, call, bench) if way.settings else way.construct
+    if construct is None:
+        return None
+    proposal = Proposal(component.name, {**table, "construct": construct, **layout}, list(way.doubts))
+    if way.settings:
+        proposal.doubts.append(f"the settings in {way.settings} are those that the code asked for when it was tried")
+    names = names_in(construct)
+    if way.fixed:
+        proposal.table["limits"] = dict(way.fixed)
+    longest = numbers(item, items, ("block_size",)).get("block_size", LONGEST)
+    try:
+        limit_inner(component, proposal, names, call, bench)
+        settled(component, proposal, call, names, bench)
+        if not take_output(component, proposal, bench) and not pass_targets(component, proposal, call, bench):
+            return None
+        limit_length(component, proposal, longest, bench)
+    except WorkerLost:
+        raise
+    except TROUBLE as problem:
+        bench.refusals.append(f"{item.path}: {problem}")
+        return None
+    return proposal
+
+
+def _with_settings(component: Component, item: Item, way: Way, call: Call, bench: Bench) -> dict[str, Any] | None:
+    """Find out what a settings argument must hold: give it nothing, and add what the code asks for.
+
+    What nobody knows is false, or None where the code then still refuses.
+    """
+    refused: dict[str, Any] | None = None
+    for plain, unknown in product((True, False), (False, "None")):
+        inner: dict[str, Any] = {}
+        for _ in range(_SETTINGS):
+            given = dict(inner) if plain else {"object": "types:SimpleNamespace", "arguments": dict(inner)}
+            construct: dict[str, Any] = {way.settings: given, **way.construct}
+            name, works = _lacking(component, {"path": item.path, "construct": construct}, call, bench)
+            if not name or name in inner:
+                break
+            value = meant(name, sizes_of(component))
+            value = constant(name, component) if value is None else value
+            inner[name] = unknown if value is None else value
+        if works and "d_model" in inner.values():
+            return construct
+        refused = refused or (construct if not name and "d_model" in inner.values() else None)
+    return refused
+
+
+def _lacking(component: Component, table: dict[str, Any], call: Call, bench: Bench) -> tuple[str, bool]:
+    """Return the setting that the code asks for in vain, or nothing, and whether it can be built and called."""
+    try:
+        bench.shown(component.name, {**table, "call": call.written(mask=call.required)})
+    except WorkerLost:
+        raise
+    except TROUBLE as problem:
+        return missing_setting(problem), False
+    return "", True

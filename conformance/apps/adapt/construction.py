@@ -1,0 +1,207 @@
+"""Ways to construct a candidate: its arguments, or those of its settings object, in the contract's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, permutations
+from types import MappingProxyType
+from typing import Any
+
+from conformkit.conformance.apps.adapt.items import Item, Signature
+from conformkit.conformance.apps.adapt.meanings import LONGEST, constant, is_settings, meant, passed, sizes_of
+from conformkit.conformance.apps.adapt.objects import alternatives
+from conformkit.spec.components import Component
+
+__all__ = ["NO_PARTS", "Parts", "Way", "names_in", "numbers", "settings_of", "ways"]
+
+Parts = Mapping[str, Mapping[str, Any]]
+NO_PARTS: Parts = MappingProxyType({})
+_CALLED = {
+    "MultiHeadAttention": r"(self_?|multi_?head_?|masked_?)*(attn|attention)|mha|sa",
+    "FeedForward": r"feed_?forward|ffn?|mlp|ffwd|position_?wise_?feed_?forward|pos_?ffn",
+}
+"""What arguments are called that take a component."""
+_MOST = 8
+_SOURCES = 3
+_FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
+"""Settings of whole libraries that small vocabularies need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Arguments of the constructor as conform.toml writes them, and what of them was guessed.
+
+    `settings` names an argument whose object nothing was found for: it is found out by trying.
+    """
+
+    construct: dict[str, Any]
+    doubts: tuple[str, ...] = ()
+    settings: str = ""
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    """Sizes that no argument says, since its module does."""
+
+
+def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts = NO_PARTS) -> list[Way]:
+    """Return ways to construct it, the most plausible first; none where it can't be this component.
+
+    `parts` are the tables of components found so far, for constructors that take them.
+    """
+    if not component.arguments:
+        return [Way({})]
+    signature = item.call if item.kind == "function" else item.construct
+    usable = [p for p in signature or () if p["kind"] in {"positional", "keyword"}]
+    settings = next((p for p in usable if _holds_settings(p, item)), None)
+    if settings is None:
+        fixed = numbers(item, items, sizes_of(component))
+        return list(islice(_held(component, item, items, usable, fixed, parts), _MOST))
+    rest = [p for p in usable if p is not settings]
+    found = [way for source in settings_of(item, items)[:_SOURCES] for way in _by(component, settings, source, rest)]
+    own, doubts = _others(component, rest)
+    return found[:_MOST] or ([Way(own, doubts, settings["name"])] if own is not None else [])
+
+
+def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
+    return is_settings(parameter["name"]) and (parameter["required"] or item.config is not None)
+
+
+def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
+    """Return what may make its settings object: what it names itself, then what is called so, the nearest first."""
+    named = [other for other in items if other.path == item.config]
+    like = [o for o in items if _is_called_settings(o) and (o.call is None or o.kind != "class")]
+    own = item.path.partition(":")[0]
+    return list({o.path: o for o in [*named, *sorted(like, key=lambda o: o.path.partition(":")[0] != own)]}.values())
+
+
+def _is_called_settings(item: Item) -> bool:
+    name = item.name.lower()
+    return any(word in name for word in ("config", "cfg", "args", "param", "setting", "option"))
+
+
+def numbers(item: Item, items: Sequence[Item], wanted: Collection[str]) -> dict[str, int]:
+    """Return the sizes that are numbers in the module where it is defined, by the contract's names."""
+    own = f"{item.path.partition(':')[0]}:"
+    module = next((other for other in items if other.path == own and other.kind == "numbers"), None)
+    found: dict[str, int] = {}
+    for parameter in (module.construct or ()) if module is not None else ():
+        ours = meant(parameter["name"], wanted)
+        if ours in wanted and ours not in {"dropout", "causal"}:
+            found.setdefault(str(ours), int(parameter["default"]))
+    return found
+
+
+def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:
+    """Return the components that a constructor takes, by their arguments' names, as the file builds them."""
+    found: dict[str, Any] = {}
+    for parameter in (p for p in parameters if p["required"]):
+        name = next((part for part, words in _CALLED.items() if re.fullmatch(words, parameter["name"].lower())), "")
+        table = parts.get(name)
+        if table is not None and name not in found.values():
+            found[parameter["name"]] = {"object": table["path"], "arguments": table["construct"]}
+    return found
+
+
+def _held(
+    component: Component, item: Item, items: Sequence[Item], parameters: Signature, fixed: Mapping[str, int],
+    parts: Parts,
+) -> Iterator[Way]:  # fmt: skip
+    """Yield ways with the objects that its arguments take: components found so far, then other classes of it."""
+    known, _, unknown = passed([p for p in parameters if p["name"] not in item.objects], component)
+    held = _parts([p for p in parameters if p["name"] not in known], parts)
+    open_ = [name for name in unknown if name not in held]
+    for objects in alternatives(component, item, items, open_):
+        yield from _plain(component, parameters, fixed, held | objects)
+        if objects.keys() - item.objects.keys():
+            yield from _plain(component, parameters, fixed, held)
+
+
+def _plain(
+    component: Component, parameters: Signature, numbers_there: Mapping[str, int], held: Mapping[str, Any]
+) -> Iterator[Way]:
+    """Yield ways in which every size is an argument of its own; what names leave open is tried in every order."""
+    known, missing, unknown = passed([p for p in parameters if p["name"] not in held], component)
+    known |= held
+    missing = [name for name in missing if name not in names_in(held)]
+    open_ = [name for name in unknown if constant(name, component) is None]
+    made_up = {name: constant(name, component) for name in unknown if name not in open_}
+    fill = len(open_)
+    if fill > min(len(missing), 4):
+        return
+    for order in permutations(missing, fill):
+        fixed = {name: numbers_there[name] for name in missing if name in numbers_there and name not in order}
+        if {"d_model", "vocab_size"} & (set(missing) - set(order) - set(fixed)):
+            continue
+        chosen = known | made_up | dict(zip(open_, order, strict=True))
+        named = {p["name"]: chosen[p["name"]] for p in parameters if p["name"] in chosen}
+        tried = [f"{theirs} is taken for {ours}, by trying" for theirs, ours in zip(open_, order, strict=True)]
+        doubts = (*tried, *_guesses(made_up))
+        yield Way(named, doubts, fixed=fixed)
+        if "d_model" in numbers_there and "d_model" not in fixed:
+            yield Way(named, doubts, fixed=fixed | {"d_model": numbers_there["d_model"]})
+
+
+def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Way]:
+    """Yield the way that makes a settings object of this class, function or dictionary."""
+    fields = [p for p in source.construct or source.call or () if p["kind"] in {"positional", "keyword"}]
+    inner, missing, unknown = passed(fields, component)
+    if "d_model" in missing or "vocab_size" in missing:
+        return
+    guessed = {name: constant(name, component) for name in unknown}
+    made_up = guessed | _further(component, fields, inner)
+    others, doubts = _others(component, rest)
+    if others is None or None in made_up.values():
+        return
+    given = {p["name"]: (inner | made_up)[p["name"]] for p in fields if p["name"] in inner | made_up}
+    if source.path.startswith("transformers"):
+        given["attn_implementation"] = "'eager'"
+    if source.kind == "mapping":
+        given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
+    value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
+    yield Way({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)))
+
+
+def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what must not stay at its default: how long inputs may be, heads that a width is checked against."""
+    found: dict[str, Any] = {}
+    for name in (p["name"] for p in fields if p["name"] not in inner):
+        other = meant(name, ("num_heads", "kv_heads", "block_size"))
+        if other == "block_size" and "num_heads" in sizes_of(component) and "block_size" not in sizes_of(component):
+            found[name] = LONGEST
+        elif other in {"num_heads", "kv_heads"} and "num_heads" not in sizes_of(component):
+            found[name] = 1
+        elif name.lower().endswith("eps"):
+            found[name] = 1e-5
+        elif name.lower() == "multiple_of":
+            found[name] = 1
+        elif name in _FAMOUS and "vocab_size" in sizes_of(component):
+            found[name] = _FAMOUS[name]
+    return found
+
+
+def _others(component: Component, rest: Signature) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return the arguments beside a settings object; None where one has no value."""
+    known, _, unknown = passed(rest, component)
+    made_up = {name: constant(name, component) for name in unknown}
+    return (None if None in made_up.values() else known | made_up), tuple(_guesses(made_up))
+
+
+def _guesses(made_up: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {value!r} is made up: the contract has no such argument" for name, value in made_up.items()]
+
+
+def _literal(default: str | None) -> Any:
+    """Return a plain default as the file writes it."""
+    known = {"True": True, "False": False, "None": "None", None: "None"}
+    if default in known:
+        return known[default]
+    number = float(default or 0)
+    return int(number) if number.is_integer() and "." not in str(default) and "e" not in str(default) else number
+
+
+def names_in(construct: Mapping[str, Any]) -> frozenset[str]:
+    """Return the contract's names that arguments pass on, those of objects included."""
+    found: set[str] = set()
+    for value in construct.values():
+        found |= names_in(value) if isinstance(value, Mapping) else {str(value).removeprefix("not ")}
+    return frozenset(found)

@@ -1,0 +1,186 @@
+"""Components of an encoder-decoder: which class is which, how it is built and called, and what its masks mean.
+
+What the kit finds out by names anyway is left out of the table; what is in it was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product, takewhile
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
+from conformkit.conformance.apps.adapt.candidates import named
+from conformkit.conformance.apps.adapt.construction import Way, ways
+from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.apps.adapt.toml_text import value_text
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.exports import serves
+from conformkit.conformance.binding.masks import KNOWN, NAMES
+from conformkit.conformance.diagnosis.undeclared import Search, has_choices
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.probing.mask_trial import with_masks
+from conformkit.conformance.subject.component import Subject
+from conformkit.spec.components import Component
+
+__all__ = ["choose"]
+
+_CLOSE = 1e-4
+_WHOLLY = 2
+"""How well a candidate fits whose numbers are the definition's with masks, too."""
+_STACKED = {"Encoder": "EncoderLayer", "Decoder": "DecoderLayer"}
+"""What takes masks as its layers do."""
+_FORMS = [{"true": true, "kind": kind} for kind, true in product(("bool", "float", "int"), ("attend", "hide"))]
+_USUAL = {"true": "attend", "kind": "bool"}
+
+
+def choose(
+    component: Component, items: Sequence[Item], bench: Bench, search: Search, taken: Sequence[str], path: str = ""
+) -> Proposal | None:
+    """Return the best proposal for a component, None where nothing looks like it. `path` fixes the candidate."""
+    best: Proposal | None = None
+    for item in items:
+        if item.path != path if path else item.path in taken or not _may_be(component, item):
+            continue
+        for proposal in _answering(component, item, items, bench):
+            proposal.rank = _fit(proposal, item, bench, search)
+            best = proposal if best is None or proposal.rank > best.rank else best
+            if best.rank == _WHOLLY:
+                return _kept(best, bench, search)
+    return _kept(best, bench, search) if best is not None else None
+
+
+def _may_be(component: Component, item: Item) -> bool:
+    if item.kind != "class" or item.call is None:
+        return False
+    if component.name == "CrossAttention":
+        return serves(component, {"found": True, "call": item.call})
+    return item.name in {component.export, *component.further} or named(component, item.name)
+
+
+def _answering(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
+    """Yield what can be built and called and gives an array of the contract's shape."""
+    given: list[Way | None] = [None, *ways(component, item, items, bench.parts)]
+    for way, call in product(given, _calls(component, item)):
+        table: dict[str, Any] = {"path": item.path}
+        table |= {"construct": way.construct} if way else {}
+        table |= {"limits": dict(way.fixed)} if way and way.fixed else {}
+        table |= {"call": call} if call else {}
+        try:
+            bench.answers(component.name, table)
+        except WorkerLost:
+            raise
+        except TROUBLE as problem:
+            bench.refusals.append(f"{item.path}: {problem}")
+            continue
+        doubts = [*(way.doubts if way else ()), *(["what its call takes is told by places alone"] if call else ())]
+        yield Proposal(component.name, table, doubts)
+
+
+def _calls(component: Component, item: Item) -> list[list[str] | None]:
+    """Return how it may be called: by names, and by the contract's order where not all are known."""
+    taken = takewhile(_may_take_an_input, item.call or ())
+    by_place = list(component.inputs[: len(list(taken))])
+    known = {meaning(p["name"], component.inputs) or KNOWN.get(p["name"]) for p in item.call or ()} - {None}
+    return [None, by_place] if len(known) >= len(by_place) else [by_place, None]
+
+
+def _may_take_an_input(parameter: Mapping[str, Any]) -> bool:
+    return parameter["kind"] == "positional" and bool(parameter["required"] or parameter["default"] == "None")
+
+
+def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
+    """Return how well it fits: whether the definition in some variant gives its numbers, and with masks, too."""
+    name = proposal.component
+    if not has_choices(name):
+        layer = bench.parts.get(_STACKED.get(name, ""), {})
+        proposal.table |= {"masks": layer["masks"]} if "masks" in layer else {}
+        proposal.matched = True
+        return _WHOLLY
+    alone = search.fork()
+    try:
+        alone.look_at(_probed(name, proposal.table, bench, search))
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return 0
+    proposal.matched = alone.found(name) is not None
+    if not proposal.matched:
+        return 0
+    return _WHOLLY if _found_masks(proposal, item, bench, alone) else 1
+
+
+def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
+    """Remember what is known of it, for the components that it is part of."""
+    bench.parts[proposal.component] = proposal.table
+    if not proposal.matched:
+        why = "no variant of the definition gives its numbers"
+        proposal.doubts.append(f"{why}: taken for it by its name and shape alone")
+    elif has_choices(proposal.component):
+        search.look_at(_probed(proposal.component, proposal.table, bench, search))
+    return proposal
+
+
+def _probed(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> Subject:
+    subject = bench.subject(name, table)
+    bench.probe(subject, search.known())
+    return subject
+
+
+def _found_masks(proposal: Proposal, item: Item, bench: Bench, search: Search) -> bool:
+    """Find out of which kind masks are, and what True in them means; whether any gives the definition's numbers."""
+    variant = search.found(proposal.component)
+    declared = {**proposal.table, "variant": variant.differences() if variant else {}}
+    names = [name for name in NAMES if name in bench.subject(proposal.component, proposal.table).bound.call.names()]
+    for masks in _masks(names):
+        table = {**declared, "masks": masks} if masks else declared
+        if not _agrees(proposal.component, table, bench, search):
+            continue
+        if masks:
+            _declare(proposal, item, masks)
+        return True
+    said = f"no {' and '.join(names)} gives what the definition gives: how it is taken is left open"
+    proposal.doubts.append(f"{said}; docs/encoder-decoder.md says how to declare it")
+    return False
+
+
+def _masks(names: Sequence[str]) -> Iterator[dict[str, dict[str, str]]]:
+    """Yield how masks may be taken: as the contract has it, all in another form, each with another polarity."""
+    yield {}
+    forms = [dict.fromkeys(names, form) for form in _FORMS if form != _USUAL]
+    forms += [dict(zip(names, mixed, strict=True)) for mixed in product(_FORMS[:2], repeat=len(names))]
+    for form in forms if names else ():
+        yield {name: {key: value for key, value in one.items() if value != _USUAL[key]}
+               for name, one in form.items() if one != _USUAL}  # fmt: skip
+
+
+def _declare(proposal: Proposal, item: Item, masks: Mapping[str, Mapping[str, str]]) -> None:
+    hiding = [name for name, form in masks.items() if form.get("true") == "hide"]
+    theirs = {p["name"] for p in item.call or ()}
+    if hiding and set(hiding) <= theirs and item.name == proposal.component:  # code that follows the contract
+        why = f"True in {', '.join(hiding)} hides, where the contract's says who may look"
+        proposal.offered.append((f"masks = {value_text({name: {'true': 'hide'} for name in hiding})}", why))
+        proposal.doubts.append(f"{why}: left as a mistake; where it is meant, say")
+        return
+    proposal.table["masks"] = {name: dict(form) for name, form in masks.items()}
+    if hiding:
+        said = f"True in {', '.join(hiding)} hides, as tried"
+        proposal.doubts.append(f"{said}; if it should say who may look, it is a mistake")
+
+
+def _agrees(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> bool:
+    """Whether it gives what the definition gives, with masks that hide something."""
+    try:
+        subject = _probed(name, table, bench, search)
+        instance = subject.build(**bench.sizes).randomize(Draw(0, "adapt masks"))
+        inputs = with_masks(instance, Draw(0, "adapt masks"))
+        out, want = instance(*inputs), instance.expected(*inputs)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
+    return bool(np.abs(out - want).max() < _CLOSE * np.abs(want).max())

@@ -1,0 +1,122 @@
+"""What a candidate that can be built needs beside: sizes that follow, the part of its result, the longest input."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
+from conformkit.conformance.apps.adapt.calling import Call
+from conformkit.conformance.apps.adapt.construction import names_in
+from conformkit.conformance.apps.adapt.meanings import LONGEST, sizes_of
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.apps.adapt.toml_text import value_text
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.spec.components import Component, component
+
+__all__ = ["limit_inner", "limit_length", "pass_targets", "take_output", "tell_nature"]
+
+_WIDTHS = {48: "4 * d_model", 24: "2 * d_model", 36: "3 * d_model", 32: "8 * d_model // 3", 12: "d_model"}
+"""By extents of parameters where d_model is 12, what d_ff is where nobody is asked for it."""
+
+
+def limit_inner(component: Component, proposal: Proposal, names: frozenset[str], call: Call, bench: Bench) -> None:
+    """Where nobody asks for the width inside, it follows from the other; where nobody asks for heads, it is one."""
+    own = {argument.name for argument in component.arguments}
+    limits: dict[str, Any] = proposal.table.get("limits", {})
+    if "num_heads" in own - limits.keys() and not {"num_heads", "d_model // num_heads"} & names:
+        limits["num_heads"] = 1
+        proposal.doubts.append("no argument says how many heads there are: taken for one")
+    if "num_layers" in own - limits.keys() and "num_layers" not in names:
+        limits["num_layers"] = 1
+        proposal.doubts.append("no argument says how many blocks there are: taken for one")
+    if limits:
+        proposal.table["limits"] = limits
+    if "d_ff" in own - limits.keys() and "d_ff" not in names:
+        table = {**proposal.table, "call": call.written(mask=call.required)}
+        extents = bench.extents(component.name, table)
+        scale = Fraction(limits.get("d_model", bench.sizes.get("d_model", 12)), 12)
+        width = next((text for extent, text in _WIDTHS.items() if extent * scale in extents), "4 * d_model")
+        proposal.table["limits"] = {**limits, "d_ff": width}
+
+
+def take_output(component: Component, proposal: Proposal, bench: Bench) -> bool:
+    """Declare which part of what comes back is the output; whether there is one of the right shape."""
+    shown = bench.shown(component.name, proposal.table)
+    keys = shown.keys()
+    if shown.fits and not (keys and isinstance(keys[0], str)):
+        return True
+    for key in keys:
+        table = {**proposal.table, "output": key}
+        try:
+            if bench.shown(component.name, table).fits:
+                proposal.table = table
+                return True
+        except WorkerLost:
+            raise
+        except TROUBLE:
+            continue
+    return shown.fits
+
+
+def pass_targets(component: Component, proposal: Proposal, call: Call, bench: Bench) -> bool:
+    """Pass targets to a model that gives the last position alone without them; whether it then has the right shape."""
+    if not call.targets:
+        return False
+    proposal.table = {**proposal.table, "call": call.written(mask=call.required, targets=True)}
+    proposal.doubts.append(f"without {call.targets} it gives one position only: the ids are passed as {call.targets}")
+    return take_output(component, proposal, bench)
+
+
+def limit_length(component: Component, proposal: Proposal, longest: int, bench: Bench) -> None:
+    """Where a longest input is made up, or a number of its module, and longer ones are refused, say so."""
+    if "block_size" in sizes_of(component) or (longest == LONGEST and longest not in _constants(proposal.table)):
+        return
+    try:
+        if bench.shown(component.name, proposal.table, tokens=longest + 1).fits:
+            return
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        pass
+    proposal.table["limits"] = {**proposal.table.get("limits", {}), "tokens": {"max": longest}}
+
+
+def tell_nature(proposal: Proposal, bench: Bench) -> None:
+    """Say what no table can: a number format that is refused, a dropout whose rate nobody passes, one head refused."""
+    table = proposal.table
+    names = names_in(table.get("construct", {}))
+    form = bench.formats.get(table["path"], "float64")
+    if form != "float64":
+        proposal.doubts.append(f"it refuses float64, and is judged in {form}")
+    if "dropout" in sizes_of(component(proposal.component)) and "dropout" not in names:
+        why = "in training its outputs vary, and no argument passes a rate: it is fixed in the code"
+        if _varies(proposal, bench):
+            proposal.doubts.append(f"{why}; no clause on dropout applies, and what asks for training without it fails")
+    if "num_heads" in names and not _takes_one_head(proposal, bench):
+        limits = {**table.get("limits", {}), "num_heads": {"min": 2}}
+        why = "with one head it raises, or gives another shape"
+        proposal.doubts.append(f"{why}: left as a mistake; where one head is out of scope, say")
+        proposal.offered.append((f"limits = {value_text(limits)}", why))
+
+
+def _takes_one_head(proposal: Proposal, bench: Bench) -> bool:
+    try:
+        return bench.shown(proposal.component, proposal.table, num_heads=1).fits
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
+
+
+def _varies(proposal: Proposal, bench: Bench) -> bool:
+    try:
+        return bench.drops(proposal.component, proposal.table)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
+
+
+def _constants(value: Any) -> list[Any]:
+    return [leaf for inner in value.values() for leaf in _constants(inner)] if isinstance(value, dict) else [value]

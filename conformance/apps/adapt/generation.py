@@ -1,0 +1,136 @@
+"""How the model generates: by which method or function, called how, and how greedy text is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
+from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.driver.errors import WorkerLost
+
+__all__ = ["add_generation"]
+
+_MODEL = "TinyTransformerLM"
+_CALLED = re.compile(r"generate|generation|sampl(e|ing)|continue|complete|decode")
+_OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
+_SWITCHES = {"do_sample": (True, False), "sample": (True, False), "sampling": (True, False), "greedy": (False, True),
+             "deterministic": (False, True)}  # fmt: skip
+_OFF = {"top_k": "vocab_size", "top_p": 1.0, "temperature": 1.0}
+"""What turns an option off where its default is not None."""
+_TRANSFORMERS = {
+    "max_new_tokens": "max_new_tokens", "do_sample": True, "temperature": "temperature",
+    "top_k": "0 if top_k is None else top_k", "top_p": "1.0 if top_p is None else top_p", "use_cache": False,
+}  # fmt: skip
+"""Named arguments of a `generate` with a generation_config, as the library transformers has it."""
+_COUNTS = {"count", "steps", "n", "length", "maxgenlen", "maxlength", "numtokens", "maxnewtokens", "ntokens",
+           "numsteps", "newtokens", "amount", "howmany", "k"}  # fmt: skip
+_COUNT = 3
+
+
+def add_generation(proposal: Proposal, items: Sequence[Item], bench: Bench) -> None:
+    """Declare how it generates, unless that is found by itself; say so where nothing generates."""
+    own = (bench.export(_MODEL, proposal.table["path"])["methods"] or {}).get("generate") or ()
+    if not any(_cuts_off(parameter) for parameter in own) and _length(proposal.table, bench) == "all":
+        return
+    for table in _tables(proposal, items, bench):
+        returns = _length({**proposal.table, "generate": table}, bench)
+        if returns:
+            proposal.table["generate"] = table | ({"returns": "new"} if returns == "new" else {})
+            if table.get("greedy", {}).get("top_k") == 1:
+                proposal.doubts.append("greedy text is asked for by top_k = 1: a temperature of 0 is refused")
+            return
+    proposal.doubts.append("no way to generate was found: declare [components.TinyTransformerLM.generate]")
+
+
+def _length(table: Mapping[str, Any], bench: Bench) -> str:
+    """Return `all` or `new`, whichever ids come back when asked for greedy text; nothing where that fails."""
+    try:
+        subject = bench.subject(_MODEL, table)
+        if subject.bound.generation is None:
+            return ""
+        instance = subject.build(**bench.sizes)
+        prompt = instance.example_inputs(Draw(0, "prompt"))[0]
+        out = instance.generate(prompt, _COUNT, greedy=True, seed=0, temperature=0.0).out
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return ""
+    rows, length = prompt.shape
+    return {(rows, length + _COUNT): "all", (rows, _COUNT): "new"}.get(tuple(out.shape), "")
+
+
+def _tables(proposal: Proposal, items: Sequence[Item], bench: Bench) -> Iterator[dict[str, Any]]:
+    """Yield what might be declared, methods before functions, plain greedy decoding before other ways."""
+    methods: Mapping[str, Any] = bench.export(_MODEL, proposal.table["path"])["methods"] or {}
+    named = [(name, signature, False) for name, signature in methods.items() if _CALLED.search(name)]
+    named += [(i.path, i.call, True) for i in items if i.kind == "function" and _CALLED.search(i.name.lower())]
+    for path, signature, free in sorted(named, key=lambda entry: entry[0] != "generate"):
+        table = _table(path, signature or (), free=free)
+        if table is not None:
+            yield from _greedy_ways(table, signature or ())
+
+
+def _table(path: str, signature: Sequence[Mapping[str, Any]], *, free: bool) -> dict[str, Any] | None:
+    """Return the call of a method, or of a function that takes the model, by the names of its arguments."""
+    if any(p["name"] == "generation_config" for p in signature):
+        return {"path": path, "call": ["ids", dict(_TRANSFORMERS)], "options": ["temperature", "top_k", "top_p"]}
+    usable = [p for p in signature if p["kind"] in {"positional", "keyword"}]
+    positional = [p for p in usable if p["kind"] == "positional"]
+    first = ["model", "ids"] if free else ["ids"]
+    if len(positional) < len(first) or (free and not _is_model(positional[0]["name"])):
+        return None
+    rest = [p for p in usable if p not in positional[: len(first)]]
+    count = next((p for p in rest if _is_count(p["name"])), None)
+    if count is None:
+        return None
+    named: dict[str, Any] = {count["name"]: "max_new_tokens"}
+    for parameter in (p for p in rest if p is not count):
+        ours = meaning(parameter["name"], _OPTIONS)
+        if ours and ours not in {str(v).split(" ")[0] for v in named.values()}:
+            named[parameter["name"]] = _value(ours, parameter)
+        elif parameter["required"]:
+            return None
+    options = [o for o in _OPTIONS if any(str(v).split(" ")[0] == o for v in named.values())]
+    return {"path": path, "call": [*first, named], "options": options}
+
+
+def _cuts_off(parameter: Mapping[str, Any]) -> bool:
+    """Whether an option that is left out is not off: nucleus sampling by default, say."""
+    return "if" in _value(meaning(parameter["name"], ("top_k", "top_p")) or "", parameter).split()
+
+
+def _value(ours: str, parameter: Mapping[str, Any]) -> str:
+    if ours in _OFF and not parameter["required"] and parameter["default"] != "None" and ours != "temperature":
+        return f"{ours} if {ours} is not None else {_OFF[ours]}"
+    return ours
+
+
+def _greedy_ways(table: dict[str, Any], signature: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    named = table["call"][-1]
+    switch = next((name for name in _SWITCHES if name in named or name in {p["name"] for p in signature}), None)
+    by = {str(ours).split(" ")[0]: theirs for theirs, ours in named.items()}
+    warm = {by["temperature"]: 1.0} if "temperature" in by else {}
+    if switch:
+        samples, greedy = _SWITCHES[switch]
+        call = [*table["call"][:-1], {**named, switch: samples}]
+        yield {**table, "call": call, "greedy": {switch: greedy} | (warm if switch not in named else {})}
+        return
+    if "temperature" in by:
+        yield dict(table)
+    if "top_k" in by:
+        yield {**table, "greedy": {**warm, by["top_k"]: 1}}
+    if not by.keys() & {"temperature", "top_k"}:
+        yield {**table, "greedy": {}}
+
+
+def _is_model(name: str) -> bool:
+    return name.lower() in {"model", "m", "net", "lm", "gpt", "self", "network"}
+
+
+def _is_count(name: str) -> bool:
+    return bool(meaning(name, ["max_new_tokens"])) or name.lower().replace("_", "") in _COUNTS

@@ -1,0 +1,121 @@
+"""Scaled dot-product attention: what its mask means, and where in what it returns the output is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
+from conformkit.conformance.apps.adapt.calling import Call
+from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.spec.attention import scaled_dot_product_attention
+
+__all__ = ["Found", "of_attention"]
+
+_NAME = "ScaledDotProductAttention"
+_CLOSE = 1e-4
+_CONTRACT = "mask"
+
+
+@dataclass(slots=True)
+class Found:
+    """The table of a function that mixes values; `matched`: it is the definition where there is no mask."""
+
+    table: dict[str, Any]
+    matched: bool
+    doubts: list[str] = field(default_factory=list)
+    offered: list[tuple[str, str]] = field(default_factory=list)
+
+
+def of_attention(item: Item, call: Call, bench: Bench) -> Found | None:
+    """Return how a function is called as scaled dot-product attention; None where it can't be, or has another shape."""
+    bench.sizes = {}
+    for table, output in _called(item, call, bench):
+        chosen = table | output
+        distance = _distance(chosen, None, bench)
+        if distance is not None:
+            found = Found(chosen, distance < _CLOSE)
+            _find_mask(found, call, bench, ours=call.mask == _CONTRACT and item.name == "scaled_dot_product_attention")
+            return found
+    return None
+
+
+def _called(item: Item, call: Call, bench: Bench) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield tables with what to declare of what comes back; a mask that is always added is 0 where there is none."""
+    plain = {"path": item.path, "call": call.written(mask=bool(call.mask and not call.spare))}
+    added = replace(call, named={**call.named, call.mask: "0.0 if mask is None else mask"})
+    tables = [plain, {**plain, "call": added.written()}] if call.required and not call.spare else [plain]
+    for table in tables:
+        yield from ((table, output) for output in _outputs(table, bench))
+
+
+def _outputs(table: Mapping[str, Any], bench: Bench) -> Iterator[dict[str, Any]]:
+    """Yield what to declare of what comes back: nothing where it is an array or a tuple that begins with the output."""
+    try:
+        shown = bench.shown(_NAME, table)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return
+    keys = shown.keys()
+    if shown.fits and not (keys and isinstance(keys[0], str)):
+        yield {}
+    for key in keys:
+        others = [other for other in keys if other != key]
+        yield {"output": key} | ({"weights_output": others[0]} if len(others) == 1 else {})
+
+
+def _find_mask(found: Found, call: Call, bench: Bench, *, ours: bool) -> None:
+    """Find which masks give what the definition gives. Code that follows the contract is held to the contract."""
+    if not call.mask or not found.matched or ours:
+        return
+    for true in ("attend", "hide"):
+        kinds = [kind for kind in ("bool", "float") if _takes(found.table, kind, true, bench)]
+        if "bool" in kinds:
+            break
+    if kinds == ["bool", "float"] and true == "attend":
+        return
+    if not kinds:
+        found.doubts.append(f"no mask passed as {call.mask} gives what the definition gives: left as it is")
+        return
+    if true == "hide" and "bool" in kinds and call.mask == _CONTRACT:
+        why = "True in mask hides, where the contract's says who may look"
+        found.offered.append(('mask = { true = "hide" }', why))
+        found.doubts.append(f"{why}: left as a mistake; where it is meant, say")
+        return
+    found.table["mask"] = {"kinds": kinds} | ({"true": "hide"} if true == "hide" and "bool" in kinds else {})
+    lacking = {"bool", "float"} - set(kinds)
+    if true == "hide" and "bool" in kinds:
+        found.doubts.append(f"True in {call.mask} hides, as tried; if it should say who may look, it is a mistake")
+    if lacking:
+        found.doubts.append(f"masks of {lacking.pop()} give other numbers than the definition: taken for not meant")
+
+
+def _takes(table: Mapping[str, Any], kind: str, true: str, bench: Bench) -> bool:
+    mask = {"kinds": [kind], **({"true": true} if kind == "bool" else {})}
+    distance = _distance({**table, "mask": mask}, "bool", bench)
+    return distance is not None and distance < _CLOSE
+
+
+def _distance(table: Mapping[str, Any], masked: str | None, bench: Bench) -> float | None:
+    """Return how far from the definition it is, relative to the largest number; None where it has another shape."""
+    draw = Draw(0, "adapt a mask")
+    q, k, v = draw.values(2, 3, 4), draw.values(2, 5, 4), draw.values(2, 5, 7)
+    mask = (np.arange(5) <= np.arange(3)[:, None] + 1) if masked else None
+    try:
+        subject = bench.subject(_NAME, table)
+        out = subject.build()(q, k, v, mask) if mask is not None else subject.build()(q, k, v)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return None
+    want = scaled_dot_product_attention(q, k, v, mask)
+    if out.shape != want.shape:
+        return None
+    distance = float(np.abs(out - want).max() / np.abs(want).max())
+    return distance if np.isfinite(distance) else np.inf

@@ -1,0 +1,1 @@
+"""Several implementations, or several versions of one, under the same clauses."""

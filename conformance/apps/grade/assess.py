@@ -1,0 +1,215 @@
+"""One submission, from bytes to a grade: unpack, choose what is judged, judge it, count."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from conformkit.conformance.apps.grade.advice import advise
+from conformkit.conformance.apps.grade.baseline import Baseline
+from conformkit.conformance.apps.grade.choice import Choice, choose
+from conformkit.conformance.apps.grade.declared import paths, permitted
+from conformkit.conformance.apps.grade.logs import log
+from conformkit.conformance.apps.grade.policy import Policy
+from conformkit.conformance.apps.grade.record import Grade, Group, Outcome
+from conformkit.conformance.apps.grade.scoring import Score, excuses, score
+from conformkit.conformance.apps.grade.scratch import new_folder, time_limit, without
+from conformkit.conformance.apps.grade.submissions import Package
+from conformkit.conformance.apps.grade.unpack import Refused, SubmissionError, unpack
+from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.binding.toml_nodes import ConfigError
+from conformkit.conformance.driver.client.session import Limits
+from conformkit.conformance.driver.errors import IsolationUnavailable
+from conformkit.conformance.driver.sandbox.bubblewrap import program
+from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.engine.implementation import OutOfTime
+from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report
+from conformkit.conformance.report.json_report import as_object
+from conformkit.conformance.runner import run
+from conformkit.spec.clauses import Clause
+
+__all__ = ["Finished", "Task", "assess", "ungraded"]
+
+_LOOK_SECONDS = 60.0
+"""Unpacking and reading sources takes a second at most, whatever the submission; unless it is made to take longer."""
+_TAKEN = frozenset({"torch", "numpy", "conformkit", "safetensors", "implementation"})
+Answers = dict[tuple[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """All that a process on any machine needs to grade one submission."""
+
+    package: Package
+    policy: Policy
+    seed: int
+    kit: str
+    known: Answers = field(default_factory=dict)
+    """Which clauses apply to the reference, as far as earlier tasks found out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A grade, the log of how it came about, and what was found out about the reference on the way."""
+
+    grade: Grade
+    log: str
+    learned: Answers = field(default_factory=dict)
+
+
+def assess(task: Task, scratch: Path, warm: Callable[[], Nursery]) -> Finished:
+    """Grade a submission in a folder of its own below `scratch`. `warm` gives the process that trusted code runs in.
+
+    Raises IsolationUnavailable, StartError: what is no submission's fault.
+    """
+    started = time.perf_counter()
+    baseline = Baseline(dict(task.known), task.seed, warm)
+    with new_folder(scratch) as folder:
+        grade = _Case(task, folder, baseline, warm).grade()
+    grade = replace(grade, seconds=time.perf_counter() - started)
+    return Finished(grade, log(grade), baseline.learned)
+
+
+def ungraded(task: Task, outcome: Outcome, message: str, notes: tuple[str, ...] = ()) -> Grade:
+    """Return the grade of a submission that was not judged: no points, of all that there are."""
+    return _not_judged(task, outcome, message, notes)
+
+
+class _Case:
+    """One submission on its way through."""
+
+    def __init__(self, task: Task, folder: Path, baseline: Baseline, warm: Callable[[], Nursery]) -> None:
+        self._task, self._policy, self._baseline, self._warm = task, task.policy, baseline, warm
+        self._root = folder / _root_name(task.package.submission.name)
+        self._notes = list(task.package.notes)
+        self._advice: list[Any] = []
+
+    def grade(self) -> Grade:
+        """Return the grade, whatever the submission is."""
+        try:
+            with time_limit(_LOOK_SECONDS):
+                choice = self._looked_at()
+            return self._judged(choice)
+        except SubmissionError as problem:
+            return self._not_judged(problem.outcome, str(problem))
+        except ConfigError as problem:
+            return self._not_judged(Outcome.NOT_LOADED, f"its {problem}")
+        except LoadFailure as failure:
+            outcome = Outcome.TIMEOUT if failure.late else Outcome.NOT_LOADED
+            return self._not_judged(outcome, _reason(failure), failure.advice, failure.output)
+        except IsolationUnavailable as problem:
+            program()  # which raises it again, unless it is only this submission that cannot be shown alone
+            return self._not_judged(Outcome.REFUSED, str(problem))
+        except OutOfTime:
+            message = f"it could not be loaded and bound within {self._policy.limits.seconds:g} s"
+            return self._not_judged(Outcome.TIMEOUT, message)
+
+    def _looked_at(self) -> Choice:
+        """Unpack it, find what is judged, and read what it declares and uses."""
+        package, policy = self._task.package, self._policy
+        if package.problem is not None:
+            raise package.problem
+        self._root.mkdir()
+        self._notes += unpack(package.data, package.kind, package.file, self._root, policy.archive)
+        choice = choose(self._root, policy.impl, own_config=not policy.conform, profile=policy.profile)
+        self._notes += choice.notes
+        if policy.conform:
+            config = parse_config(policy.conform)
+            config = replace(config, module=config.module or choice.config.module)
+        else:
+            config, ignored = permitted(choice.config, policy.allowed)
+            self._notes += ignored
+            _refuse_ours(choice.config)
+        self._advice = advise(self._root, (*policy.forbidden, "conformkit"), config)
+        return Choice(choice.path, config)
+
+    def _judged(self, choice: Choice) -> Grade:
+        policy = self._policy
+        report = run(self._request(choice), trusted=self._warm)
+        late = not report.complete
+        points = self._score(report, choice.config, late=late)
+        report.implementation = self._task.package.submission.name
+        report.location = str(choice.path.relative_to(self._root))
+        return Grade(
+            submission=self._task.package.submission,
+            outcome=Outcome.TIMEOUT if late else Outcome.JUDGED,
+            message=f"it was not judged to the end within {policy.limits.seconds:g} s" if late else "",
+            points=points.points,
+            max_points=points.max_points,
+            groups=points.groups,
+            required=points.required,
+            advice=tuple(self._advice),
+            notes=(*self._notes, *points.notes),
+            hidden=policy.seed is None,
+            report=self._told(as_object(report)),
+        )
+
+    def _request(self, choice: Choice) -> RunRequest:
+        policy = self._policy
+        return RunRequest(
+            impl=str(choice.path), profile=policy.profile, level=policy.level, only=policy.wanted(),
+            seed=self._task.seed, isolation=policy.isolation, config=choice.config, limits=_limits(policy),
+            seconds=policy.limits.seconds, diagnose=policy.hints > 0, hints=policy.hints, hidden=policy.seed is None,
+            apart=True,
+        )  # fmt: skip
+
+    def _score(self, report: Report, config: Config, *, late: bool) -> Score:
+        silent = [r.clause for r in report.results if r.verdict == "not applicable"]
+
+        def applies(clause: Clause) -> bool:
+            return self._baseline.applies(clause, config, together=silent)
+
+        return score(report, self._policy, excuses(config, self._policy.allowed, applies), out_of_time=late)
+
+    def _not_judged(self, outcome: Outcome, message: str, advice: tuple[str, ...] = (), output: str = "") -> Grade:
+        told = [line for line in advice if line] + ([f"it printed: {output}"] if output else [])
+        notes = (*self._notes, *self._told(told))
+        return _not_judged(self._task, outcome, self._told(message), notes, tuple(self._advice))
+
+    def _told(self, value: Any) -> Any:
+        return without(self._root, self._task.package.submission.name, value)
+
+
+def _not_judged(
+    task: Task, outcome: Outcome, message: str, notes: tuple[str, ...] = (), advice: tuple[Any, ...] = ()
+) -> Grade:
+    policy = task.policy
+    groups = tuple(Group(g.name, g.title, 0.0, g.points, len(g.clauses), 0, (), g.clauses) for g in policy.groups)
+    return Grade(
+        submission=task.package.submission, outcome=outcome, message=message, max_points=policy.max_points,
+        groups=groups, advice=advice, notes=notes, hidden=policy.seed is None,
+    )  # fmt: skip
+
+
+def _limits(policy: Policy) -> Limits:
+    own = policy.limits
+    return Limits(
+        call_seconds=own.call_seconds, load_seconds=min(own.load_seconds, own.seconds), memory_bytes=own.memory,
+        output_bytes=own.output, threads=own.threads, processes=own.processes, file_bytes=own.file,
+        tmp_bytes=own.disk,
+    )  # fmt: skip
+
+
+def _refuse_ours(config: Config) -> None:
+    """Refuse a conform.toml that names the kit's own code: the reference handed in is nobody's work."""
+    ours = next((path for path in paths(config) if path.partition(".")[0].partition(":")[0] == "conformkit"), None)
+    if ours is not None:
+        raise Refused(f"it declares {ours} to be its own, which is the kit's")
+
+
+def _reason(failure: LoadFailure) -> str:
+    return failure.problem + (f" ({failure.where})" if failure.where else "")
+
+
+def _root_name(name: str) -> str:
+    """Return what the submission's folder is called: as at home where modules may import each other by that name."""
+    usable = name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and len(name) <= 80
+    taken = name in sys.stdlib_module_names or name in _TAKEN
+    return name if usable and not taken else "submission"

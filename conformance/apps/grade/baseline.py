@@ -1,0 +1,65 @@
+"""Which clauses apply to the bundled reference in a variant: what does not apply there need not apply elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.suite.registry import tests
+from conformkit.spec.clauses import Clause
+
+__all__ = ["Baseline"]
+
+
+class Baseline:
+    """Remembers for each configuration which clauses apply to the reference, and judges it where nobody knows yet.
+
+    `known` are answers from before, by key and clause; `learned` are those that this one added.
+    """
+
+    def __init__(self, known: dict[tuple[str, str], bool], seed: int, warm: Callable[[], Nursery]) -> None:
+        self._known, self._seed, self._warm = known, seed, warm
+        self.learned: dict[tuple[str, str], bool] = {}
+
+    def applies(self, clause: Clause, config: Config, together: Iterable[Clause] = ()) -> bool:
+        """Return whether a clause applies to the reference so configured; answer for others `together` with it."""
+        key = _key(config, clause)
+        if (key, clause.id) not in self._known:
+            asked = {clause.id: clause} | {other.id: other for other in together if _key(config, other) == key}
+            self._judge(key, config, list(asked.values()))
+        return self._known[key, clause.id]
+
+    def _judge(self, key: str, config: Config, asked: list[Clause]) -> None:
+        first = asked[0]
+        variant, limits = config.variant_for(first.component), config.limits_for(first.component)
+        with ExitStack() as closing, tempfile.TemporaryDirectory(prefix="conform-") as folder:
+            package = write_reference(Path(folder) / "reference", (), variant)
+            own = Config(variant=variant.differences(), limits=limits, dtypes=config.dtypes)
+            request = RunRequest(impl=str(package), profile=first.profile, seed=self._seed, config=own)
+            implementation, _ = closing.enter_context(opened(request, self._warm()))
+            judge = Judge(implementation, tests(first.profile), seed=self._seed)
+            for clause in asked:
+                found = judge.result(clause.id).verdict is not Verdict.NOT_APPLICABLE
+                self._known[key, clause.id] = self.learned[key, clause.id] = found
+
+
+def _key(config: Config, clause: Clause) -> str:
+    """Return the digest of what the answer depends on."""
+    content = {
+        "variant": asdict(config.variant_for(clause.component)),
+        "limits": asdict(config.limits_for(clause.component)),
+        "dtypes": config.dtypes,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,153 @@
+"""Which module of a submission is the implementation: where the policy says, else where the contract's names are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conformkit.conformance.apps.grade.unpack import Unreadable
+from conformkit.conformance.binding.config import Config, find_config, load_config
+from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.driver.location import parse, sources
+from conformkit.conformance.driver.worker.loading import defined
+from conformkit.conformance.text import listed
+from conformkit.spec.components import components_of
+
+__all__ = ["Choice", "choose"]
+
+_FILES_NAMED = 5
+_KINDS = ("folder", "file", "package")
+"""Where several hold the same names, the last one is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is judged, what it declares about itself, and what the reader should know about how it was chosen."""
+
+    path: Path
+    config: Config
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    path: Path
+    kind: str
+    names: frozenset[str]
+
+    def rank(self, root: Path) -> tuple[int, int, int]:
+        depth = len(self.path.relative_to(root).parts)
+        return len(self.names), _KINDS.index(self.kind), depth if self.kind == "folder" else -depth
+
+
+def choose(root: Path, named: str = "", *, own_config: bool = True, profile: str = "core") -> Choice:
+    """Return the implementation in an unpacked submission; `named` is what the policy calls it.
+
+    Raises Unreadable where there is no Python or not what the policy names, ConfigError where its conform.toml can't be
+    used.
+    """
+    files = list(sources(root))
+    if not files:
+        raise Unreadable("it holds no Python file")
+    chosen, notes = (_named(root, named, files), ()) if named else _found(root, files, profile)
+    config = load_config(_folders(root, chosen)) if own_config else Config()
+    path, module = _with_neighbors(root, chosen)
+    return Choice(path, replace(config, module=config.module or module), notes)
+
+
+def _named(root: Path, named: str, files: list[Path]) -> Path:
+    """Return the file or folder of that name, at the top or in the single folder that is there, or in its `src`."""
+    wanted = named if "/" in named or named.endswith(".py") else named.replace(".", "/")
+    heart = _heart(root)
+    for base in (root, heart, heart / "src"):
+        for path in (base / wanted, base / f"{wanted}.py"):
+            if path.is_file() or path.is_dir():
+                return path
+    there = [str(path.relative_to(root)) for path in files]
+    raise Unreadable(f"it has no {named}; it has {listed([shown(name) for name in there], _FILES_NAMED)}")
+
+
+def _exports(profile: str) -> frozenset[str]:
+    """Return the names by which the components of a profile are known."""
+    further = profile not in {"core", "lm"}
+    parts = components_of(profile).values()
+    return frozenset(name for part in parts for name in (part.export, *(part.further if further else ())))
+
+
+def _found(root: Path, files: list[Path], profile: str) -> tuple[Path, tuple[str, ...]]:
+    heart = _heart(root)
+    declared = _declared(heart)
+    if declared is not None:
+        return declared, ()
+    candidates = sorted(_candidates(root, files, _exports(profile)), key=lambda c: str(c.path))
+    best = max(candidates, key=lambda c: c.rank(root))
+    if not best.names:
+        return files[0] if len(files) == 1 else heart, ()
+    others = [c for c in candidates if c.kind != "folder" and c.names == best.names and c is not best]
+    notes = [f"{shown(c.path.relative_to(root))} holds the same names and was not judged" for c in others]
+    return best.path, tuple(notes)
+
+
+def _heart(root: Path) -> Path:
+    """Descend while there is nothing but one folder, as in most archives; not into a package."""
+    while True:
+        inside = [path for path in root.iterdir() if not path.name.startswith(".")]
+        folders = [path for path in inside if path.is_dir()]
+        if any(path.suffix in {".py", ".toml"} for path in inside) or len(folders) != 1:
+            return root
+        root = folders[0]
+
+
+def _declared(folder: Path) -> Path | None:
+    """Return the module that a conform.toml names the parts of, where it is one that is there."""
+    if find_config([folder]) is None:
+        return None
+    config = load_config([folder])
+    paths = [config.module, *(c.path for c in config.components.values() if c.path and ":" in c.path)]
+    tops = {path.partition(":")[0].partition(".")[0] for path in paths if path}
+    if (folder / "__init__.py").is_file() or len(tops) != 1:
+        return folder if tops else None
+    top = tops.pop()
+    return next((path for path in (folder / top, folder / f"{top}.py") if path.exists()), folder)
+
+
+def _candidates(root: Path, files: Iterable[Path], exports: frozenset[str]) -> Iterator[_Candidate]:
+    """Yield every package, every folder of loose files and every such file, with the contract's names in each."""
+    names = {path: frozenset(defined(parse(path))) & exports for path in files}
+    packages: dict[Path, frozenset[str]] = {}
+    folders: dict[Path, frozenset[str]] = {}
+    for path, found in names.items():
+        top = _package(path, root)
+        if top is None:
+            yield _Candidate(path, "file", found)
+        else:
+            packages[top] = packages.get(top, frozenset()) | found
+        for folder in (path.parent, *path.parent.parents):
+            if folder.is_relative_to(root) and (top is None or not folder.is_relative_to(top)):
+                folders[folder] = folders.get(folder, frozenset()) | found
+    yield from (_Candidate(path, "package", found) for path, found in packages.items())
+    yield from (_Candidate(path, "folder", found) for path, found in folders.items())
+
+
+def _package(path: Path, root: Path) -> Path | None:
+    """Return the topmost package that a file is in, within the submission."""
+    top, folder = None, path.parent
+    while (folder / "__init__.py").is_file() and folder.is_relative_to(root):
+        top, folder = folder, folder.parent
+    return top
+
+
+def _with_neighbors(root: Path, path: Path) -> tuple[Path, str | None]:
+    """Return the folder around a module that may import what lies beside it, and the module's name; else the module."""
+    loose = path.is_dir() and not (path / "__init__.py").is_file()
+    if path == root or loose or (path.parent / "__init__.py").is_file() or not path.stem.isidentifier():
+        return path, None
+    beside = (file for file in sources(path.parent) if not file.is_relative_to(path))
+    return (path.parent, path.stem) if any(beside) else (path, None)
+
+
+def _folders(root: Path, path: Path) -> list[Path]:
+    """Return where its conform.toml may be: beside it or above it, within the submission."""
+    first = path if path.is_dir() else path.parent
+    return [folder for folder in (first, *first.parents) if folder.is_relative_to(root)]

@@ -1,0 +1,100 @@
+"""Functions that are the bundled reference's, whatever their names: the same code but for names, texts and annotations.
+
+This is advice for a person. Who changes a line on purpose is not found, and finding something changes no points.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from conformkit.conformance.diagnosis.patching import reference_folder
+from conformkit.conformance.driver.location import parse, sources
+
+__all__ = ["copied"]
+
+_LEAST_NODES = 60
+"""A shorter function may well be written twice by people who have never met."""
+_DEEPEST = 60
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def copied(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield what is copied, by its full name in the kit, and where it stands below `root`."""
+    for path in sources(root):
+        tree = parse(path)
+        place = path.name if path == root else str(path.relative_to(root))
+        for name, function in _functions(tree) if tree is not None else ():
+            own = _reference().get(_fingerprint(function))
+            if own is not None and name:
+                yield own, f"{place}:{function.lineno}"
+
+
+@cache
+def _reference() -> dict[str, str]:
+    """Return the full names of the reference's functions by what they look like without their names."""
+    found: dict[str, str] = {}
+    folder = reference_folder()
+    for file in sorted(folder.rglob("*.py"), key=lambda file: (len(file.parts), file)):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        stem = ".".join(("conformkit.reference", *file.relative_to(folder).with_suffix("").parts))
+        found = {_fingerprint(function): f"{stem}.{name}" for name, function in _functions(tree)} | found
+    found.pop("", None)
+    return found
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
+    """Yield the functions of a module and the methods of its classes, with their names in it."""
+    for node in tree.body:
+        if isinstance(node, Function):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{inner.name}", inner) for inner in node.body if isinstance(inner, Function))
+
+
+def _fingerprint(function: Function) -> str:
+    """Return a digest of what a function does; nothing for one that is short, or made to break who reads it."""
+    words: list[str] = []
+    names: dict[str, int] = {}
+    for depth, node in _walked(function):
+        if depth > _DEEPEST:
+            return ""
+        words.append(f"{depth} {type(node).__name__} {_word(node, names)}")
+    if len(words) < _LEAST_NODES:
+        return ""
+    return hashlib.sha256("\n".join(words).encode(errors="surrogateescape")).hexdigest()
+
+
+def _walked(function: Function) -> Iterator[tuple[int, ast.AST]]:
+    """Yield the nodes of a function in the order of its text, with how deep they lie; no annotations, no docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    left: list[tuple[int, ast.AST]] = [(0, node) for node in reversed([function.args, *body])]
+    while left:
+        depth, node = left.pop()
+        yield depth, node
+        hidden = getattr(node, "annotation", None)
+        inner = [child for child in ast.iter_child_nodes(node) if child is not hidden]
+        left += [(depth + 1, child) for child in reversed(inner)]
+
+
+def _word(node: ast.AST, names: dict[str, int]) -> str:
+    """Return what a node says beside its kind; a name is the number of its first use, a text is any text."""
+    if isinstance(node, ast.Name | ast.arg):
+        name = node.id if isinstance(node, ast.Name) else node.arg
+        return str(names.setdefault(name, len(names)))
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Constant):
+        return _constant(node.value)
+    return ""
+
+
+def _constant(value: object) -> str:
+    """Return what a constant says; Python refuses to write whole numbers of thousands of digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return hex(value)[:100]
+    return "" if isinstance(value, str) else repr(value)[:100]

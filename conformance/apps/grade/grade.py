@@ -1,0 +1,238 @@
+"""A whole class: find the submissions, grade those without a grade, keep every result as it comes, write the outputs.
+
+Raises NothingToGrade, StoreUnusable, ExecutorUnusable: nothing was changed. StoreBroken, ClusterLost, NoIsolation: what
+was graded until then is stored, and the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conformkit.conformance.apps.grade.assess import Finished, Task, ungraded
+from conformkit.conformance.apps.grade.executor import ClusterLost, ExecutorUnusable, Pool, WrongKit, cluster, local
+from conformkit.conformance.apps.grade.harness import GradingError, NoIsolation, NoRoom, told
+from conformkit.conformance.apps.grade.logs import log
+from conformkit.conformance.apps.grade.policy import Policy
+from conformkit.conformance.apps.grade.record import Grade, Outcome
+from conformkit.conformance.apps.grade.store import RunKey, Store, StoreBroken, StoreUnusable, opened
+from conformkit.conformance.apps.grade.submissions import Found, Package, Search, find, pack
+from conformkit.conformance.report.files import write
+from conformkit.conformance.versions import kit_version
+
+__all__ = ["GradeRequest", "Progress", "Summary", "grade", "look"]
+
+LOGS = "logs"
+_SCRATCH = ".scratch"
+_PREFIX = "conform-grade-"
+_TRIES = 2
+"""A submission whose harness died is tried once more: another one may have taken the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradeRequest:
+    """What to grade, by which policy, and where results go. `executor` is local or a scheduler's address."""
+
+    submissions: Path
+    policy: Policy
+    out: Path
+    workers: int = 1
+    executor: str = "local"
+    single: bool = False
+    """The folder is one submission, not a folder of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is; `last` is the newest grade, `running` the names of what is under way."""
+
+    done: int
+    total: int
+    running: tuple[str, ...]
+    last: Grade | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What came of a run."""
+
+    grades: tuple[Grade, ...]
+    """Without their reports, which stay on disk."""
+    fresh: int
+    """How many of them this run added."""
+    aside: tuple[str, ...] = ()
+    """Files in the folder of submissions that are none."""
+    gone: tuple[str, ...] = ()
+    """Submissions that were graded earlier and are not in the folder any more."""
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How often each outcome came."""
+        return Counter(grade.outcome.value for grade in self.grades)
+
+
+def look(request: GradeRequest) -> Search:
+    """Return what would be graded. Raises NothingToGrade, StoreUnusable."""
+    search = find(request.submissions, single=request.single)
+    inside = request.out.resolve()
+    if request.submissions.is_dir() and inside.is_relative_to(request.submissions.resolve()):
+        raise StoreUnusable(
+            f"{request.out} lies in the folder of submissions and would be one of them; put it elsewhere"
+        )
+    return search
+
+
+def grade(request: GradeRequest, tell: Callable[[Progress], None] = lambda _: None) -> Summary:
+    """Grade what has no grade yet, and return all grades. KeyboardInterrupt passes through; what is stored stays."""
+    search = look(request)
+    with opened(request.out) as store, _writable(request.out):
+        seed = store.seed() if request.policy.seed is None else request.policy.seed
+        key = RunKey(request.policy.digest(), seed)
+        store.begin(key)
+        todo = [found for found in search.found if not store.has(pack(found, request.policy.archive).submission, key)]
+        if todo:
+            with _pool(request) as pool:
+                _Run(request, store, key, seed, pool, len(search.found), tell).grade(todo)
+        ids = [found.id for found in search.found]
+        grades = store.grades(ids)
+        _write_outputs(request.out, grades)
+        light = tuple(replace(grade, report=None) for grade in grades)
+        return Summary(light, len(todo), search.aside, tuple(store.others(ids)))
+
+
+class _Run:
+    """Keeps an executor busy and stores what it gives."""
+
+    def __init__(
+        self, request: GradeRequest, store: Store, key: RunKey, seed: int, pool: Pool, total: int,
+        tell: Callable[[Progress], None],
+    ) -> None:  # fmt: skip
+        self._request, self._store, self._key, self._seed, self._pool = request, store, key, seed, pool
+        self._total, self._tell = total, tell
+        self._tries: Counter[str] = Counter()
+        self._answers = store.answers(key)
+        self._working: dict[Future[Finished], Found] = {}
+
+    def grade(self, todo: Sequence[Found]) -> None:
+        """Grade these, in this order but for those that are tried again."""
+        waiting = deque(todo)
+        self._done = self._total - len(waiting)
+        self._report()
+        while waiting or self._working:
+            while waiting and len(self._working) < 2 * self._pool.workers:
+                self._start(waiting.popleft())
+            finished = wait(self._working, timeout=1.0, return_when=FIRST_COMPLETED).done
+            for future in finished:
+                found = self._working.pop(future)
+                if not self._settle(found, future):
+                    waiting.append(found)
+
+    def _start(self, found: Found) -> None:
+        task = self._task(pack(found, self._request.policy.archive))
+        problem = task.package.problem
+        if problem is not None:
+            grade = ungraded(task, problem.outcome, str(problem), task.package.notes)
+            self._keep(Finished(grade, log(grade)))
+            return
+        self._working[self._pool.submit(task)] = found
+        self._report()
+
+    def _task(self, package: Package) -> Task:
+        return Task(package, self._request.policy, self._seed, kit_version(), dict(self._answers))
+
+    def _settle(self, found: Found, future: Future[Finished]) -> bool:
+        """Store what came of a submission; False where it is to be tried again."""
+        try:
+            finished = future.result()
+        except NoIsolation:
+            raise
+        except NoRoom as error:
+            raise StoreBroken(f"{error}; TMPDIR names another folder") from None
+        except WrongKit as error:
+            raise ExecutorUnusable(f"{error}; install one version everywhere") from None
+        except self._pool.lost as error:
+            raise ClusterLost(f"{self._pool.name} does not answer any more ({type(error).__name__})") from None
+        except Exception as error:  # noqa: BLE001 - what a cluster raises for a lost machine is its own affair
+            return self._failed(found, error)
+        self._keep(finished)
+        return True
+
+    def _failed(self, found: Found, error: Exception) -> bool:
+        self._tries[found.id] += 1
+        if self._tries[found.id] < _TRIES:
+            return False
+        task = self._task(replace(pack(found, self._request.policy.archive), data=b""))
+        message = str(error) if isinstance(error, GradingError) else told(error, self._request.policy)
+        grade = ungraded(task, Outcome.KIT_FAILED, message)
+        self._keep(Finished(grade, log(grade)))
+        return True
+
+    def _keep(self, finished: Finished) -> None:
+        self._answers |= finished.learned
+        folder = self._request.out / LOGS
+        folder.mkdir(exist_ok=True)
+        write(folder / f"{finished.grade.submission.id}.log", finished.log)
+        self._store.add(finished.grade, self._key, finished.learned)
+        self._done += 1
+        self._report(finished.grade)
+
+    def _report(self, last: Grade | None = None) -> None:
+        running = tuple(found.name for found in list(self._working.values())[: self._pool.workers])
+        self._tell(Progress(self._done, self._total, running, last))
+
+
+# --- around it --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _pool(request: GradeRequest) -> Iterator[Pool]:
+    if request.executor != "local":
+        with cluster(request.executor) as pool:
+            yield pool
+        return
+    with _scratch(request.out) as folder, local(request.workers, folder) as pool:
+        yield pool
+
+
+@contextmanager
+def _scratch(out: Path) -> Iterator[Path]:
+    """A folder for what is unpacked. What a run that was killed left behind is removed by the next one."""
+    note = out / _SCRATCH
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        left = Path(note.read_text(encoding="utf-8").strip())
+        if left.name.startswith(_PREFIX) and left.parent == Path(tempfile.gettempdir()) and not left.is_symlink():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
+        write(note, f"{folder}\n")
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            note.unlink()
+
+
+@contextmanager
+def _writable(out: Path) -> Iterator[None]:
+    """Say which folder it is that can't be written to, when logs or outputs can't."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is None:
+            raise
+        what = error.strerror or os.strerror(error.errno or 0)
+        raise StoreBroken(f"{error.filename or out} cannot be written: {what}") from error
+
+
+def _write_outputs(out: Path, grades: Sequence[Grade]) -> None:
+    from conformkit.conformance.apps.grade.outputs import write_all  # noqa: PLC0415 - templates, read when they are used
+
+    write_all(out, grades)

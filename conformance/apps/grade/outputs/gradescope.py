@@ -1,0 +1,82 @@
+"""results.json as Gradescope reads it: a test a group of the policy, everything as plain text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from conformkit.conformance.apps.grade.outputs.wording import group_line, next_line, outcome_line, required_line
+from conformkit.conformance.apps.grade.record import Advice, Grade, Group
+from conformkit.conformance.engine.results import Report, Result
+from conformkit.conformance.report.wording import HIDDEN, command, facts, verdict_line
+from conformkit.conformance.text import one_line, plain, rounded
+from conformkit.conformance.versions import kit_version
+
+__all__ = ["as_results"]
+
+_LONGEST = 20_000
+"""Of one test's text; Gradescope shows pages of it."""
+
+
+def as_results(grade: Grade, report: Report | None) -> str:
+    """Return the file's text; `report` is the grade's, read. What only the instructor sees is `hidden`."""
+    tests = [_group(number, group, report) for number, group in enumerate(grade.groups, start=1)]
+    results = {
+        "score": rounded(grade.points),
+        "execution_time": round(grade.seconds, 3),
+        "output": _head(grade, report),
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "extra_data": {
+            "kit": kit_version(), "outcome": grade.outcome.value, "digest": grade.submission.digest,
+        },
+        "tests": [*tests, *([_advice(grade.advice)] if grade.advice else [])],
+    }  # fmt: skip
+    return json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _head(grade: Grade, report: Report | None) -> str:
+    lines = [outcome_line(grade), next_line(grade), required_line(grade.required, "the whole submission")]
+    lines += [verdict_line(report)] if report is not None else []
+    lines += [HIDDEN.capitalize() + "."] if grade.hidden and report is not None else []
+    return plain("\n".join(line for line in [*lines, *grade.notes] if line), _LONGEST)
+
+
+def _group(number: int, group: Group, report: Report | None) -> dict[str, Any]:
+    told = [group_line(group) + "."]
+    if report is not None:
+        by_id = {result.clause.id: result for result in report.results}
+        told += [_clause(report, by_id[name]) for name in group.failed if name in by_id]
+    return {
+        "number": str(number),
+        "name": one_line(group.title or group.name, 200),
+        "score": rounded(group.points),
+        "max_score": rounded(group.max_points),
+        "status": "failed" if group.failed or group.required else "passed",
+        "output": plain("\n\n".join(told), _LONGEST),
+        "output_format": "text",
+        "visibility": "visible",
+    }
+
+
+def _clause(report: Report, result: Result) -> str:
+    clause = result.clause
+    lines = [f"{result.verdict.upper()} {clause.id}: {clause.title}"]
+    if not result.verdict.red:
+        return "\n".join([*lines, *([f"     {result.reason}"] if result.reason else [])])
+    lines += [f"     {line}" for line in (result.message, *result.details) if line]
+    lines += [f"     {label:<12}{fact}" for label, fact in facts(report, result)]
+    return "\n".join([*lines, f"     {'again:':<12}{command(report, clause.id)}"])
+
+
+def _advice(advice: tuple[Advice, ...]) -> dict[str, Any]:
+    lines = [f"{one_line(item.kind)} of {one_line(item.what)} at {one_line(item.where)}" for item in advice]
+    return {
+        "name": "To look at: uses of libraries that the policy forbids",
+        "output": plain("\n".join(["Seen in the source; no points were changed.", *lines]), _LONGEST),
+        "output_format": "text",
+        "visibility": "hidden",
+    }

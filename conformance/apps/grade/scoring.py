@@ -1,0 +1,146 @@
+"""From verdicts to points. A score starts at zero, and only a pass raises it.
+
+What does not pass does not count, whatever it is called: failed, blocked, crashed, not implemented, not run. A clause
+is left out of the reckoning only where it cannot apply: to the declared, allowed variant; to the bundled reference in
+that variant either; or where the policy says so. What the implementation itself brings about leaves nothing out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformkit.conformance.apps.grade.policy import OPTIONAL, Allowed, GroupPolicy, Policy
+from conformkit.conformance.apps.grade.record import Group
+from conformkit.conformance.assertions.outlines import SENSELESS
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.text import listed
+from conformkit.spec.clauses import Clause, clauses
+from conformkit.spec.components import is_component
+
+__all__ = ["Excuse", "Score", "excuses", "score"]
+
+_NAMED = 12
+Excuse = Callable[[Clause], bool]
+"""Whether a clause that does not apply is left out of the reckoning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The points of a submission, and what the reader should know about them."""
+
+    points: float
+    max_points: float
+    groups: tuple[Group, ...]
+    required: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def score(report: Report, policy: Policy, excused: Excuse, *, out_of_time: bool = False) -> Score:
+    """Return the points that a report is worth. `out_of_time`: the time for the whole submission was up."""
+    results = {result.clause.id: result for result in report.results}
+    holds = _holding(policy, results, excused)
+    groups = [_group(group, holds, results, policy) for group in policy.groups]
+    required = tuple(name for name in policy.required if holds.get(name, True) is False)
+    notes = _notes(policy, groups, results, [name for name, passed in holds.items() if not passed])
+    lost = required or _ended(policy, results, "all") or (out_of_time and policy.losses.deadline == "zero")
+    if lost:
+        groups = [_emptied(group) for group in groups]
+    points = sum(group.points for group in groups)
+    return Score(points, sum(group.max_points for group in groups), tuple(groups), required, tuple(notes))
+
+
+def excuses(config: Config, allowed: Allowed, reference_applies: Excuse) -> Excuse:
+    """Return what decides whether a clause that does not apply to this configuration is left out.
+
+    `reference_applies` is asked last: it may have to judge the reference for an answer.
+    """
+
+    def excused(clause: Clause) -> bool:
+        if clause.id in allowed.not_applicable:
+            return True
+        if any(clause.applies.get(ability) == "yes" for ability in (*OPTIONAL, *allowed.lacking)):
+            return True
+        return _other_variant(clause, config) or not reference_applies(clause)
+
+    return excused
+
+
+def _other_variant(clause: Clause, config: Config) -> bool:
+    """Whether the declared variant is none of those that a clause is about."""
+    if not is_component(clause.component):
+        return False
+    variant = config.variant_for(clause.component)
+    for name, wanted in clause.applies.items():
+        if hasattr(variant, name):
+            value = getattr(variant, name)
+            if (str(value).lower() if isinstance(value, bool) else str(value)) not in map(str.strip, wanted.split("|")):
+                return True
+    return False
+
+
+def _holding(policy: Policy, results: Mapping[str, Result], excused: Excuse) -> dict[str, bool]:
+    """Return for every clause that counts whether it holds; a clause that is left out is not there."""
+    found: dict[str, bool] = {}
+    for name in policy.wanted():
+        result = results.get(name)
+        passed = result is not None and result.verdict is Verdict.PASS
+        if not passed and result is not None and result.verdict is Verdict.NOT_APPLICABLE and excused(clauses()[name]):
+            continue
+        found[name] = passed
+    return found
+
+
+def _group(group: GroupPolicy, holds: Mapping[str, bool], results: Mapping[str, Result], policy: Policy) -> Group:
+    counted = [name for name in group.clauses if name in holds]
+    passed = sum(holds[name] for name in counted)
+    required = tuple(name for name in group.required if holds.get(name, True) is False)
+    share = passed / len(counted) if counted else 0.0
+    if group.credit == "all":
+        share = float(passed == len(counted) > 0)
+    if required or any(name in counted for name in _ended(policy, results, "group")):
+        share = 0.0
+    return Group(
+        name=group.name,
+        title=group.title,
+        points=group.points * share,
+        max_points=group.points if counted else 0.0,
+        clauses=len(counted),
+        passed=passed,
+        required=required,
+        failed=tuple(name for name in counted if not holds[name]),
+    )
+
+
+def _ended(policy: Policy, results: Mapping[str, Result], loss: str) -> list[str]:
+    """Return the clauses that ended in a way that costs more than themselves: their group, or everything."""
+    kinds = {Verdict.CRASH: policy.losses.crash, Verdict.TIMEOUT: policy.losses.timeout}
+    counted = {clause for group in policy.groups for clause in group.clauses}
+    return [name for name, result in results.items() if kinds.get(result.verdict) == loss and name in counted]
+
+
+def _notes(
+    policy: Policy, groups: Sequence[Group], results: Mapping[str, Result], failed: Sequence[str]
+) -> Iterator[str]:
+    for loss, cost in (("group", "its group"), ("all", "everything")):
+        for name in _ended(policy, results, loss):
+            yield f"{name} ended in a {results[name].verdict}, which costs {cost}"
+    silent = [n for n in failed if n in results and results[n].verdict is Verdict.NOT_APPLICABLE]
+    if silent:
+        told = "what says nothing about this implementation counts as not passed, unless the policy allows it"
+        yield f"{told}: {listed(silent, _NAMED)}"
+    senseless = [n for n in failed if n in results and results[n].outline == SENSELESS]
+    if senseless:
+        advice = "if the code looks right, report it as a mistake of the kit"
+        told = f"what came back made no sense to these tests, which count as not passed; {advice}"
+        yield f"{told}: {listed(senseless, _NAMED)}"
+    for group in groups:
+        if not group.clauses:
+            yield f"no clause of {group.title} applies to the declared variant"
+
+
+def _emptied(group: Group) -> Group:
+    return Group(
+        group.name, group.title, 0.0, group.max_points, group.clauses, group.passed, group.required, group.failed
+    )

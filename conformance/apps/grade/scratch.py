@@ -1,0 +1,71 @@
+"""A folder for one submission that is gone afterwards, a limit on looking at it, and texts without its path."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from conformkit.conformance.apps.grade.unpack import Refused
+
+__all__ = ["new_folder", "time_limit", "without"]
+
+
+def without(folder: Path, name: str, value: Any) -> Any:
+    """Return a tree of texts without the path of a folder that is gone by the time that anybody reads them.
+
+    What lies in it is named from there; the folder itself is called `name`.
+    """
+    path = str(folder)
+    if isinstance(value, str):
+        return value.replace(path + "/", "").replace(path, name) if path in value else value
+    if isinstance(value, dict):
+        return {key: without(folder, name, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(without(folder, name, item) for item in value)
+    return value
+
+
+@contextmanager
+def new_folder(scratch: Path) -> Iterator[Path]:
+    """A new folder, gone at the end, even where a submission took away the right to look into it."""
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    try:
+        yield folder.resolve()
+    finally:
+        shutil.rmtree(folder, onerror=_insist)
+
+
+def _insist(function: Callable[[str], Any], path: str, error: Any) -> None:
+    """Take back what keeps a file from being removed."""
+    del error
+    try:
+        Path(path).parent.chmod(0o700)
+        Path(path).chmod(0o700)
+        function(path)
+    except OSError:
+        return
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise Refused when this takes longer; only in a main thread, where signals arrive."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> NoReturn:
+        raise Refused(f"looking at it takes longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

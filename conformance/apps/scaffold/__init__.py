@@ -1,0 +1,1 @@
+"""A package of typed stubs to fill in, generated from the contract."""

@@ -1,0 +1,167 @@
+"""A session of watching: one warm process, and a run for each change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conformkit.conformance.apps.watch.affected import Change, change
+from conformkit.conformance.apps.watch.snapshot import Files, Lookout
+from conformkit.conformance.driver.location import locate, mentions_torch
+from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.runner import Progress, run
+from conformkit.spec.clauses import Clause, select
+
+__all__ = ["Early", "Judged", "Session", "Superseded", "broke", "mended"]
+
+
+_LOOKS = 0.1
+"""Seconds between two looks at the files during a run."""
+
+
+class Superseded(Exception):
+    """Something was saved before the run was over: what is judged is no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """What became of the clauses about what changed, before the rest is judged."""
+
+    results: tuple[Result, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A run, and the one before it that came to an end."""
+
+    report: Report
+    before: Report | None
+    seconds: float
+
+
+class Session:
+    """Watches one implementation; `close` ends its warm process."""
+
+    def __init__(self, request: RunRequest, lookout: Lookout | None = None) -> None:
+        self.request = request
+        self._location = locate(request.impl, request.folder)
+        config = request.config if isinstance(request.config, Path) else None
+        self.lookout = lookout or Lookout(self._location.path or Path(), config)
+        self.files: Files = self.lookout.look()
+        self.last: Report | None = None
+        self._judged_files: Files = {}
+        self._stack = ExitStack()
+        self._warm: LentNursery | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """Where the implementation lives; None where that is not known, and nothing can be watched."""
+        return self._location.path
+
+    def wait(self) -> Change:
+        """Return what differs from what was judged last, once something was saved."""
+        self.files = self.lookout.wait(self.files)
+        return change(self._judged_files, self.files)
+
+    def judge(self, changed: Change | None, on_early: Callable[[Early], None]) -> Judged:
+        """Judge it as it is now, what a change is about first. Raises LoadFailure, ConfigError, Superseded."""
+        started = time.perf_counter()
+        first = self._first(changed)
+        watcher = _Progress(self, first, on_early, started)
+        with self._nursery() as warm:
+            report = run(replace(self.request, first=first), watcher, early=warm)
+        before, self.last, self._judged_files = self.last, report, self.files
+        return Judged(report, before, time.perf_counter() - started)
+
+    def close(self) -> None:
+        """End the warm process and its workers."""
+        self._stack.close()
+        self._warm = None
+
+    def superseded(self) -> bool:
+        """Whether the files differ from those that are being judged."""
+        return self.lookout.look() != self.files
+
+    def _first(self, changed: Change | None) -> frozenset[str]:
+        """Return the clauses to judge first: about what changed, and broken ones that the change can affect."""
+        if changed is None or changed.everything or self.last is None:
+            return frozenset()
+        affected = {name for name in self.last.sources if self._reached(changed, name, directly=False)}
+        direct = {name for name in affected if self._reached(changed, name, directly=True)} or affected
+        broken = {r.clause.id for r in self.last.results if r.verdict.red and r.clause.component in affected}
+        chosen = select(self.request.only, self.request.profile)
+        return frozenset(c.id for c in chosen if _concerns(c, direct) or c.id in broken)
+
+    def _reached(self, changed: Change, name: str, *, directly: bool) -> bool:
+        assert self.last is not None
+        file, _, line = self.last.sources[name].rpartition(":")
+        home = self.path.parent if self.path is not None else Path()
+        tries = (home / file, *(parent / file for parent in home.parents))
+        known = next((path for path in tries if path in self._judged_files), None)
+        if known is None or not line.isdigit():
+            return True
+        return changed.reaches(known, int(line), self._judged_files, directly=directly)
+
+    @contextmanager
+    def _nursery(self) -> Iterator[Nursery]:
+        """Yield the warm process, which is made anew where it has ended or where other things must be imported."""
+        root = self.path
+        torch = root is None or mentions_torch(root)
+        if self._warm is None or not self._warm.alive or (torch and not self._warm.torch):
+            self.close()
+            made = nursery(self.request.limits.threads, torch=torch)
+            self._stack.callback(made.close)
+            self._warm = LentNursery(made)
+        yield self._warm
+
+
+class _Progress:
+    """Tells what came of the first clauses as soon as all of them are judged; gives up when a file is saved."""
+
+    def __init__(self, session: Session, first: frozenset[str], tell: Callable[[Early], None], started: float) -> None:
+        self._session, self._waiting, self._tell, self._started = session, set(first), tell, started
+        self._results: list[Result] = []
+        self._looked = started
+
+    def __call__(self, now: Progress) -> None:
+        self._give_up_when_saved()
+        if now.last is None or now.last.clause.id not in self._waiting:
+            return
+        self._waiting.remove(now.last.clause.id)
+        self._results.append(now.last)
+        if not self._waiting and now.done < now.total:
+            self._tell(Early(tuple(self._results), time.perf_counter() - self._started))
+
+    def _give_up_when_saved(self) -> None:
+        if time.perf_counter() - self._looked > _LOOKS:
+            if self._session.superseded():
+                raise Superseded
+            self._looked = time.perf_counter()
+
+
+def broke(before: Report | None, results: list[Result]) -> list[Result]:
+    """Return those that are red now and were not before."""
+    known = {r.clause.id: r for r in before.results} if before else {}
+    return [r for r in results if r.verdict.red and not (r.clause.id in known and known[r.clause.id].verdict.red)]
+
+
+def mended(before: Report | None, results: list[Result]) -> list[Result]:
+    """Return those that hold now and were blocked or not implemented before, or red: these first."""
+    known = {r.clause.id: r for r in before.results} if before else {}
+    open_then = {name for name, r in known.items() if r.verdict.red or r.verdict in _OPEN}
+    held = [r for r in results if r.verdict is Verdict.PASS and r.clause.id in open_then]
+    return sorted(held, key=lambda r: not known[r.clause.id].verdict.red)
+
+
+_OPEN = frozenset({Verdict.BLOCKED, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN})
+
+
+def _concerns(clause: Clause, names: set[str]) -> bool:
+    return clause.component in names or (clause.applies.get("generate") == "yes" and "generate" in names)

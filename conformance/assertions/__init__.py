@@ -1,0 +1,1 @@
+"""Draws, comparisons and what a failed comparison says; no component in sight."""

@@ -1,0 +1,303 @@
+"""Comparisons that clauses are made of. Each raises ClauseFailure with what came out, what was wanted, how far."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions import outlines
+from conformkit.conformance.assertions.outlines import WITHHELD, Outline
+from conformkit.conformance.assertions.settings import Setting
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.text import listed
+from conformkit.spec.arrays import Array
+
+__all__ = [
+    "ClauseFailure",
+    "Compared",
+    "Evidence",
+    "NotApplicable",
+    "check",
+    "check_close",
+    "check_differs",
+    "check_dtype",
+    "check_equal",
+    "check_finite",
+    "check_hidden",
+    "check_refuses",
+    "check_shape",
+    "check_zero",
+    "gathering",
+    "quoted",
+    "refusing",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The arrays that a check found too far apart, or with `alike` too near; up to `allowed` they may differ.
+
+    `hidden` marks entries that a mask hides, where they are who sees whom.
+    """
+
+    got: Array
+    want: Array
+    allowed: float = 0.0
+    alike: bool = False
+    hidden: Array | None = None
+
+
+class ClauseFailure(AssertionError):
+    """A clause does not hold: one sentence, and further lines; `compared` where two arrays were.
+
+    `outline` is what may be told of it where the draws are hidden.
+    """
+
+    def __init__(
+        self, message: str, *details: str, compared: Compared | None = None, outline: Outline = WITHHELD
+    ) -> None:
+        super().__init__(message)
+        self.message, self.details, self.compared, self.outline = message, details, compared, outline
+
+
+class NotApplicable(Exception):
+    """This clause says nothing about this implementation, and why."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the checks of one clause saw: the worst error in units of the allowed one, and how many checks ran."""
+
+    distance: float | None = None
+    checks: int = 0
+    setting: str | Setting = ""
+    """Sizes and options under which the current check runs, for the reader of a failure."""
+    outlined: Outline = WITHHELD
+    """As much of them as may be told where the draws are hidden."""
+    notes: list[str] = field(default_factory=list)
+    form: str = ""
+    """The number format in which the implementation computes, where it is not the one in which results arrive."""
+    finest: float = 0.0
+    """The relative error that this format explains; no result is compared more closely."""
+
+    def compared(self, distance: float) -> None:
+        """Keep the worst error."""
+        self.distance = max(distance, self.distance or 0.0)
+
+
+_current: ContextVar[Evidence] = ContextVar("evidence")
+
+
+@contextmanager
+def gathering(form: str = "", finest: float = 0.0) -> Iterator[Evidence]:
+    """Collect the evidence of one clause; of an implementation in this format, none finer than that."""
+    evidence = Evidence(form=form, finest=finest)
+    token = _current.set(evidence)
+    try:
+        yield evidence
+    finally:
+        _current.reset(token)
+
+
+def _evidence() -> Evidence:
+    evidence = _current.get(None) or Evidence()
+    evidence.checks += 1
+    return evidence
+
+
+def under(setting: str) -> None:
+    """Say under which sizes and options the next checks run."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.setting, evidence.outlined = setting, outlines.under_setting(setting)
+
+
+def _fail(message: str, *details: str, compared: Compared | None = None, outline: Outline = WITHHELD) -> ClauseFailure:
+    evidence = _current.get(None)
+    setting = (f"with {evidence.setting}",) if evidence is not None and evidence.setting else ()
+    return ClauseFailure(message, *details, *setting, compared=compared, outline=outline)
+
+
+def check(label: str, holds: bool, *details: str, compared: Compared | None = None) -> None:
+    """Check a plain condition; the label says what is wrong when it does not hold."""
+    _evidence()
+    if not holds:
+        raise _fail(label, *details, compared=compared)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return names that an implementation gives to its parameters, so marked that nobody takes them for our words."""
+    return listed([f"`{name}`" for name in names])
+
+
+def check_shape(label: str, got: Array, want: tuple[int, ...]) -> None:
+    """Check the extents."""
+    _evidence()
+    if got.shape != tuple(want):
+        outline = outlines.shapes(got.shape, want)
+        raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}", outline=outline)
+
+
+def check_dtype(label: str, got: str, want: str) -> None:
+    """Check the number format, by name."""
+    _evidence()
+    if got != want:
+        raise _fail(f"{label} is {got}, want {want}", outline=outlines.formats(got, want))
+
+
+def check_finite(label: str, got: Array) -> None:
+    """Check that nothing is NaN or infinite."""
+    _evidence()
+    bad = ~np.isfinite(got)
+    if bad.any():
+        at = _first(bad)
+        message = f"{_entry(label, at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not"
+        raise _fail(message, outline=outlines.NOT_FINITE)
+
+
+def check_equal(label: str, got: Array, want: Array) -> None:
+    """Check equality bit for bit; NaN equals nothing."""
+    check_shape(label, got, np.shape(want))
+    differs = got != want
+    if np.any(differs):
+        raise _mismatch(label, got, np.asarray(want), np.asarray(differs), "exactly")
+
+
+def check_close(
+    label: str, got: Array, want: Array, tolerance: float, *, scale: float | None = None, hidden: Array | None = None
+) -> None:
+    """Check that every entry is within `tolerance` of what is wanted, relative to the largest number wanted.
+
+    `scale` replaces that largest number where the result is a small difference of large ones; `hidden` marks what a
+    mask hides, for the reader of a failure. In half precision nothing is held to less than what the format explains.
+    """
+    check_shape(label, got, np.shape(want))
+    check_finite(label, got)
+    want = np.asarray(want, np.float64)
+    evidence = _evidence()
+    tolerance = max(tolerance, evidence.finest)
+    allowed = tolerance * (scale if scale is not None else max(float(np.abs(want).max(initial=0.0)), 1e-30))
+    error = np.abs(got.astype(np.float64) - want)
+    evidence.compared(float(error.max(initial=0.0)) / max(allowed, 1e-300))
+    if (error > allowed).any():
+        raise _mismatch(label, got, want, error > allowed, f"relative tolerance {tolerance:.0e}", allowed, hidden)
+
+
+def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
+    """Check that everything vanishes: exactly, unless the clause allows a remainder."""
+    _vanishes(label, got, at_most, Compared(got, np.zeros_like(got), at_most))
+
+
+def check_hidden(label: str, got: Array, allowed: Array, *, at_most: float = 0.0) -> None:
+    """Check that nothing is seen, of who sees whom, but what is allowed; the others may have any value."""
+    allowed = np.broadcast_to(allowed, got.shape)
+    compared = Compared(got, np.where(allowed, got, 0.0), at_most, hidden=~allowed)
+    _vanishes(label, np.where(allowed, 0.0, got), at_most, compared)
+
+
+def _vanishes(label: str, got: Array, at_most: float, compared: Compared) -> None:
+    check_finite(label, got)
+    bad = np.abs(got) > at_most
+    if bad.any():
+        at = _worst(np.abs(got) * bad)
+        bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
+        many = f"{int(bad.sum())} of {got.size} entries are too large"
+        message = f"{_entry(label, at)} is {got[at]:.6g}, want {bound}; {many}"
+        raise _fail(message, compared=compared, outline=outlines.NOT_ZERO)
+
+
+def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:
+    """Check that two results are not the same, by more than rounding."""
+    check_shape(label, one, other.shape)
+    check_finite(label, one)
+    if not (np.abs(one.astype(np.float64) - other.astype(np.float64)) > at_least).any():
+        same = Compared(one, other, at_least, alike=True)
+        message = f"{label} is unchanged, want a difference of more than {at_least:g}"
+        raise _fail(message, compared=same, outline=outlines.UNCHANGED)
+
+
+def check_refuses(label: str, action: Callable[[], Any]) -> str:
+    """Check that the implementation raises, whatever the type; return the message. A crash is not a refusal."""
+    _evidence()
+    try:
+        action()
+    except ImplementationFailure as refusal:
+        if refusal.kind != "exception":
+            raise
+        return refusal.message
+    raise _fail(f"{label} was accepted, want an exception", outline=outlines.ACCEPTED)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Let the implementation refuse what follows: an exception ends it, and nothing else does."""
+    try:
+        yield
+    except ImplementationFailure as failure:
+        if failure.kind != "exception":
+            raise
+
+
+def each_of(settings: Iterable[Any]) -> Iterator[Any]:
+    """Yield the settings, noting each for the reader of a failure."""
+    loop = sys._getframe(1)  # noqa: SLF001 - its own names tell what the settings are
+    file, line = loop.f_code.co_filename, loop.f_lineno
+    del loop  # else it would hold itself, and the arrays in it
+    for setting in settings:
+        _under(Setting(setting, file, line))
+        yield setting
+
+
+def _under(setting: Setting) -> None:
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.setting, evidence.outlined = setting, outlines.accepted_setting(setting.value)
+
+
+def _mismatch(
+    label: str, got: Array, want: Array, bad: Array, how: str, allowed: float = 0.0, hidden: Array | None = None
+) -> ClauseFailure:
+    error = np.where(bad, np.abs(got.astype(np.float64) - want.astype(np.float64)), 0.0)
+    error = np.where(np.isnan(error), np.inf, error)
+    at = _worst(error)
+    worst = float(error[at])
+    far = f", {worst / allowed:.3g} times what is allowed" if allowed > 0.0 and np.isfinite(worst) else ""
+    evidence = _current.get(None)
+    form = (evidence.form if evidence is not None and got.dtype.kind == "f" else "") or got.dtype
+    return _fail(
+        f"{_entry(label, at)} is {_number(got[at])}, want {_number(want[at])} ({form}, {how})",
+        f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
+        compared=Compared(got, want, allowed, hidden=hidden),
+        outline=outlines.off(worst / allowed if allowed > 0.0 else None),
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
+
+
+def _first(bad: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+
+
+def _worst(error: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+
+
+def _entry(label: str, at: tuple[int, ...]) -> str:
+    """Name one entry: that of `output, with a mask,` at (0, 2) is `output[0, 2], with a mask,`."""
+    index = f"[{', '.join(map(str, at))}]" if at else ""
+    name, comma, condition = label.partition(", ")
+    if not comma or name.count("(") > name.count(")"):
+        return f"{label}{index}"
+    return f"{name}{index}, {condition.removesuffix(',')},"
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

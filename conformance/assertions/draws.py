@@ -1,0 +1,91 @@
+"""Inputs and weights that clauses are tried on: the same for everybody, unless a seed is given.
+
+Values are drawn, then rounded to float32, so that float64 and float32 see the same numbers; an implementation that is
+judged in half precision sees them rounded once more, as does the oracle. Sizes differ from one another on purpose:
+equal ones hide transposes.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from conformkit.conformance.assertions.formats import HALF, rounded
+from conformkit.spec.arrays import Array
+from conformkit.spec.components import Parameter
+
+__all__ = ["Draw"]
+
+
+class Draw:
+    """Random draws of one clause, from the run's seed and the clause's id, as numbers that all of `forms` hold."""
+
+    def __init__(self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",)) -> None:
+        self.seed = seed
+        self._forms = forms
+        self._half = bool(set(forms) & set(HALF))
+        self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
+
+    def values(self, *shape: int, scale: float = 1.0) -> Array:
+        """Normal numbers of the given standard deviation."""
+        return self._rounded(self._random.normal(0.0, scale, shape))
+
+    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Array:
+        """Numbers between low and high."""
+        return self._rounded(self._random.uniform(low, high, shape))
+
+    def ids(self, vocab_size: int, *shape: int) -> Array:
+        """Token ids, int64."""
+        return self._random.integers(0, vocab_size, shape)
+
+    def qkv(
+        self, leading: tuple[int, ...], *, queries: int = 3, keys: int = 5, dk: int = 4, dv: int = 6, scale: float = 1.0
+    ) -> tuple[Array, Array, Array]:
+        """Inputs of attention: q (…, queries, dk), k (…, keys, dk), v (…, keys, dv); queries and keys of that scale.
+
+        Of no more than 1 in half precision: one rounding of a score of 10 changes its weight by 4 % in bfloat16.
+        """
+        scale = min(scale, 1.0) if self._half else scale
+        q, k = (self.values(*leading, rows, dk, scale=scale) for rows in (queries, keys))
+        return q, k, self.values(*leading, keys, dv)
+
+    def permutation(self, count: int) -> Array:
+        """An order of 0 … count-1 in which nothing stays in place, where that is possible."""
+        while True:
+            order = self._random.permutation(count)
+            if count < 2 or not (order == np.arange(count)).any():
+                return order
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer from low to high, both included."""
+        return int(self._random.integers(low, high + 1))
+
+    def mask(self, *shape: int, allowed: float = 0.6) -> Array:
+        """A boolean mask (…, Tq, Tk); every query may attend to something, and something is hidden from someone."""
+        mask = self._random.uniform(size=shape) < allowed
+        lucky = self._random.integers(0, shape[-1], shape[:-1])
+        np.put_along_axis(mask, lucky[..., None], values=True, axis=-1)
+        if mask.all() and shape[-1] > 1:
+            mask[..., 0, (int(lucky.flat[0]) + 1) % shape[-1]] = False
+        return mask
+
+    def weights(self, parameters: Mapping[str, Parameter], *, gain: float = 1.0) -> dict[str, Array]:
+        """Weights for an oracle and an implementation: large enough that attention is far from uniform."""
+        return {name: self._weight(name, parameter, gain) for name, parameter in parameters.items()}
+
+    def _weight(self, name: str, parameter: Parameter, gain: float) -> Array:
+        *_, role, kind = name.split(".")
+        if "norm" in role:
+            return self._rounded(float(kind == "weight") + self._random.normal(0.0, 0.3, parameter.shape))
+        if kind == "bias":
+            return self.values(*parameter.shape, scale=0.5)
+        if role in {"embedding", "positions"}:
+            return self.values(*parameter.shape)
+        sharp = 1.6 if role in {"q", "k"} and not self._half else 1.0
+        return self.values(*parameter.shape, scale=gain * sharp / math.sqrt(parameter.shape[-1]))
+
+    def _rounded(self, values: Array) -> Array:
+        return rounded(values, *self._forms)

@@ -1,0 +1,148 @@
+"""Exact bounds for what is drawn at random: how rarely a right implementation may be called wrong.
+
+Frequencies. Let n draws be independent and each hit an event with probability p. For a share a of hits above p,
+Chernoff's bound is
+
+    P(hits ≥ a n) ≤ exp(-n K(a, p)),      K(a, p) = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)),
+
+and the same holds below p: it is the least, over t, of E[exp(t hits)] exp(-t a n), and valid for every n, not only in
+the limit. Because n K grows on either side of p, "n K(hits / n, p) exceeds c" is one tail above and one below, and
+together they have probability at most 2 exp(-c). With m such events judged side by side, the chance that any of them
+exceeds c is at most 2 m exp(-c), whatever their dependence. So c = ln(2 m / α) keeps the chance of a single wrong alarm
+below α.
+
+Judged are, for each distribution, the V ids, each alone, and the 2, 3, … V - 1 most probable ids together: the former
+see an id that is drawn too often, the latter a distribution that is too flat or too steep by a little everywhere. An
+event of probability 0 must not occur at all (K is infinite), which makes the support exact.
+
+Independence of two halves of a sample is judged without knowing the law. If all N = 2 m draws are independent, every
+order of them is equally likely, given how often each id came. Let f be the number of equal pairs. Its mean over all
+orders is m Σ c (c - 1) / (N (N - 1)), c the counts of the ids. Revealing the order one draw at a time changes the
+expected f by at most 2 a step (exchanging two draws touches two pairs), so that by Azuma's inequality, in Hoeffding's
+form, either tail beyond t has probability at most exp(-2 t² / (N 2²)) = exp(-t² / (2 N)).
+
+α is 1e-7 a clause. With n = 2000 and m = 100 the share of an id of probability 0.3 may be off by 0.07; with N = 2000,
+265 of 1000 pairs too many give copies away. In float32 the expected probabilities are themselves off by about 1e-6 of
+their value, which changes n K by less than 1e-3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import check
+from conformkit.spec.arrays import Array
+
+__all__ = [
+    "FALSE_ALARMS",
+    "Surprise",
+    "check_frequencies",
+    "check_independent",
+    "divergence",
+    "equal_pairs",
+    "hits_needed",
+    "surprises",
+    "threshold",
+]
+
+
+FALSE_ALARMS = 1e-7
+"""How likely one clause may be to call a right implementation wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """An event that happened too often or too rarely: what it is, how often it did, how often it does on average."""
+
+    event: str
+    hits: int
+    draws: int
+    probability: float
+
+    def __str__(self) -> str:
+        expected = self.draws * self.probability
+        return f"{self.event} came {self.hits} times in {self.draws} draws, {expected:.4g} are expected"
+
+
+def divergence(hits: int, draws: int, probability: float) -> float:
+    """Return n K(hits / n, p), in nats; infinite for what can't happen."""
+    return draws * (_term(hits / draws, probability) + _term(1.0 - hits / draws, 1.0 - probability))
+
+
+def threshold(events: int, false_alarms: float = FALSE_ALARMS) -> float:
+    """Return c: the divergence that none of `events` reaches, but for a chance of `false_alarms`."""
+    return math.log(2.0 * events / false_alarms)
+
+
+def hits_needed(probability: float, false_alarms: float = FALSE_ALARMS) -> int:
+    """Return after how many draws an event has happened at least once, but for a chance of `false_alarms`."""
+    return 1 if probability >= 1.0 else math.ceil(math.log(false_alarms) / math.log1p(-probability))
+
+
+def surprises(counts: Array, probabilities: Array, *, distributions: int = 1) -> list[Surprise]:
+    """Return what is too rare or too frequent in the counts (V,), the worst first.
+
+    `distributions` is how many of them the clause judges: they share its rate of false alarms.
+    """
+    draws = int(counts.sum())
+    limit = threshold(distributions * (2 * len(counts) - 1))
+    found = [(divergence(s.hits, s.draws, s.probability), s) for s in _events(counts, probabilities, draws)]
+    return [s for excess, s in sorted(found, key=lambda pair: -pair[0]) if excess > limit]
+
+
+def check_frequencies(label: str, drawn: Array, probabilities: Array, *, distributions: int = 1) -> None:
+    """Check that ids were drawn with these probabilities (V,)."""
+    outside = drawn[(drawn < 0) | (drawn >= len(probabilities))]
+    check(f"{label}: id {outside[:1]} is none of 0 … {len(probabilities) - 1}", not outside.size)
+    counts = np.bincount(drawn.astype(np.int64).ravel(), minlength=len(probabilities))
+    found = surprises(counts, np.asarray(probabilities, np.float64), distributions=distributions)
+    check(
+        f"{label}: {found[0] if found else ''}",
+        not found,
+        f"drawn:    {shares(counts / counts.sum())}",
+        f"expected: {shares(probabilities)}",
+    )
+
+
+def equal_pairs(first: Array, second: Array, *, tests: int = 1) -> tuple[int, float, float]:
+    """Return how many of the pairs are equal, how many are expected, and how far from it independence allows."""
+    pairs = len(first)
+    counts = np.unique(np.concatenate([first, second]), return_counts=True)[1].astype(np.float64)
+    expected = pairs * float((counts * (counts - 1.0)).sum()) / (2 * pairs * (2 * pairs - 1))
+    return int((first == second).sum()), expected, math.sqrt(4 * pairs * math.log(2.0 * tests / FALSE_ALARMS))
+
+
+def check_independent(label: str, first: Array, second: Array, *, tests: int = 1) -> None:
+    """Check that the draws of two rows, pair by pair, are not tied to one another."""
+    found, expected, allowed = equal_pairs(first, second, tests=tests)
+    check(
+        f"{label} are equal {found} times in {len(first)}, {expected:.4g} are expected of independent ones",
+        abs(found - expected) <= allowed,
+    )
+
+
+def shares(values: Array, most: int = 12) -> str:
+    """Write probabilities for people."""
+    text = " ".join(f"{value:.3f}" for value in values[:most])
+    return text + (" …" if len(values) > most else "")
+
+
+def _events(counts: Array, probabilities: Array, draws: int) -> Iterator[Surprise]:
+    for token, (hits, probability) in enumerate(zip(counts, probabilities, strict=True)):
+        yield Surprise(f"id {token}", int(hits), draws, float(probability))
+    order = np.argsort(-probabilities, kind="stable")
+    together = np.minimum(np.cumsum(probabilities[order]), 1.0)
+    for rank, hits in enumerate(np.cumsum(counts[order])[:-1]):
+        if rank and together[rank] < 1.0 - 1e-9:
+            yield Surprise(f"one of the {rank + 1} most probable ids", int(hits), draws, float(together[rank]))
+
+
+def _term(share: float, probability: float) -> float:
+    """Return a ln(a / p), which is 0 for a = 0 and infinite where p = 0 and a is not."""
+    if share <= 0.0:
+        return 0.0
+    return math.inf if probability <= 0.0 else share * math.log(share / probability)

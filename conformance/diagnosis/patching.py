@@ -1,0 +1,100 @@
+"""A copy of the reference with a defect in it, as a package of its own that the driver can load."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from conformkit.conformance.defects import Patch
+from conformkit.conformance.diagnosis.places import PatchError, place
+from conformkit.spec.variants import CANONICAL, Variant, written
+
+__all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
+
+_CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
+_ENCODER_DECODER = "seq2seq"
+_READ = re.compile(r"\w+(?: *(?://|\*) *\w+)*")
+"""Expressions that the reference reads by itself; a declaration may hold others."""
+_ANY_EXPRESSION = '''
+
+def evaluate(expression: str, **sizes: int) -> int:
+    """Return what any expression of a declaration is worth, where that is a size."""
+    from conformkit.conformance.binding.expressions import evaluate as worth
+
+    value = worth(expression.replace("//", "/"), sizes)
+    if value < 1 or value != int(value):
+        raise SizeError(expression, value, "a whole number of at least 1")
+    return int(value)
+'''
+
+
+def write_reference(
+    folder: Path, patches: Sequence[Patch] = (), variant: Variant = CANONICAL, dtypes: Sequence[str] = (),
+    declared: Variant | None = None,
+) -> Path:  # fmt: skip
+    """Write the reference, patched and in a variant, into a new folder that is a package; return the folder.
+
+    Its modules import each other relatively under the folder's own name; the variant is both what they build and what
+    its conform.toml declares, unless another one is `declared`; `dtypes` are the number formats that it declares.
+    Raises PatchError.
+    """
+    sources = patched(patches)
+    if not all(map(_READ.fullmatch, (variant.kv_heads, variant.head_width))):
+        sources["sizes.py"] += _ANY_EXPRESSION
+    (folder / _ENCODER_DECODER).mkdir(parents=True)
+    for name, text in sources.items():
+        (folder / name).write_text(_own(text, folder.name, variant), encoding="utf-8")
+    (folder / "conform.toml").write_text(_declaration(declared or variant, dtypes), encoding="utf-8")
+    return folder
+
+
+def patched(patches: Sequence[Patch], originals: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the texts of the reference's modules, or of these `originals`, by their path, patched one by one.
+
+    Raises PatchError.
+    """
+    sources = dict(_sources(reference_folder()) if originals is None else originals)
+    for patch in patches:
+        sources[patch.file] = _patched(sources, patch)
+    return sources
+
+
+def reference_folder() -> Path:
+    """Return the folder of the reference, which is not imported: the harness does without torch."""
+    found = importlib.util.find_spec("conformkit.reference")
+    if found is None or found.origin is None:
+        raise PatchError("the bundled reference is not installed")
+    return Path(found.origin).parent
+
+
+def _sources(reference: Path) -> dict[str, str]:
+    """Return the texts of its modules by their path; what trains it is left out."""
+    files = sorted([*reference.glob("*.py"), *reference.glob(f"{_ENCODER_DECODER}/*.py")])
+    return {file.relative_to(reference).as_posix(): file.read_text(encoding="utf-8") for file in files}
+
+
+def _patched(sources: dict[str, str], patch: Patch) -> str:
+    if patch.file not in sources:
+        raise PatchError(f"the reference has no file {patch.file}, only {', '.join(sorted(sources))}")
+    text = sources[patch.file]
+    found = place(patch.file, text, patch.find, patch.at)
+    return text[: found.start] + patch.replace + text[found.stop :]
+
+
+def _own(text: str, package: str, variant: Variant) -> str:
+    """Let a module import its neighbours from its own package, and build the variant where none is given."""
+    text = text.replace("conformkit.reference", package)
+    if variant == CANONICAL:
+        return text
+    given = ", ".join(f"{name}={value!r}" for name, value in variant.differences().items())
+    imported = f"from conformkit.spec.variants import Variant\n\nCANONICAL = Variant({given})\n"
+    return text.replace(_CANONICAL, imported)
+
+
+def _declaration(variant: Variant, dtypes: Sequence[str]) -> str:
+    quoted = ", ".join(f'"{name}"' for name in dtypes)
+    lines = ["[implementation]", f"dtypes = [{quoted}]", ""] if dtypes else []
+    lines += ["[variant]", *(written(name, value) for name, value in variant.differences().items())]
+    return "\n".join(lines) + "\n"

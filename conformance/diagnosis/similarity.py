@@ -1,0 +1,142 @@
+"""How much alike two failures of a clause are, read off what they say.
+
+What is told of an error depends on the accuracy that a component is held to, and where in an array the worst entry is
+may depend on rounding: neither is compared, nor what parameters are called. What was drawn from probabilities need only
+be near.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+
+from conformkit.conformance.engine.results import Result, Verdict
+
+__all__ = ["Likeness", "at_most", "likeness", "telling"]
+
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?<![\w.])-?(?:nan|inf)(?!\w)")
+_TOLERANCE = re.compile(r" \((?P<format>\w+), (?:exactly|relative tolerance \S+)\)|, \S+ times what is allowed")
+_PLACE = re.compile(r"\[\d+(?:, \d+)*\]")
+_NAME = re.compile(r"`[^`\n]+`|(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
+"""What an implementation calls a parameter, quoted or with dots in it; the reference calls it otherwise."""
+_WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
+_LISTS = ("yours", "the definition's")
+_CLOSE = 2e-4
+"""Numbers are told with six digits; in float32 the last two may differ."""
+_TELLING = 4
+"""A number with so many digits is no coincidence, unless it counts something."""
+_NEAR, _SPREAD = 0.1, 0.02
+"""How near relative frequencies are, and counts of at least so many:"""
+_MANY = 100
+
+
+class Likeness(IntEnum):
+    """How alike."""
+
+    NONE = 0
+    """The other one is no failure."""
+    RED = 1
+    """Both are red, each in its own way."""
+    KIND = 2
+    """The same verdict under the same sizes and options."""
+    WORDS = 3
+    """The same words."""
+    COUNTS = 4
+    """The same words, and the same whole numbers in them."""
+    SAME = 5
+    """The same words and numbers, none of which tells much."""
+    EXACT = 6
+    """The same words and numbers, one of them a result of many digits."""
+
+
+def likeness(one: Result, other: Result) -> Likeness:
+    """Return how alike the failure of a clause and another result on it are."""
+    if not other.verdict.red:
+        return Likeness.NONE
+    if one.verdict is not other.verdict:
+        return Likeness.RED
+    ours, theirs = _texts(one), _texts(other)
+    if [_NUMBER.sub("#", text) for text in ours] != [_NUMBER.sub("#", text) for text in theirs]:
+        return Likeness.KIND if _under_the_same(one, other) else Likeness.RED
+    return _of_numbers(one, ours, theirs)
+
+
+def at_most(result: Result) -> Likeness:
+    """Return how alike another failure can be to this one: everybody raises in words of his own."""
+    if result.verdict is not Verdict.FAIL:
+        return Likeness.KIND
+    return Likeness.EXACT if telling(result) and not _sampled(result) else Likeness.SAME
+
+
+def telling(result: Result) -> bool:
+    """Whether a failure quotes a result with enough digits for a match to be no coincidence."""
+    got = _NUMBER.findall(_halves(_texts(result)[:1])[0])
+    match = _TOLERANCE.search(result.message)
+    if match is not None and (match["format"] or "").startswith("float"):
+        return any(not _plain(number) for number in got)  # what is told as 4 was 4.00000
+    return any("." in n and len(re.sub(r"\D", "", n.partition("e")[0]).strip("0")) >= _TELLING for n in got)
+
+
+def _sampled(result: Result) -> bool:
+    return " draws" in result.message
+
+
+def _of_numbers(one: Result, ours: list[str], theirs: list[str]) -> Likeness:
+    """Compare failures that are told in the same words."""
+    sampled = _sampled(one)
+    (got, want), (other_got, other_want) = (tuple(map(_NUMBER.findall, _halves(texts))) for texts in (ours, theirs))
+    if _all_same([*got, *want], [*other_got, *other_want], sampled=sampled):
+        return Likeness.EXACT if telling(one) and not sampled else Likeness.SAME
+    if _all_same(want, other_want) and not all(map(_plain, want)):
+        return Likeness.RED  # another result where the same is wanted
+    whole = [(a, b) for a, b in zip(got, other_got, strict=True) if a.isdigit() or b.isdigit()]
+    return Likeness.COUNTS if whole and all(a == b for a, b in whole) else Likeness.WORDS
+
+
+def _texts(result: Result) -> list[str]:
+    """Return what it says, but for lists of parameters, which everybody calls otherwise."""
+    told = (result.message, *(line for line in result.details if not line.startswith(_LISTS)))
+    return [_without_names(_PLACE.sub("[]", _TOLERANCE.sub("", text))) for text in told]
+
+
+def _without_names(text: str) -> str:
+    """Leave out what an implementation calls its parameters: a clause's own settings are in the contract's names."""
+    return text if text.startswith("with ") else _NAME.sub("…", text)
+
+
+def _halves(texts: list[str]) -> tuple[str, str]:
+    """Return what came out and what was wanted: after that word, or in details that begin with such a word."""
+    got, _, rest = texts[0].partition("want")
+    want, _, further = rest.partition(";")
+    wanted = [text for text in texts[1:] if _WANTED.match(text)]
+    return " ".join([got, further, *(text for text in texts[1:] if text not in wanted)]), " ".join([want, *wanted])
+
+
+def _under_the_same(one: Result, other: Result) -> bool:
+    """Whether both failed under the same sizes and options; where none are told, whether both raised."""
+    ours, theirs = ([line for line in result.details if line.startswith("with ")] for result in (one, other))
+    return ours == theirs and bool(ours or one.verdict is not Verdict.FAIL)
+
+
+def _all_same(ours: Iterable[str], theirs: Iterable[str], *, sampled: bool = False) -> bool:
+    return all((_near if sampled else _same)(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def _same(one: str, other: str) -> bool:
+    a, b = float(one), float(other)
+    return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=_CLOSE)
+
+
+def _near(one: str, other: str) -> bool:
+    """Compare relative frequencies and large counts loosely; ids and sizes are what they are."""
+    a, b = float(one), float(other)
+    if one.isdigit() and other.isdigit() and a < _MANY:
+        return a == b
+    return math.isclose(a, b, rel_tol=_NEAR, abs_tol=_SPREAD)
+
+
+def _plain(number: str) -> bool:
+    """Whether it is a number that comes of itself: 0, ±1, or none at all."""
+    return not math.isfinite(float(number)) or abs(float(number)) in {0.0, 1.0}

@@ -1,0 +1,290 @@
+"""Choices that were made but not declared: results that are those of the definition in another variant.
+
+Asked when an implementation does not conform. No verdict changes: an undeclared choice is as wrong as a mistake, and a
+declaration would make it right. A choice is named only where the definition in that variant gives the implementation's
+own numbers from its own weights, at two sizes, and in the declared one does not. Components whose clauses hold are as
+declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, product
+from typing import Any
+
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.binding.rules import PatternError
+from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.diagnosis.variant_trial import Trial
+from conformkit.conformance.driver.errors import DriverError, WorkerLost
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.results import Result, Undeclared, Verdict
+from conformkit.conformance.subject.component import Subject
+from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, written
+
+__all__ = ["Search", "has_choices", "undeclared"]
+
+_ATTENTION = (
+    "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions", "rotary_layout",
+    "rotary_base",
+)  # fmt: skip
+_FEED_FORWARD = ("activation", "gated", "ffn_bias")
+_NORMS = ("placement", "norm", "norm_eps", "norm_bias", "norm_deviation")
+_POSITIONS = ("positions", "sinusoid_layout")
+_MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm")
+_CHOICES = {
+    "SelfAttention": ("qkv_bias",),
+    "MultiHeadAttention": _ATTENTION,
+    "FeedForward": _FEED_FORWARD,
+    "PositionalEncoding": _POSITIONS,
+    "TransformerBlock": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
+    "TinyTransformerLM": (*_MODEL, *_NORMS, "positions", "sinusoid_layout", *_FEED_FORWARD, *_ATTENTION),
+    "CrossAttention": ("qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width"),
+    "EncoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
+    "DecoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
+    "Transformer": (
+        *_MODEL,
+        "shared_embeddings",
+        *_NORMS,
+        "positions",
+        "shared_positions",
+        "sinusoid_layout",
+        *_FEED_FORWARD,
+        *_ATTENTION,
+    ),
+}
+"""By component, the choices that concern it."""
+_SHAPING = {
+    "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm", "norm_bias",
+    "positions", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
+    "shared_positions",
+}  # fmt: skip
+"""Choices that add parameters or remove some."""
+_WITHIN = {
+    "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
+    "TinyTransformerLM": ("TransformerBlock", "MultiHeadAttention", "FeedForward"),
+    "EncoderLayer": ("CrossAttention",),
+    "DecoderLayer": ("CrossAttention", "EncoderLayer"),
+    "Transformer": ("CrossAttention", "EncoderLayer", "DecoderLayer"),
+}
+_SIZES = ({"d_model": 48, "num_heads": 12, "d_ff": 28}, {"d_model": 48, "num_heads": 24, "d_ff": 20})
+"""Heads that many numbers divide, each differently: two sizes tell `2` from `num_heads // 6`."""
+_CONSIDERED = 4000
+_COMPUTED = 300
+_RANKED = 8
+"""Limits of the search in one component, in variants; with the last, every way to place the parameters is tried."""
+Fits = Callable[[Variant], bool]
+_TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
+
+
+def undeclared(implementation: Implementation, results: Iterable[Result] | None = None) -> list[Undeclared]:
+    """Return the choices that the implementation's numbers show and its conform.toml does not.
+
+    With results, only those components are looked at whose own clauses fail, and the wholes of what is found.
+    """
+    search = Search(results)
+    for subject in implementation.subjects():
+        if subject.name in _CHOICES:
+            search.look_at(subject)
+    return search.entries()
+
+
+def has_choices(component: str) -> bool:
+    """Whether a search looks at this component: of the others, parts and wholes tell which variant they are."""
+    return component in _CHOICES
+
+
+class Search:
+    """Goes through the components in the order in which one builds them; what a part is, the whole is too."""
+
+    def __init__(self, results: Iterable[Result] | None) -> None:
+        judged = None if results is None else list(results)
+        self._red = None if judged is None else {r.clause.component for r in judged if r.verdict.red}
+        self._blocked = {r.clause.component for r in judged or () if r.verdict is Verdict.BLOCKED}
+        self._found: dict[str, Variant | None] = {}
+        """By component, the variant whose numbers it gives; None where there is none."""
+        self._declared: dict[str, Variant] = {}
+        self._known: dict[str, str] = {}
+        self._lost = False
+        """Whether its process ended or did not answer: nothing more is asked."""
+
+    def found(self, component: str) -> Variant | None:
+        """Return the variant whose numbers a component gives; None where there is none, or it was not looked at."""
+        return self._found.get(component)
+
+    def known(self) -> dict[str, str]:
+        """Return where parts were found to have their weights."""
+        return dict(self._known)
+
+    def fork(self) -> Search:
+        """Return a search that knows what this one knows, and goes on alone."""
+        other = Search(None)
+        other._found, other._declared, other._known = dict(self._found), dict(self._declared), dict(self._known)
+        return other
+
+    def look_at(self, subject: Subject) -> None:
+        """Find out which variant a component has, unless a part of it has none."""
+        name = subject.name
+        self._declared[name] = subject.variant
+        self._found[name] = None
+        if self._lost or any(self._found.get(part, subject.variant) is None for part in _WITHIN.get(name, ())):
+            return
+        if not self._in_question(name):
+            if name not in self._blocked:
+                self._found[name] = subject.variant
+                self._known |= {rule.target: rule.source for rule in subject.bound.rules or ()}
+            return
+        try:
+            trial = Trial.of(subject, self._known, **_SIZES[0])
+            self._found[name] = found = self._variant(trial)
+            if found is not None:
+                self._known |= {rule.target: rule.source for rule in trial.rules(found, trial.close) or ()}
+        except WorkerLost:
+            self._lost = True
+        except _TROUBLE:
+            return
+
+    def _in_question(self, name: str) -> bool:
+        """Whether a clause of its own fails, or it is a whole and something was found to be otherwise than declared."""
+        return self._red is None or name in self._red or (name in _WITHIN and bool(self._changes()))
+
+    def _variant(self, trial: Trial) -> Variant | None:
+        """Return the variant whose numbers it gives: the declared one, another one, or none."""
+        declared = trial.subject.variant
+        if trial.gives(declared, trial.exact):
+            return declared
+        loose = declared if trial.gives(declared, trial.close) else None
+        tried: list[Variant] = []
+        for variant in islice(self._candidates(trial), _COMPUTED):
+            tried.append(variant)
+            if trial.gives(variant, trial.exact, 1) and (least := self._confirmed(trial, variant, trial.exact)):
+                return least
+        trial.rank(tried[:_RANKED])
+        for error in (trial.exact,) if loose else (trial.exact, trial.close):
+            for variant in tried:
+                if trial.gives(variant, error, 1) and (least := self._confirmed(trial, variant, error)):
+                    return least
+        return loose
+
+    def _confirmed(self, trial: Trial, variant: Variant, error: float) -> Variant | None:
+        """Return a variant without the changes that change nothing; None where it does not hold at other sizes."""
+        least = self._least(trial, variant, error)
+        if "sinusoidal" == trial.subject.variant.positions != least.positions and trial.starts_from_sinusoids(least):
+            return None  # the declared choice, only trainable
+        known = {rule.target: rule.source for rule in trial.rules(least, error) or ()}
+        again = _another(trial, {**trial.known, **known})
+        return least if again is None or again.gives(least, again.close) else None
+
+    def _candidates(self, trial: Trial) -> Iterator[Variant]:
+        """Yield variants that would have its parameters, those with the fewest undeclared choices first."""
+        name, declared = trial.subject.name, trial.subject.variant
+        base = self._with_parts(name, declared)
+        own = [c for c in _CHOICES[name] if c not in self._settled(name)]
+        seen = {_effective(declared, name)}
+        for found in _in_order(base, own, _CHOICES[name], trial.has_parameters_of):
+            variant = _effective(found, name)
+            if variant not in seen:
+                seen.add(variant)
+                if trial.has_parameters_of(variant):
+                    yield variant
+
+    def _settled(self, name: str) -> set[str]:
+        """Return the choices that the parts of a component have shown; whether positions are added is none of them."""
+        parts = [part for part in _WITHIN.get(name, ()) if self._found.get(part) is not None]
+        return {choice for part in parts for choice in _CHOICES[part]} - {"positions"}
+
+    def _with_parts(self, name: str, declared: Variant) -> Variant:
+        """Return the declared variant with what other components have shown."""
+        changes: dict[str, Any] = {}
+        for part, choice in self._changes():
+            if choice in _CHOICES[name]:
+                found = self._found[part]
+                changes[choice] = getattr(found, choice)
+        return declared.but(**changes)
+
+    def _least(self, trial: Trial, variant: Variant, error: float) -> Variant:
+        """Take back each change without which the numbers are the same."""
+        declared = trial.subject.variant
+        for choice in _CHOICES[trial.subject.name]:
+            without = variant.but(**{choice: getattr(declared, choice)})
+            if without != variant and trial.gives(without, error):
+                variant = without
+        return variant
+
+    def _changes(self) -> list[tuple[str, str]]:
+        """Return component and choice wherever what was found is not what was declared."""
+        return [
+            (name, choice)
+            for name, found in self._found.items()
+            for choice in _CHOICES[name]
+            if found is not None and getattr(found, choice) != getattr(self._declared[name], choice)
+        ]
+
+    def entries(self) -> list[Undeclared]:
+        """Return an entry a choice, or one a component where the others have made another choice."""
+        entries: dict[tuple[str, Any, str], Undeclared] = {}
+        for name, choice in self._changes():
+            actual = getattr(self._found[name], choice)
+            declared = getattr(self._declared[name], choice)
+            table = f"components.{name}.variant" if self._others_differ(choice, declared, actual) else "variant"
+            key = (choice, actual, table)
+            entries.setdefault(key, Undeclared(name, choice, declared, actual, table, written(choice, actual)))
+        return list(entries.values())
+
+    def _others_differ(self, choice: str, declared: Any, actual: Any) -> bool:
+        """Whether another component, which shows this choice, has it as declared."""
+        showing = [name for name in self._found if choice in _CHOICES[name]]
+        if choice == "positions":
+            turns = "rotary" in {declared, actual}
+            showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
+        found = [variant for name in showing if (variant := self._found[name]) is not None]
+        return any(getattr(variant, choice) != actual for variant in found)
+
+
+def _effective(variant: Variant, name: str) -> Variant:
+    """Return the variant without choices that have no effect in a component, as its others are."""
+    idle: list[str] = []
+    added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"}
+    idle += ["positions"] if variant.positions != "rotary" and not added else []
+    idle += ["rotary_layout", "rotary_base"] if variant.positions != "rotary" else []
+    idle += ["shared_positions"] if variant.positions != "learned" else []
+    idle += ["sinusoid_layout"] if variant.positions != "sinusoidal" else []
+    idle += ["norm_bias", "norm_deviation"] if variant.norm == "rmsnorm" else []
+    idle += ["output_bias"] if not variant.output_projection else []
+    return variant.but(**{choice: getattr(CANONICAL, choice) for choice in idle})
+
+
+def _another(trial: Trial, known: Mapping[str, str]) -> Trial | None:
+    """Try the component at other sizes; None where there are none."""
+    try:
+        again = Trial.of(trial.subject, known, **_SIZES[1])
+    except _TROUBLE:
+        return None
+    return again if again.sizes != trial.sizes else None
+
+
+def _in_order(base: Variant, own: Sequence[str], all_of_them: Sequence[str], fits: Fits) -> Iterator[Variant]:
+    """Yield a base, its single changes, known models, then what fits of a component's own choices, the nearest first.
+
+    Choices that add or remove parameters come before the others: few of them leave as many numbers as there are.
+    """
+    yield base
+    for choice in dict.fromkeys([*own, *all_of_them]):
+        values = alternatives(choice, getattr(base, choice))
+        yield from (base.but(**{choice: value}) for value in sorted(values, key=lambda v: v == "rotary"))
+    for famous in FAMOUS.values():
+        yield base.but(**{choice: getattr(famous, choice) for choice in own})
+        yield base.but(**{choice: getattr(famous, choice) for choice in all_of_them})
+    shaping = [choice for choice in own if choice in _SHAPING]
+    shaped = [v for v in islice(_changed(base, shaping), _CONSIDERED) if fits(v)]
+    others = [choice for choice in own if choice not in _SHAPING or choice == "positions"]
+    for variant in shaped:
+        yield from islice(_changed(variant, others), _COMPUTED)
+
+
+def _changed(base: Variant, choices: Sequence[str]) -> Iterator[Variant]:
+    """Yield a variant and all that differ from it in these choices, the fewest first."""
+    for count in range(len(choices) + 1):
+        for changed in combinations(choices, count):
+            values = [alternatives(choice, getattr(base, choice)) for choice in changed]
+            yield from (base.but(**dict(zip(changed, each, strict=True))) for each in product(*values))

@@ -1,0 +1,219 @@
+"""One component with random weights, called: which variants of its definition give what it gave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.expressions import evaluate
+from conformkit.conformance.binding.language import ExpressionError
+from conformkit.conformance.binding.patterns import shapes, to_canonical
+from conformkit.conformance.binding.rules import PatternError, Rule
+from conformkit.conformance.binding.solve import Unassignable
+from conformkit.conformance.probing.probe import ROUNDING, placements
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
+from conformkit.spec.components import Component, Parameter
+from conformkit.spec.positional_encoding import sinusoids
+from conformkit.spec.tolerances import tolerance
+from conformkit.spec.variants import Variant
+
+__all__ = ["Trial"]
+
+_Placed = tuple[tuple[Rule, ...], dict[str, Array]]
+Known = Mapping[str, str]
+"""Where parts of a component were found to have their weights, as `placements` takes it."""
+
+_DEPTH = {"TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Transformer": 10}
+_FAINT = 1e-4
+"""Rows this small show a norm's eps, whatever it is."""
+_ROUNDED = 1e-3
+"""A table in float32 is that near."""
+_FEW = 3
+_PLACEMENTS = 24
+"""So many ways to place the parameters are tried with a variant, the most plausible first."""
+_PLACEMENTS_OF_OTHERS = 400
+"""Where parameters are not those of the declared variant: then it is more likely that another one was meant."""
+
+
+@dataclass
+class Trial:
+    """What a component gave, and with which parameters."""
+
+    subject: Subject
+    sizes: dict[str, Any]
+    raw: dict[str, Array]
+    trainable: dict[str, tuple[int, ...]]
+    calls: list[tuple[tuple[Array, ...], Array]]
+    """Inputs and output of each call."""
+    known: Known = field(default_factory=dict)
+    _placed: dict[Any, tuple[list[_Placed], Iterator[_Placed]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, subject: Subject, known: Known, **wanted: Any) -> Trial:
+        """Build, fill with noise, call with usual and with faint inputs."""
+        instance = _instance(subject, wanted).scatter(Draw(0, "undeclared"))
+        inputs = instance.example_inputs(Draw(0, "undeclared inputs"))
+        settings = [inputs] if inputs[0].dtype.kind == "i" else [inputs, tuple(_FAINT * each for each in inputs)]
+        trainable = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
+        raw = {name: value.astype(np.float64) for name, value in instance.read_raw().items()}
+        calls = [(each, instance(*each)) for each in settings]
+        return cls(subject, dict(instance.sizes), raw, trainable, calls, known)
+
+    @property
+    def exact(self) -> float:
+        """The error up to which a variant gives these very numbers."""
+        return tolerance("float64", 4) if self.subject.bound.dtype == "float64" else self.close
+
+    @property
+    def close(self) -> float:
+        """The error that float32 somewhere inside explains."""
+        depth = _DEPTH.get(self._component.name, 1)
+        return ROUNDING * depth if self.subject.bound.dtype == "float64" else tolerance("float32", depth)
+
+    def has_parameters_of(self, variant: Variant) -> bool:
+        """Whether it has as many trainable numbers as the definition has in this variant."""
+        parameters = self._parameters(variant)
+        ours = sum(math.prod(p.shape) for p in parameters.values()) if parameters is not None else -1
+        return ours == sum(math.prod(shape) for shape in self.trainable.values())
+
+    def gives(self, variant: Variant, error: float, most: int = _FEW) -> bool:
+        """Whether the definition in this variant is that near, its parameters in one of the `most` likely places."""
+        return self.rules(variant, error, most) is not None
+
+    def rules(self, variant: Variant, error: float, most: int = _FEW) -> tuple[Rule, ...] | None:
+        """Return the first way to place its parameters with which the definition is that near; None without one."""
+        for rules, weights in islice(self._weights(variant), most):
+            if self._error(variant, weights, self.calls) <= error:
+                return rules
+        return None
+
+    def starts_from_sinusoids(self, variant: Variant) -> bool:
+        """Whether the table of positions that this variant learns begins, as constructed, as the sinusoids."""
+        rules = self.rules(variant, self.close) or ()
+        raw = {name: a.astype(np.float64) for name, a in _instance(self.subject, self.sizes).read_raw().items()}
+        placed = to_canonical(rules, raw, self._parameters(variant) or {}, self._sizes(variant) or {})
+        table = placed.get("positions.weight")
+        if table is None:
+            return False
+        length, width = table.shape
+        return bool(np.allclose(table, sinusoids(length, width, self.subject.variant), atol=_ROUNDED))
+
+    def rank(self, variants: Sequence[Variant]) -> None:
+        """Put first those ways to place parameters that come nearest in any of these variants, with usual inputs."""
+        nearest: dict[int, float] = {}
+        for variant in variants:
+            for placed in islice(self._weights(variant), self._most()):
+                distance = self._error(variant, placed[1], self.calls[:1])
+                nearest[id(placed)] = min(nearest.get(id(placed), math.inf), distance)
+        for so_far, _ in self._placed.values():
+            so_far.sort(key=lambda placed: nearest.get(id(placed), math.inf))
+
+    def _most(self) -> int:
+        """The parts of a whole are placed by then, and only the rest is open."""
+        expected = self._component.name in _DEPTH or self.has_parameters_of(self.subject.variant)
+        return _PLACEMENTS if expected else _PLACEMENTS_OF_OTHERS
+
+    @property
+    def _component(self) -> Component:
+        return self.subject.bound.component
+
+    def _error(
+        self, variant: Variant, weights: Mapping[str, Array], calls: Sequence[tuple[tuple[Array, ...], Array]]
+    ) -> float:
+        sizes = self._sizes(variant) or {}
+        return max(self._distance(weights, *call, sizes, variant) for call in calls)
+
+    def _distance(
+        self, weights: Mapping[str, Array], inputs: tuple[Array, ...], output: Array, sizes: Mapping[str, Any],
+        variant: Variant,
+    ) -> float:  # fmt: skip
+        want = self._component.forward(weights, dict(zip(self._component.inputs, inputs, strict=False)), sizes, variant)
+        if want.shape != output.shape:
+            return math.inf
+        error = float(np.abs(output - want).max(initial=0.0)) / max(float(np.abs(want).max(initial=0.0)), 1e-30)
+        return error if math.isfinite(error) else math.inf
+
+    def _weights(self, variant: Variant) -> Iterator[_Placed]:
+        """Yield canonical weights from its parameters, one for each plausible way to place them."""
+        sizes, parameters = self._sizes(variant), self._parameters(variant)
+        if sizes is None or parameters is None or not self.has_parameters_of(variant):
+            return
+        key = (*((n, p.shape) for n, p in parameters.items()), sizes.get("kv_heads"))
+        if key not in self._placed:
+            self._placed[key] = [], self._place(parameters, sizes)
+        so_far, further = self._placed[key]
+        yield from so_far
+        for placed in further:
+            so_far.append(placed)
+            yield placed
+
+    def _place(self, parameters: Mapping[str, Parameter], sizes: Mapping[str, Any]) -> Iterator[_Placed]:
+        for rules in self._placements(parameters, sizes):
+            weights = to_canonical(rules, self.raw, parameters, sizes)
+            if weights.keys() >= parameters.keys():
+                yield rules, weights
+
+    def _placements(self, parameters: Mapping[str, Parameter], sizes: Mapping[str, Any]) -> Iterator[tuple[Rule, ...]]:
+        """Yield the declared rules alone, else what was found before and then what is plausible."""
+        declared = self.subject.declared
+        if not parameters:
+            yield ()
+            return
+        if self.subject.bound.config.weights:
+            if self._fit(declared, parameters):
+                yield declared
+            return
+        bare = not self.subject.link.is_torch
+        try:
+            yield from placements(self.trainable, parameters, sizes, self.known, bare=bare, limit=self._most())
+        except Unassignable:
+            return
+
+    def _fit(self, rules: tuple[Rule, ...], parameters: Mapping[str, Parameter]) -> bool:
+        """Whether rules are about parameters that are there, in their shapes."""
+        try:
+            wanted = shapes(rules, parameters)
+        except (PatternError, KeyError):
+            return False
+        return all(name in self.raw and self.raw[name].shape == shape for name, shape in wanted.items())
+
+    def _parameters(self, variant: Variant) -> dict[str, Parameter] | None:
+        sizes = self._sizes(variant)
+        return None if sizes is None else self._component.parameters(sizes, variant)
+
+    def _sizes(self, variant: Variant) -> dict[str, Any] | None:
+        """Return the sizes with this variant's heads; None where it allows no such heads."""
+        if "num_heads" not in self.sizes:
+            return self.sizes
+        kv_heads, width = (_whole(text, self.sizes) for text in (variant.kv_heads, variant.head_width))
+        if kv_heads < 1 or width < 1 or self.sizes["num_heads"] % kv_heads:
+            return None
+        if variant.positions == "rotary" and width % 2:
+            return None
+        return {**self.sizes, "kv_heads": kv_heads, "head_width": width}
+
+
+def _instance(subject: Subject, wanted: Mapping[str, Any]) -> Instance:
+    """Build even what could not be built in the declared variant's usual sizes."""
+    bound = subject.bound
+    failure, bound.failure = bound.failure, None
+    try:
+        return subject.build(**wanted)
+    finally:
+        bound.failure = failure
+
+
+def _whole(expression: str, sizes: Mapping[str, Any]) -> int:
+    """Evaluate where `//` leaves no remainder; 0 where it would."""
+    try:
+        exact = float(evaluate(expression.replace("//", "/"), sizes))
+    except (ExpressionError, TypeError, ValueError):
+        return 0
+    return int(exact) if exact.is_integer() else 0

@@ -1,0 +1,1 @@
+"""The harness's end of a worker: sessions, requests and checked replies."""

@@ -1,0 +1,172 @@
+"""The harness's end of one worker: its wire, what it prints, and the limits on both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from conformkit.conformance.driver.errors import LossKind, ProtocolError
+from conformkit.conformance.driver.spawn.usage import amount, has_ended
+from conformkit.conformance.driver.wire import frames as wire
+
+__all__ = ["Broken", "Channel"]
+
+_TICK = 0.05
+_CHUNK = 1 << 20
+
+
+class Broken(Exception):
+    """The worker can no longer be talked to. Without a kind, only its end will tell why."""
+
+    def __init__(self, kind: LossKind | None, detail: str) -> None:
+        self.kind = kind
+        self.detail = detail
+        super().__init__(detail)
+
+
+class Channel:
+    """Sends a frame and waits for one, while it drains what the worker prints and has its use of the machine watched.
+
+    `excess` tells which limit is broken, if any; it is asked now and then while there is nothing to read.
+    """
+
+    def __init__(self, output_bytes: int, excess: Callable[[], tuple[LossKind, str] | None]) -> None:
+        self._wire, self.wire_fd = _socket_pair()
+        self._output, self.output_fd = os.pipe()
+        os.set_blocking(self._output, False)
+        self._excess = excess
+        self._looked = 0.0
+        self._output_bytes = output_bytes
+        self._printed = bytearray()
+        self._watch_output = True
+        self.order = 0
+        """The number under which the worker was asked for."""
+        self.pid: int | None = None
+
+    def handed_over(self) -> None:
+        """Close the worker's ends, which it has by now."""
+        os.close(self.wire_fd)
+        os.close(self.output_fd)
+
+    def exchange(self, frame: bytes, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Send a frame and return the next one that comes back."""
+        if self._readable():
+            raise Broken(*self._unasked())
+        return self.receive(seconds, frame)
+
+    def receive(self, seconds: float, frame: bytes = b"") -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the next frame, having sent `frame` meanwhile. Raises Broken, ProtocolError."""
+        deadline = time.monotonic() + seconds
+        unsent = memoryview(frame)
+        unsent = unsent[self._send(unsent) :]
+        prefix, unsent = self._read(wire.LENGTHS, unsent, deadline, seconds)
+        head_length, payload_length = wire.lengths(prefix)
+        head, unsent = self._read(head_length, unsent, deadline, seconds)
+        payload, unsent = self._read(payload_length, unsent, deadline, seconds)
+        self.drain()
+        if unsent:
+            raise ProtocolError("the reply came before the request was read")
+        return wire.decode(head, payload, foreign=True)
+
+    def drain(self) -> None:
+        """Take in what has been printed so far. Raises Broken when it is too much."""
+        while self._watch_output:
+            try:
+                chunk = os.read(self._output, 1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                chunk = b""
+            self._watch_output = bool(chunk)
+            self._printed += chunk
+            if len(self._printed) > self._output_bytes:
+                del self._printed[self._output_bytes :]
+                raise Broken("output", f"printed more than {amount(self._output_bytes)}")
+
+    def take_output(self) -> bytes:
+        """Return what was printed since the last time."""
+        with contextlib.suppress(Broken):
+            self.drain()
+        taken = bytes(self._printed)
+        self._printed.clear()
+        return taken
+
+    def close(self) -> None:
+        """Close both ends that are ours."""
+        self._wire.close()
+        os.close(self._output)
+
+    def _read(self, size: int, unsent: memoryview, deadline: float, seconds: float) -> tuple[bytearray, memoryview]:
+        buffer = bytearray()
+        while len(buffer) < size:
+            try:
+                chunk = self._wire.recv(min(size - len(buffer), _CHUNK))
+            except BlockingIOError:
+                unsent = self._wait(unsent, deadline, seconds)
+                continue
+            except OSError:
+                chunk = b""
+            if not chunk:
+                with contextlib.suppress(Broken):
+                    self.drain()
+                raise Broken(None, "closed its wire")
+            buffer += chunk
+        return buffer, unsent
+
+    def _wait(self, unsent: memoryview, deadline: float, seconds: float) -> memoryview:
+        """Wait for something to happen: bytes to read, room to write, or a moment gone by."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Broken("timeout", f"no answer after {seconds:g} s")
+        poll = select.poll()
+        poll.register(self._wire, select.POLLIN | (select.POLLOUT if unsent else 0))
+        if self._watch_output:
+            poll.register(self._output, select.POLLIN)
+        events = dict(poll.poll(1000 * min(_TICK, left)))
+        if self._output in events:
+            self.drain()
+        self._look()
+        if not events and self.pid is not None and has_ended(self.pid) and not self._readable():
+            raise Broken(None, "ended")  # what it started may still hold its end of the wire
+        return unsent[self._send(unsent) :] if unsent else unsent
+
+    def _send(self, frame: memoryview) -> int:
+        try:
+            return self._wire.send(frame) if frame else 0
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(frame)  # the other end is closed: reading tells
+
+    def _readable(self) -> bool:
+        poll = select.poll()
+        poll.register(self._wire, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _unasked(self) -> tuple[LossKind | None, str]:
+        try:
+            said = self._wire.recv(1, socket.MSG_PEEK)
+        except OSError:
+            said = b""
+        return ("protocol", "wrote on the wire without being asked") if said else (None, "closed its wire")
+
+    def _look(self) -> None:
+        """Ask what the worker uses, once a tick at most. Raises Broken when it is too much."""
+        now = time.monotonic()
+        if now - self._looked < _TICK:
+            return
+        self._looked = now
+        excess = self._excess()
+        if excess is not None:
+            raise Broken(*excess)
+
+
+def _socket_pair() -> tuple[socket.socket, int]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    return ours, theirs.detach()

@@ -1,0 +1,205 @@
+"""Run an implementation in a worker process: start it, ask it, outlive it, and tell what became of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from conformkit.conformance.driver.client.channel import Broken, Channel
+from conformkit.conformance.driver.client.inprocess import InProcess
+from conformkit.conformance.driver.client.interface import (
+    NO_ARRAYS,
+    Arrays,
+    Driver,
+    Limits,
+    LoadReply,
+    Reply,
+    raise_failure,
+)
+from conformkit.conformance.driver.client.replies import check_reply
+from conformkit.conformance.driver.errors import DriverError, LossKind, ProtocolError, StartError, WorkerLost
+from conformkit.conformance.driver.location import Location, locate
+from conformkit.conformance.driver.spawn.usage import Meter
+from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.driver.wire import frames as wire
+from conformkit.conformance.driver.wire.text import clean
+
+__all__ = ["Driver", "InProcess", "Limits", "LoadReply", "Location", "Reply", "Session", "locate"]
+
+_HELLO_SECONDS = 60.0
+_SHOWN = 20_000
+
+
+class Session(Driver):
+    """Supervises one implementation's worker. The process starts when this is made, and gets ready meanwhile.
+
+    `warm` makes its workers, and whatever `make` makes does so where there is none, or none any more: by default a
+    process without a sandbox.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        framework: str | None = None,
+        limits: Limits = Limits(),  # noqa: B008
+        preload_torch: bool = False,
+        warm: Nursery | None = None,
+        make: Callable[[], Nursery] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(location, framework, limits, device)
+        self._make = make or (lambda: nursery(limits.threads, torch=preload_torch))
+        self._own_nursery = warm is None
+        self._nursery = warm or self._make()
+        self._meter: Meter | None = None
+        self._channel: Channel | None = None
+        self._pending: Channel | None = self._ask_for_worker()
+        self._left_over = ""
+        self._seq = 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is no worker."""
+        return self._channel is None
+
+    @property
+    def note(self) -> str:
+        """What the reader of a report should know about the isolation."""
+        return self._nursery.note
+
+    def start(self) -> LoadReply:
+        """Wait for the first worker and let it load the implementation."""
+        if self._pending is None:
+            message = "the session has been started already"
+            raise DriverError(message)
+        return self._begin(self._pending)
+
+    def restart(self) -> LoadReply:
+        """Replace the worker by a fresh one, and load the implementation again."""
+        self._discard()
+        if self._nursery.alive:
+            try:
+                return self._begin(self._ask_for_worker())
+            except StartError:
+                if self._nursery.alive:
+                    raise  # an empty worker does not run, and another warm process would not help
+        self._nursery.close()
+        self._own_nursery = True
+        self._nursery = self._make()
+        return self._begin(self._ask_for_worker())
+
+    def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:
+        """Send one request and wait for its reply, for `seconds` at most (default: the limit of a call)."""
+        channel = self._channel
+        if channel is None:
+            message = "there is no worker: restart the session first"
+            raise DriverError(message)
+        self._seq += 1
+        frame = wire.encode({**header, "seq": self._seq}, tensors)
+        limit = self.limits.call_seconds if seconds is None else seconds
+        try:
+            reply = Reply(*channel.exchange(frame, limit))
+            check_reply(header, self._seq, reply)
+        except BaseException as error:  # noqa: BLE001 - Ctrl-C leaves half a frame behind, too
+            self._mourn(channel, error)
+        raise_failure(reply.header)
+        return reply
+
+    def take_output(self) -> str:
+        """Return what the worker printed since the last time, cleaned and shortened."""
+        taken = self._left_over
+        self._left_over = ""
+        if self._channel is not None:
+            taken += self._channel.take_output().decode(errors="replace")
+        return clean(taken, _SHOWN)
+
+    def close(self) -> None:
+        """Kill the worker, and end the process that made it, unless it was given to us."""
+        self._discard()
+        if self._own_nursery:
+            self._nursery.close()
+
+    def _ask_for_worker(self) -> Channel:
+        self._meter = None
+        channel = Channel(self.limits.output_bytes, self._excess)
+        try:
+            # a GPU's driver reserves more addresses than there is memory: what is resident is watched all the same
+            memory = self.limits.memory_bytes if self.device == "cpu" else None
+            channel.order = self._nursery.spawn(channel.wire_fd, channel.output_fd, memory)
+        except BaseException:
+            channel.close()
+            raise
+        finally:
+            channel.handed_over()
+        return channel
+
+    def _begin(self, channel: Channel) -> LoadReply:
+        """Wait until the worker says hello, which leaves our own imports out of its limits; then let it load."""
+        self._pending, self._channel, self._seq = None, channel, 0
+        self.generation += 1
+        try:
+            channel.pid = self._nursery.spawned(channel.order)
+            check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
+        except (Broken, DriverError) as error:
+            self._bury(channel, kill=True)
+            said = self.take_output().strip()
+            message = f"an empty worker does not run within {self.limits}: {error}. It said: {said or 'nothing'}"
+            raise StartError(message) from error
+        limits = self.limits
+        self._meter = Meter(channel.pid, memory_bytes=limits.memory_bytes, processes=limits.processes)
+        header = self.request(self.load_header(), seconds=self.limits.load_seconds).header
+        return LoadReply(*(str(header.get(key, "")) for key in ("framework", "version", "module", "file")))
+
+    def _mourn(self, channel: Channel, error: BaseException) -> NoReturn:
+        """End a worker that cannot be talked to any more, and say why."""
+        known = error.kind if isinstance(error, Broken) else "protocol"
+        status = self._bury(channel, kill=known is not None)
+        if isinstance(error, Broken) and known is not None:
+            raise WorkerLost(known, error.detail) from None
+        if isinstance(error, ProtocolError):
+            raise WorkerLost("protocol", str(error)) from error
+        if not isinstance(error, Broken):
+            raise error
+        raise self._obituary(status) from None
+
+    def _obituary(self, status: int | None) -> WorkerLost:
+        excess = self._nursery.excess()
+        if excess is not None:
+            return WorkerLost(*excess)
+        if status is not None and os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            return WorkerLost("signal", f"killed by {_signal_name(number)}")
+        if status is not None:
+            return WorkerLost("exit", f"exited with status {os.WEXITSTATUS(status)} in the middle of a call")
+        if not self._nursery.alive:
+            return WorkerLost("signal", "killed, together with the process that supervises it")
+        return WorkerLost("protocol", "closed its wire and went on running")
+
+    def _bury(self, channel: Channel, *, kill: bool) -> int | None:
+        if kill and channel.pid is not None:
+            self._nursery.kill(channel.pid)
+        status = self._nursery.reap(channel.pid, killed=kill) if channel.pid is not None else None
+        self._left_over += channel.take_output().decode(errors="replace")
+        channel.close()
+        self._channel = None
+        return status
+
+    def _excess(self) -> tuple[LossKind, str] | None:
+        return (self._meter.excess() if self._meter is not None else None) or self._nursery.excess()
+
+    def _discard(self) -> None:
+        """Kill the worker, if there is one, and drop one that was never waited for."""
+        if self._channel is not None:
+            self._bury(self._channel, kill=True)
+        if self._pending is not None:
+            self._pending.close()
+            self._pending = None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

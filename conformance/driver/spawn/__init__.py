@@ -1,0 +1,1 @@
+"""Processes that make workers, and what they use."""

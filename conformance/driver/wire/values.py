@@ -1,0 +1,106 @@
+"""Values that are no arrays: texts, numbers, truth values, lists and dictionaries of these, as bounded JSON."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from conformkit.conformance.driver.wire.arrays import Array, OutputError
+
+__all__ = ["MOST", "NotPlain", "as_json", "from_json"]
+
+MOST = 120_000
+"""So many numbers and characters are taken in one reply: a header holds 1 MiB."""
+_LARGEST = 2**63
+_DEPTH = 12
+_NUMBER, _TEXT = "$number", "$text"
+_STATES = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any], tuple[Array, str]]) -> Any:
+    """Return what stands for a value: arrays, tuples, iterators become lists, numbers without a word in JSON get one.
+
+    Texts are sent by the codes of their characters, which nothing on the way may clean or escape.
+    Raises: OutputError for anything else, and for what is too long.
+    """
+    left = MOST
+
+    def convert(item: Any, depth: int) -> Any:
+        nonlocal left
+        left -= len(item) if isinstance(item, str) else 1
+        if depth > _DEPTH or left < 0:
+            message = f"returned a {type(value).__name__} that is nested too deep or holds more than {MOST} values"
+            raise OutputError(message)
+        if is_array(item):
+            return convert(array(item)[0].tolist(), depth)
+        if depth < _DEPTH and type(item) is list and len(item) <= left and _of_ids(item):
+            left -= len(item)
+            return item
+        if isinstance(item, list | tuple | Iterator):  # an endless one ends at the bound
+            return [convert(part, depth + 1) for part in item]
+        if isinstance(item, Mapping):
+            return {_key(name): convert(part, depth + 1) for name, part in item.items()}
+        return {_TEXT: [ord(c) for c in item]} if isinstance(item, str) else _single(item)
+
+    return convert(value, 0)
+
+
+class NotPlain(ValueError):
+    """What came is nothing that `as_json` gives."""
+
+
+def from_json(value: Any, depth: int = 0) -> Any:
+    """Return the value that something stands for. Raises NotPlain."""
+    if depth > _DEPTH:
+        raise NotPlain("it is nested too deep")
+    if isinstance(value, list):
+        return value if depth < _DEPTH and _of_ids(value) else [from_json(item, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return _bounded(value)
+    if set(value) == {_NUMBER} and value[_NUMBER] in list(_STATES):
+        return _STATES[value[_NUMBER]]
+    if set(value) == {_TEXT}:
+        return _text(value[_TEXT])
+    return {name: from_json(item, depth + 1) for name, item in value.items()}
+
+
+def _of_ids(values: list[Any]) -> bool:
+    """Whether a list holds whole numbers within 64 bits and nothing else: long ones of these need no look at each."""
+    return set(map(type, values)) == {int} and min(values) >= -_LARGEST and max(values) < _LARGEST
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise NotPlain("it holds a whole number beyond 64 bits")
+    return value
+
+
+def _text(codes: Any) -> str:
+    if not isinstance(codes, list) or not all(type(code) is int and 0 <= code < 0x110000 for code in codes):
+        raise NotPlain("its codes are none of characters")
+    return "".join(map(chr, codes))
+
+
+def _single(item: Any) -> Any:
+    if item is None or isinstance(item, bool):
+        return item
+    if isinstance(item, numbers.Integral):
+        number = int(item)
+        if not -_LARGEST <= number < _LARGEST:
+            message = "returned a whole number beyond 64 bits"
+            raise OutputError(message)
+        return number
+    if isinstance(item, numbers.Real):
+        real = float(item)
+        return real if math.isfinite(real) else {_NUMBER: str(real)}
+    message = f"returned {type(item).__name__}, want text, numbers or lists of them"
+    raise OutputError(message)
+
+
+def _key(name: object) -> str:
+    if isinstance(name, str | int) and not (isinstance(name, str) and name.startswith("$")):
+        return str(name)[:200]
+    message = f"returned a dictionary with a key of type {type(name).__name__}"
+    raise OutputError(message)

@@ -1,0 +1,136 @@
+"""Describe what an implementation exports: constructors, calls and methods, read off their signatures."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from conformkit.conformance.driver.worker.stubs import stubs
+
+__all__ = ["describe"]
+
+_KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: "positional",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional",
+    inspect.Parameter.KEYWORD_ONLY: "keyword",
+    inspect.Parameter.VAR_POSITIONAL: "var_positional",
+    inspect.Parameter.VAR_KEYWORD: "var_keyword",
+}
+_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy")
+
+
+def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
+    """Return kind, arguments of constructor and call, methods, what of it is a stub, and source line of an export."""
+    kind = kind_of(value)
+    return {
+        "found": True,
+        "path": path,
+        "kind": kind,
+        "construct": signature(value) if kind == "class" else None,
+        "call": _call(value, kind),
+        "methods": _methods(value) if kind != "function" else {},
+        "stubs": stubs(_bodies(value, kind), place),
+        "source": source(value, place),
+        "error": None,
+    }
+
+
+def kind_of(value: Any) -> str:
+    """Tell classes and functions from other objects, which are components that exist already."""
+    if isinstance(value, type):
+        return "class"
+    return "function" if inspect.isroutine(value) or type(value).__name__ == "partial" else "object"
+
+
+def signature(value: Any, *, bound: bool = True) -> list[dict[str, Any]] | None:
+    """Return the parameters of a callable, None when it does not tell. Unbound functions lose their first one."""
+    try:
+        parameters = list(inspect.signature(value).parameters.values())
+    except (ValueError, TypeError):
+        return None
+    return [_parameter(parameter) for parameter in (parameters if bound else parameters[1:])]
+
+
+def source(value: Any, place: Callable[[str], str | None]) -> str:
+    """Return where something is defined, `mypkg/attention.py:12`, or nothing."""
+    value = value if isinstance(value, type) or inspect.isroutine(value) else type(value)
+    try:
+        file = inspect.getsourcefile(value) or ""
+        line = inspect.findsource(inspect.unwrap(value))[1] + 1  # its first line; looking for its last one takes longer
+    except (OSError, TypeError, IndentationError, SyntaxError):
+        return ""
+    return f"{place(file) or file}:{line}"
+
+
+def _parameter(parameter: inspect.Parameter) -> dict[str, Any]:
+    required = parameter.default is inspect.Parameter.empty
+    variadic = parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return {
+        "name": parameter.name,
+        "kind": _KINDS[parameter.kind],
+        "positional_only": parameter.kind is inspect.Parameter.POSITIONAL_ONLY,
+        "required": required and not variadic,
+        "default": None if required else _short_repr(parameter.default),
+    }
+
+
+def _short_repr(value: Any) -> str:
+    try:
+        return repr(value)[:200]
+    except Exception:  # noqa: BLE001
+        return f"<{type(value).__name__}>"
+
+
+def _call(value: Any, kind: str) -> list[dict[str, Any]] | None:
+    if kind == "function":
+        return signature(value)
+    owner = value if kind == "class" else type(value)
+    for name in ("forward", "__call__"):
+        found = _own(owner, name)
+        if found is not None:
+            return signature(found, bound=isinstance(found, staticmethod))
+    return None
+
+
+def _bodies(value: Any, kind: str) -> dict[str, Any]:
+    """Return what may be a stub, by name: the constructor, public methods, and what is called as ''."""
+    if kind == "function":
+        return {"": value}
+    owner = value if kind == "class" else type(value)
+    public = {name: _own(owner, name) for name in _methods(value)}
+    called = next(filter(None, (_own(owner, name) for name in ("forward", "__call__"))), None)
+    return {**public, "__init__": _own(owner, "__init__"), "": called}
+
+
+def _own(owner: type, name: str) -> Any:
+    """Return what a class of the implementation, and no library's base class, defines under a name."""
+    for base in owner.__mro__:
+        if name in vars(base):
+            return vars(base)[name] if not _of_library(base) or base is owner else None
+    return None
+
+
+def _of_library(owner: type) -> bool:
+    return owner.__module__.split(".", 1)[0] in _LIBRARIES
+
+
+def _methods(value: Any) -> dict[str, Any]:
+    owner = value if isinstance(value, type) else type(value)
+    found: dict[str, Any] = {}
+    for base in owner.__mro__:
+        if _of_library(base) and base is not owner:
+            continue
+        for name, item in vars(base).items():
+            if not name.startswith("_") and name not in found and len(found) < 100:
+                _add_method(found, name, item)
+    return found
+
+
+def _add_method(found: dict[str, Any], name: str, item: Any) -> None:
+    if isinstance(item, staticmethod):
+        found[name] = signature(item.__func__)
+    elif isinstance(item, classmethod):
+        found[name] = signature(item.__func__, bound=False)
+    elif inspect.isroutine(item):
+        found[name] = signature(item, bound=False)

@@ -1,0 +1,71 @@
+"""Turn what an implementation raises into the error of a reply."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+from conformkit.conformance.driver.errors import FailureKind
+from conformkit.conformance.driver.wire.arrays import OutputError
+from conformkit.conformance.driver.wire.text import shorten
+from conformkit.conformance.driver.worker.frameworks.base import RequestError, UnsupportedError
+from conformkit.conformance.driver.worker.loading import LoadError
+
+__all__ = ["Place", "failure", "where"]
+
+_MESSAGE_LIMIT = 2000
+
+Place = Callable[[str], str | None]
+"""Gives the name to show for a file of the implementation, None for any other file."""
+
+_ALLOCATOR = ("can't allocate memory", "not enough memory", "cannot allocate memory", "out of memory")
+
+
+def failure(error: BaseException, place: Place, *, loading: bool = False) -> dict[str, str]:
+    """Return kind, type, message and place of an exception."""
+    kind = _kind(error, loading=loading)
+    name = type(error).__name__[:200]
+    if isinstance(error, RequestError | OutputError | UnsupportedError | LoadError):
+        name = name.removesuffix("Error").lower()
+    text = _text(error)
+    message = f"called sys.exit({text})" if kind == "exit" else text
+    return {"kind": kind, "type": name, "message": shorten(message, _MESSAGE_LIMIT), "where": where(error, place)}
+
+
+def where(error: BaseException, place: Place) -> str:
+    """Return the implementation's own innermost frame, `mypkg/attention.py:31 in forward`, or nothing."""
+    if isinstance(error, SyntaxError) and error.filename and (file := place(error.filename)):
+        return f"{file}:{error.lineno}"
+    innermost = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if file := place(frame.f_code.co_filename):
+            innermost = f"{file}:{line} in {frame.f_code.co_name}"
+    return innermost[:500]
+
+
+def _kind(error: BaseException, *, loading: bool) -> FailureKind:
+    if isinstance(error, MemoryError) or _is_allocator(error):
+        return "memory"
+    if isinstance(error, SystemExit):
+        return "exit"
+    kinds: dict[type[BaseException], FailureKind] = {
+        RequestError: "request",
+        OutputError: "output",
+        UnsupportedError: "unsupported",
+        LoadError: "load",
+    }
+    return kinds.get(type(error), "load" if loading else "exception")
+
+
+def _is_allocator(error: BaseException) -> bool:
+    if not isinstance(error, RuntimeError | OSError):
+        return False
+    message = _text(error).lower()
+    return any(phrase in message for phrase in _ALLOCATOR)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return "(it has no message that can be shown)"

@@ -1,0 +1,152 @@
+"""What a framework must tell the worker, and the errors that it raises meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from conformkit.conformance.driver.wire.arrays import Array
+from conformkit.conformance.driver.worker.observing import Notes
+
+__all__ = ["Framework", "Gradients", "Held", "Learner", "RequestError", "UnsupportedError"]
+
+
+class RequestError(Exception):
+    """The request makes no sense: a mistake of the harness."""
+
+
+class UnsupportedError(Exception):
+    """The framework cannot do this."""
+
+
+@dataclass(slots=True)
+class Held:
+    """An array that a component holds, under the name that leads to it.
+
+    `alias` is the first name with the same memory and shape, `overlaps` the first one that shares memory in any way.
+    """
+
+    name: str
+    value: Any
+    shape: tuple[int, ...] | None
+    dtype: str
+    trainable: bool
+    kind: str
+    replace: Callable[[Any], None] | None = None
+    alias: str | None = None
+    overlaps: str | None = None
+    lazy: bool = False
+
+    def header(self) -> dict[str, Any]:
+        """Return the form that goes over the wire."""
+        return {
+            "name": self.name,
+            "shape": None if self.shape is None else list(self.shape),
+            "dtype": self.dtype,
+            "trainable": self.trainable,
+            "kind": self.kind,
+            "alias": self.alias,
+            "overlaps": self.overlaps,
+            "lazy": self.lazy,
+        }
+
+
+@dataclass(slots=True)
+class Gradients:
+    """What a backward pass gave: None where no gradient arrived."""
+
+    inputs: dict[str, Array | None]
+    parameters: dict[str, Array | None]
+
+
+class Learner(Protocol):
+    """Descends from a loss, step by step."""
+
+    def step(self, logits: Any, targets: Array, rate: float, max_norm: float) -> float:
+        """Descend from the mean cross-entropy of logits (…, V) on targets (…), and return it; -100 is no target."""
+
+
+class Framework(Protocol):
+    """One small file implements this for a framework. Arrays come in and go out as NumPy."""
+
+    name: str
+    version: str
+
+    def tensor(self, array: Array, *, cast: str | None, strided: bool) -> Any:
+        """Make a native array; strided: with gaps between its elements."""
+
+    def dtype(self, name: str) -> Any:
+        """Return the framework's dtype of that name."""
+
+    def is_array(self, value: object) -> bool:
+        """Whether `value` is a native array, or one of NumPy."""
+
+    def array(self, value: Any) -> tuple[Array, str]:
+        """Convert to NumPy in a dtype that crosses the wire, and name the real dtype. Raises OutputError."""
+
+    def requires_grad(self, value: Any) -> bool:
+        """Whether `value` hangs on a graph of derivatives."""
+
+    def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
+        """While this lasts, note whether anything is kept for derivatives; what it gives tells."""
+
+    def copied(self, component: Any) -> Any:
+        """Return a copy that shares nothing with a component."""
+
+    def unrecorded(self) -> AbstractContextManager[Any]:
+        """While this lasts, nothing is recorded for derivatives."""
+
+    def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
+        """While this lasts, note what a call of the component does inside."""
+
+    def held(self, component: Any) -> list[Held]:
+        """List the arrays that a component holds."""
+
+    def write(self, held: Held, array: Array) -> None:
+        """Copy values into an array, in place."""
+
+    def cast(self, component: Any, dtype: str) -> None:
+        """Convert what is floating in a component, in place."""
+
+    def settle(self, component: Any) -> None:
+        """Put a new component into evaluation mode."""
+
+    def set_mode(self, component: Any, mode: str) -> None:
+        """Switch between `train` and `eval`."""
+
+    def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
+        """Return the training flag of the component, and the distinct ones of all its parts."""
+
+    def entry(self, component: Any, method: str | None) -> Callable[..., Any]:
+        """Return what a call of the component calls."""
+
+    def seed(self, seed: int) -> None:
+        """Seed every global source of random numbers."""
+
+    def digest(self) -> str:
+        """Return a digest of the global random state."""
+
+    def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
+        """Ask for derivatives with regard to some of the inputs, before the call."""
+
+    def gradients(
+        self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
+    ) -> Gradients:
+        """Pull a cotangent back from the output to inputs and parameters."""
+
+    def trainable(self, component: Any) -> list[Any]:
+        """Return the trainable arrays of a component, as one gives them to an optimizer."""
+
+    def holder(self, arrays: Mapping[str, Array]) -> Any:
+        """Return a component that holds these as its parameters."""
+
+    def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:
+        """Put gradients where backward passes leave them, beside the parameters of these names."""
+
+    def kept_gradients(self, component: Any) -> dict[str, Array | None]:
+        """Return what backward passes have left there, None where there is nothing."""
+
+    def learner(self, component: Any) -> Learner:
+        """Return what trains a component."""

@@ -1,0 +1,393 @@
+"""PyTorch: modules with registered parameters, plain objects that hold tensors, and functions."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.overrides import TorchFunctionMode
+
+from conformkit.conformance.driver.wire.arrays import Array, OutputError
+from conformkit.conformance.driver.worker.frameworks.base import Gradients, Held, RequestError, UnsupportedError
+from conformkit.conformance.driver.worker.frameworks.numpy import (
+    MAX_BYTES,
+    Numpy,
+    alias,
+    from_numbers,
+    plain,
+    random_state,
+    set_plain_mode,
+)
+from conformkit.conformance.driver.worker.frameworks.torch_training import AdamSteps, Holder
+from conformkit.conformance.driver.worker.frameworks.walk import Slot, walk
+
+if TYPE_CHECKING:
+    from conformkit.conformance.driver.worker.observing import Notes
+
+__all__ = ["Torch", "prepare"]
+
+_NARROW = (torch.float16, torch.bfloat16)
+_COMPLEX = {torch.float64: torch.complex128, torch.float32: torch.complex64}
+
+
+def prepare(threads: int) -> None:
+    """Set what must hold before any implementation runs: the number of threads, and no TF32."""
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+class _Detached(TorchFunctionMode):
+    """While this lasts, tensors that a call computed are copied as numbers; torch refuses to, for their derivatives."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func is not torch.Tensor.__deepcopy__ or args[0].is_leaf:
+            return func(*args, **(kwargs or {}))
+        value, memo = args
+        return memo.setdefault(id(value), value.detach().clone())
+
+
+class Torch:
+    """The framework of implementations that are written in PyTorch."""
+
+    name = "torch"
+    version = str(torch.__version__)
+
+    def __init__(self, device: str = "cpu") -> None:
+        _check_device(device)
+        self._numpy = Numpy()
+        self._device = torch.device(device)
+        self._generators = _generators(self._device)
+
+    def tensor(self, array: Array, *, cast: str | None, strided: bool) -> torch.Tensor:
+        """Wrap `array`, cast; strided: its axes in the opposite order in memory, with gaps, so that no `view` fits."""
+        value = torch.from_numpy(array)
+        if cast is not None:
+            value = value.to(self.dtype(cast))
+        value = value.to(self._device)
+        if strided and value.ndim:
+            wide = torch.zeros((*reversed(value.shape), 2), dtype=value.dtype, device=self._device)
+            wide[..., 0] = value.permute(*reversed(range(value.ndim)))
+            value = wide[..., 0].permute(*reversed(range(value.ndim)))
+        return value
+
+    def dtype(self, name: str) -> torch.dtype:
+        """Return `torch.<name>`."""
+        found = getattr(torch, name, None)
+        if not isinstance(found, torch.dtype):
+            message = f"torch has no dtype {name}"
+            raise UnsupportedError(message)
+        return found
+
+    def is_array(self, value: object) -> bool:
+        """Whether `value` is a tensor, an array or a NumPy scalar."""
+        return isinstance(value, torch.Tensor | np.ndarray | np.generic)
+
+    def array(self, value: Any) -> tuple[Array, str]:
+        """Convert a tensor of whatever subclass, an array, or numbers."""
+        if not isinstance(value, torch.Tensor):
+            return plain(value) if self.is_array(value) else from_numbers(value)
+        try:
+            return _plain_tensor(value)
+        except (OutputError, MemoryError):
+            raise
+        except Exception as error:
+            message = f"returned a {type(value).__name__} that gives no plain values: {error}"
+            raise OutputError(message) from error
+
+    def requires_grad(self, value: Any) -> bool:
+        """Whether `value` hangs on a graph of derivatives."""
+        if not isinstance(value, torch.Tensor):
+            return False
+        with _unaided():
+            return bool(value.requires_grad)
+
+    @contextmanager
+    def graph_watched(self) -> Iterator[Callable[[], bool]]:
+        """Note whether an operation saves a tensor for its derivative, which none does under `no_grad`."""
+        saved = False
+
+        def note(value: torch.Tensor) -> torch.Tensor:
+            nonlocal saved
+            saved = True
+            return value
+
+        with torch.autograd.graph.saved_tensors_hooks(note, _itself):
+            yield lambda: saved
+
+    def copied(self, component: Any) -> Any:
+        """Copy it with all that it holds: of what an earlier call left, such as attention weights, the numbers."""
+        with _Detached():
+            return copy.deepcopy(component)
+
+    def unrecorded(self) -> AbstractContextManager[Any]:
+        """As users evaluate."""
+        return torch.no_grad()
+
+    def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
+        """Note what modules return, and what the operations inside them give."""
+        from conformkit.conformance.driver.worker.frameworks.torch_observing import observed  # noqa: PLC0415 - seldom asked for
+
+        return observed(dict(_modules(component)), notes, self.array)
+
+    def held(self, component: Any) -> list[Held]:
+        """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
+        if isinstance(component, nn.Module):
+            found = list(_registered(component, ""))
+        else:
+            found = [item for slot, value in _leaves(component) for item in _held(slot, value)]
+        return alias(found, _address, _owner)
+
+    def write(self, held: Held, array: Array) -> None:
+        """Copy in place, past the graph of derivatives."""
+        with torch.no_grad():
+            held.value.copy_(torch.from_numpy(array))
+
+    def cast(self, component: Any, dtype: str) -> None:
+        """Convert what is floating: of a module what is registered, of any other object every tensor."""
+        wanted = self.dtype(dtype)
+        if isinstance(component, nn.Module):
+            _cast_module(component, wanted)
+            return
+        for module in _outermost(component):
+            _cast_module(module, wanted)
+        self._replace(component, lambda value: value.to(wanted) if value.is_floating_point() else value)
+
+    def settle(self, component: Any) -> None:
+        """Bring a new component to the device, and into evaluation mode."""
+        if self._device.type != "cpu":
+            self._move(component)
+        self.set_mode(component, "eval")
+
+    def _move(self, component: Any) -> None:
+        """As users do: `to` of a module; of any other object, every tensor that it holds."""
+        for module in [component] if isinstance(component, nn.Module) else _outermost(component):
+            module.to(self._device)
+        if not isinstance(component, nn.Module):
+            self._replace(component, lambda value: value.to(self._device))
+
+    def _replace(self, component: Any, converted: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        """Put converted tensors in place of those that an object holds; what was one stays one."""
+        done: dict[object, torch.Tensor] = {}
+        for slot, value in list(_leaves(component)):
+            if isinstance(value, nn.Module):
+                continue
+            other = converted(value.detach())
+            if other.dtype != value.dtype or other.device != value.device:
+                slot.set(done.setdefault(_address(value), other.requires_grad_(value.requires_grad)))
+
+    def set_mode(self, component: Any, mode: str) -> None:
+        """Call `train()` or `eval()` where there is such a thing, and where some part is not in that mode yet."""
+        if isinstance(component, nn.Module):
+            training = mode == "train"
+            if not _all_in(component, training):
+                component.train(training)
+        else:
+            set_plain_mode(component, mode)
+
+    def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
+        """Return the training flag of the module, and the distinct ones of all its parts."""
+        if not isinstance(component, nn.Module):
+            return self._numpy.modes(component)
+        return bool(component.training), sorted({bool(part.training) for part in component.modules()})
+
+    def entry(self, component: Any, method: str | None) -> Callable[..., Any]:
+        """Return the method asked for, else what calling the component means."""
+        if method is None and callable(component):
+            called: Callable[..., Any] = component
+            return called
+        return self._numpy.entry(component, method)
+
+    def seed(self, seed: int) -> None:
+        """Seed the global generators of Python, NumPy and torch."""
+        self._numpy.seed(seed)
+        for generator in self._generators:
+            generator.manual_seed(seed)
+
+    def digest(self) -> str:
+        """Return a digest of the global random state of Python, NumPy and torch."""
+        states = [generator.get_state().numpy().tobytes() for generator in self._generators]
+        return hashlib.sha1(b"".join([random_state(), *states]), usedforsecurity=False).hexdigest()
+
+    def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
+        """Make leaves of the inputs whose derivatives are wanted."""
+        for name in names:
+            if not tensors[name].is_floating_point():
+                message = f"{name} holds integers: it has no derivatives"
+                raise RequestError(message)
+            tensors[name].requires_grad_(True)
+
+    def gradients(
+        self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
+    ) -> Gradients:
+        """Pull the cotangent back with `torch.autograd.grad`; what is not reached gets None."""
+        wanted = dict(_trainable(self.held(component))) if parameters else {}
+        leaves = [*inputs.values(), *wanted.values()]
+        if leaves and self.requires_grad(out):
+            # a scalar: with `grad_outputs`, torch imports its symbolic shapes, which takes longer than all the rest
+            scalar = (out * torch.from_numpy(cotangent).to(out.device, out.dtype)).sum()
+            found: Sequence[torch.Tensor | None] = torch.autograd.grad(scalar, leaves, allow_unused=True)
+        else:
+            found = [None] * len(leaves)
+        arrays = [None if grad is None else self.array(_dense(grad))[0] for grad in found]
+        return Gradients(dict(zip(inputs, arrays, strict=False)), dict(zip(wanted, arrays[len(inputs) :], strict=True)))
+
+    def trainable(self, component: Any) -> list[torch.Tensor]:
+        """Return the parameters that require a gradient, each once."""
+        return [value for _, value in _trainable(self.held(component))]
+
+    def holder(self, arrays: Mapping[str, Array]) -> nn.Module:
+        """Return a module that holds these as its parameters."""
+        return Holder(arrays).to(self._device)
+
+    def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:
+        """Set `.grad` of the parameters of these names."""
+        own = dict(_trainable(self.held(component)))
+        for name, array in arrays.items():
+            own[name].grad = torch.from_numpy(array).to(own[name].device, own[name].dtype)
+
+    def kept_gradients(self, component: Any) -> dict[str, Array | None]:
+        """Return `.grad` of all parameters, by name."""
+        own = _trainable(self.held(component))
+        return {name: None if p.grad is None else self.array(_dense(p.grad))[0] for name, p in own}
+
+    def learner(self, component: Any) -> AdamSteps:
+        """Return what trains a component."""
+        return AdamSteps(self.trainable(component))
+
+
+def _check_device(device: str) -> None:
+    """Raise UnsupportedError where torch has no such device here."""
+    known: dict[str, Callable[[], bool]] = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+    if device in known and not known[device]():
+        message = f"not run: needs {device}, and torch {torch.__version__} sees none here"
+        raise UnsupportedError(message)
+
+
+def _generators(device: torch.device) -> list[torch.Generator]:
+    """Return the global generators that a call may draw from."""
+    if device.type == "cuda":
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        return [torch.default_generator, *torch.cuda.default_generators]
+    if device.type == "mps":
+        return [torch.default_generator, torch.mps._get_default_mps_generator()]  # noqa: SLF001 - no public name
+    return [torch.default_generator]
+
+
+def _outermost(component: Any) -> list[nn.Module]:
+    """Return the modules that an object holds that is none itself."""
+    return [value for _, value in _leaves(component) if isinstance(value, nn.Module)]
+
+
+def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:
+    with _unaided(), torch.no_grad():
+        bare = value.detach().as_subclass(torch.Tensor)  # from here on a subclass cannot answer for itself
+        name = str(bare.dtype).removeprefix("torch.")
+        if bare.layout is not torch.strided or bare.is_quantized or bare.is_nested or bare.is_complex():
+            message = f"returned a tensor of layout {bare.layout}, dtype {name}, want a dense one of real numbers"
+            raise OutputError(message)
+        if bare.numel() * 8 > 2 * MAX_BYTES:
+            message = f"returned a tensor of shape {tuple(bare.shape)}, too big to be judged"
+            raise OutputError(message)
+        bare = bare.to(dtype=torch.float32) if bare.dtype in _NARROW else bare
+        array = bare.cpu().resolve_conj().resolve_neg().numpy()
+    return plain(array)[0], name
+
+
+def _unaided() -> AbstractContextManager[None]:
+    """Do without what subclasses of tensors make of torch's functions."""
+    guard: AbstractContextManager[None] = torch._C.DisableTorchFunctionSubclass()  # noqa: SLF001 - no public name
+    return guard
+
+
+def _itself(value: torch.Tensor) -> torch.Tensor:
+    return value
+
+
+def _dense(grad: torch.Tensor) -> torch.Tensor:
+    return grad if grad.layout is torch.strided else grad.to_dense()
+
+
+def _registered(module: nn.Module, prefix: str) -> Iterator[Held]:
+    for name, parameter in module.named_parameters(prefix, remove_duplicate=False):
+        yield _registered_one(name, parameter, "parameter")
+    for name, buffer in module.named_buffers(prefix, remove_duplicate=False):
+        yield _registered_one(name, buffer, "buffer")
+
+
+def _registered_one(name: str, value: torch.Tensor, kind: str) -> Held:
+    lazy = isinstance(value, UninitializedParameter | UninitializedBuffer)
+    shape = None if lazy else tuple(value.shape)
+    trainable = kind == "parameter" and value.requires_grad
+    return Held(name, value, shape, str(value.dtype).removeprefix("torch."), trainable, kind, lazy=lazy)
+
+
+def _all_in(module: nn.Module, training: bool) -> bool:
+    """Whether all parts are in this mode; as `all(… for part in module.modules())`, in a third of the time."""
+    if module.training is not training:
+        return False
+    children = module._modules.values()  # noqa: SLF001 - the public ways build a set of all that they pass
+    return all(child is None or _all_in(child, training) for child in children)
+
+
+def _leaves(component: Any) -> Iterator[tuple[Slot, Any]]:
+    return walk(component, lambda value: isinstance(value, torch.Tensor | nn.Module))
+
+
+def _modules(component: Any) -> Iterator[tuple[str, nn.Module]]:
+    if isinstance(component, nn.Module):
+        yield from component.named_modules()
+    elif not isinstance(component, types.FunctionType):
+        for slot, value in _leaves(component):
+            if isinstance(value, nn.Module):
+                yield from value.named_modules(prefix=slot.name)
+
+
+def _held(slot: Slot, value: Any) -> Iterator[Held]:
+    if isinstance(value, nn.Module):
+        yield from _registered(value, slot.name)
+    else:
+        item = _registered_one(slot.name, value, "array")
+        item.trainable = value.requires_grad
+        yield item
+
+
+def _trainable(held: list[Held]) -> Iterator[tuple[str, torch.Tensor]]:
+    for item in held:
+        if item.value.requires_grad and item.value.is_leaf and not item.lazy and item.alias is None:
+            yield item.name, item.value
+
+
+def _cast_module(module: nn.Module, dtype: torch.dtype) -> None:
+    """As `module.to(dtype)`, but complex tables stay complex: `to` would drop their imaginary part."""
+    if not any(tensor.is_complex() for tensor in (*module.parameters(), *module.buffers())):
+        module.to(dtype)
+        return
+
+    def convert(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_complex():
+            return tensor.to(_COMPLEX.get(dtype, tensor.dtype))
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    module._apply(convert)  # type: ignore[no-untyped-call]  # noqa: SLF001 - there is no public way to convert by tensor
+
+
+def _address(value: torch.Tensor) -> object:
+    if value.layout is not torch.strided:
+        return id(value)
+    return value.data_ptr(), tuple(value.shape), value.stride(), value.dtype
+
+
+def _owner(value: torch.Tensor) -> object:
+    return value.untyped_storage().data_ptr() if value.layout is torch.strided else id(value)

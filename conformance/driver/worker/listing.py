@@ -1,0 +1,198 @@
+"""What an implementation defines, whatever it is called: classes, functions, dictionaries of settings, sizes."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from conformkit.conformance.driver.location import parse
+from conformkit.conformance.driver.worker.exports import describe, kind_of, signature
+from conformkit.conformance.driver.worker.failures import failure
+from conformkit.conformance.driver.worker.loading import Implementation
+
+__all__ = ["config_of", "listed"]
+
+_MOST = 200
+_MOST_KEYS = 60
+_MOST_MODULES = 60
+_MOST_KINDS = 8
+_ALONE: Mapping[str, Any] = {"config": None, "objects": {}}
+
+
+def listed(
+    implementation: Implementation, paths: Sequence[str], *, others: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what is at these paths and, with `others`, defined in its modules, and what could not be read.
+
+    Signatures, no values.
+    """
+    left_out: list[str] = []
+    items = _items(implementation, left_out) if others else iter(())
+    named = (_item(path, implementation.resolve(path), implementation) for path in paths)
+    found = {item["path"]: item for item in islice(chain(named, items), _MOST)}
+    return list(found.values()), left_out
+
+
+def config_of(value: Any) -> str | None:
+    """Return where the class of the object is that a class is constructed from, if it says: `package.module:Name`."""
+    if not isinstance(value, type):
+        return None
+    named = getattr(value, "config_class", None)
+    if isinstance(named, type):
+        return _path(named)
+    annotated = next((_path(kind) for kind in _annotations(value) if _is_settings(kind)), None)
+    return annotated or _beside(value)
+
+
+def _items(implementation: Implementation, left_out: list[str]) -> Iterator[dict[str, Any]]:
+    for module in _modules(implementation, left_out):
+        yield _numbers(module)
+        for name, value in list(vars(module).items()):
+            if name.startswith("_") or not _is_defined_in(module, value):
+                continue
+            path = f"{module.__name__}:{name}"
+            yield _item(path, value, implementation)
+            for inner, method in vars(value).items() if isinstance(value, type) else ():
+                if isinstance(method, staticmethod) and not inner.startswith("_"):
+                    yield _item(f"{path}.{inner}", method.__func__, implementation)
+
+
+def _item(path: str, value: Any, implementation: Implementation) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {"path": path, "kind": "mapping", "construct": _keys(value), "call": None, **_ALONE}
+    described = describe(value, path, implementation.place)
+    facts = {key: described[key] for key in ("path", "kind", "construct", "call")}
+    inherited = getattr(value, "forward", None) if isinstance(value, type) and facts["call"] is None else None
+    facts["call"] = signature(inherited, bound=False) if inherited is not None else facts["call"]
+    if isinstance(value, type) and facts["construct"] is not None:
+        facts["construct"] = _with_inherited(value, facts["construct"])
+    return {**facts, "config": config_of(value), "objects": _objects(value)}
+
+
+def _modules(implementation: Implementation, left_out: list[str]) -> Iterator[types.ModuleType]:
+    """Yield its module, then submodules that define something and run nothing long when they are imported."""
+    if implementation.module is not None:
+        yield implementation.module
+    for name, path in islice(implementation.submodules(), _MOST_MODULES):
+        tree = parse(path)
+        if tree is None or not any(isinstance(node, ast.ClassDef | ast.FunctionDef) for node in tree.body):
+            continue
+        if name not in sys.modules and any(isinstance(node, ast.For | ast.While | ast.With) for node in tree.body):
+            left_out.append(f"{name} is a script and was not imported")
+            continue
+        try:
+            yield importlib.import_module(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            left_out.append(f"{name}: {failure(error, implementation.place, loading=True)['message']}")
+
+
+def _numbers(module: types.ModuleType) -> dict[str, Any]:
+    """Describe the whole numbers in a module as if they were arguments: sizes that its code reads from there."""
+    found = {n: v for n, v in list(vars(module).items()) if type(v) is int and v > 0 and not n.startswith("_")}
+    keys = _keys(dict(islice(found.items(), _MOST_KEYS)))
+    return {"path": f"{module.__name__}:", "kind": "numbers", "construct": keys, "call": None, **_ALONE}
+
+
+def _is_defined_in(module: types.ModuleType, value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return 0 < len(value) <= _MOST_KEYS and all(isinstance(key, str) and key.isidentifier() for key in value)
+    return kind_of(value) != "object" and getattr(value, "__module__", None) == module.__name__
+
+
+def _with_inherited(kind: type, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the arguments that `**kwargs` hands on to base classes; these can be passed by name only."""
+    found = own
+    for base in kind.__mro__[1:-1]:
+        if not any(p["kind"] == "var_keyword" for p in found):
+            break
+        if "__init__" in vars(base):
+            named = [p for p in found if p["kind"] != "var_keyword"]
+            more = [p for p in signature(vars(base)["__init__"], bound=False) or () if p["kind"] != "var_positional"]
+            more = [p for p in more if p["name"] not in {other["name"] for other in named}]
+            found = named + [p if p["kind"] == "var_keyword" else {**p, "kind": "keyword"} for p in more]
+    return found
+
+
+def _objects(value: Any) -> dict[str, list[str]]:
+    """Return, by required arguments of a constructor, the classes of its own package that their annotations allow."""
+    try:
+        parameters = inspect.signature(value).parameters.values() if isinstance(value, type) else ()
+    except (ValueError, TypeError):
+        return {}
+    found = {p.name: _allowed(p.annotation, value) for p in parameters if p.default is p.empty}
+    return {name: paths for name, paths in found.items() if paths}
+
+
+def _allowed(annotation: Any, owner: type) -> list[str]:
+    """Return a class with a call that an annotation names, as text too, and its subclasses."""
+    names = vars(sys.modules.get(owner.__module__, types))
+    words = re.findall(r"\w+", annotation) if isinstance(annotation, str) else ()
+    said = [names.get(word) for word in words] or [annotation, *typing.get_args(annotation)]
+    kinds = [kind for kind in said if isinstance(kind, type) and _is_of_package(kind, owner) and _has_call(kind)]
+    return list(islice(dict.fromkeys(_path(other) for kind in kinds for other in _with_subclasses(kind)), _MOST_KINDS))
+
+
+def _with_subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    below: list[type] = type.__subclasses__(kind)
+    for other in below:
+        yield from _with_subclasses(other)
+
+
+def _is_of_package(kind: type, owner: type) -> bool:
+    return kind is not owner and kind.__module__.partition(".")[0] == owner.__module__.partition(".")[0]
+
+
+def _has_call(kind: type) -> bool:
+    return hasattr(kind, "forward") or "__call__" in {name for base in kind.__mro__ for name in vars(base)}
+
+
+def _keys(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Describe a dictionary as if its keys were arguments."""
+    form = {"kind": "keyword", "positional_only": False, "required": False}
+    return [{"name": key, **form, "default": repr(item)[:40] if _is_plain(item) else "…"}
+            for key, item in value.items()]  # fmt: skip
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _annotations(value: type) -> Iterator[type]:
+    try:
+        parameters = inspect.signature(value, eval_str=True).parameters.values()
+    except Exception:  # noqa: BLE001 - annotations are code, and may fail in any way
+        return
+    said = (parameter.annotation for parameter in parameters)
+    yield from (kind for kind in said if isinstance(kind, type) and kind is not inspect.Parameter.empty)
+
+
+def _beside(value: type) -> str | None:
+    """Return the class of settings in its module that is called most like it, where its constructor wants one."""
+    if "config" not in (p["name"] for p in signature(value) or ()):
+        return None
+    names = vars(sys.modules[value.__module__]).items() if value.__module__ in sys.modules else ()
+    found = [other for name, other in names if name.endswith("Config") and isinstance(other, type)]
+    nearest = max(found, key=lambda other: _alike(other.__name__, value.__name__), default=None)
+    return _path(nearest) if nearest and _alike(nearest.__name__, value.__name__) else None
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many letters two names begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _is_settings(kind: type) -> bool:
+    return kind.__module__ != "builtins" and not hasattr(kind, "forward") and not kind.__module__.startswith("torch")
+
+
+def _path(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"

@@ -1,0 +1,262 @@
+"""Import an implementation in the worker, and find the names of the contract in it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from conformkit.conformance.driver.location import mentions_torch, parse, read_source, sources
+from conformkit.conformance.driver.worker.apart import keep_apart
+from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError, UnsupportedError
+
+__all__ = ["Implementation", "LoadError", "defined", "framework_named", "load", "location_place"]
+
+_STAND_IN = "implementation_"
+_MISSING = object()
+
+
+class LoadError(Exception):
+    """The implementation cannot be imported, or a name in it cannot be found."""
+
+
+class Implementation:
+    """A loaded implementation: its module (None for a folder of loose files), and where its sources are."""
+
+    def __init__(self, name: str, module: types.ModuleType | None, root: Path | None) -> None:
+        self.name = name
+        self.module = module
+        self.root = root
+        self._files: list[tuple[str, Path]] | None = None
+        self._bound: dict[Path, frozenset[str]] = {}
+
+    @property
+    def file(self) -> str:
+        """The file of the module, or the folder."""
+        return str(getattr(self.module, "__file__", None) or self.root or "")
+
+    def place(self, file: str) -> str | None:
+        """Return the name to show for a file of the implementation, None for any other file."""
+        return _place(file, self.root, loose=self.module is None)
+
+    def resolve(self, path: str) -> Any:
+        """Look up `module:attribute`; a bare name is an attribute of the loaded module. Attributes may be dotted."""
+        module_name, _, attribute = path.rpartition(":")
+        if not module_name:
+            path = self.find(attribute) or f"{self.name}:{attribute}"
+            module_name = path.rpartition(":")[0]
+        value: Any = self._module(module_name)
+        for part in attribute.split("."):
+            value = getattr(value, part, _MISSING)
+            if value is _MISSING:
+                message = f"{module_name} has no {attribute}"
+                raise LoadError(message)
+        return value
+
+    def find(self, name: str, first: str | None = None) -> str | None:
+        """Search for a name of the contract: in the module, else in the submodules whose source defines it.
+
+        `first` is the module to look in before all others.
+        Raises what the import of a submodule raises, when no other one has the name.
+        """
+        if first is not None and _is_export(getattr(importlib.import_module(first), name, None)):
+            return f"{first}:{name}"
+        if self.module is not None and _is_export(getattr(self.module, name, None)):
+            return f"{self.module.__name__}:{name}"
+        problem: BaseException | None = None
+        for module_name in self._definers(name):
+            try:
+                module = importlib.import_module(module_name)
+            except MemoryError:
+                raise
+            except (Exception, SystemExit) as error:  # noqa: BLE001
+                problem = problem or error
+                continue
+            if _is_export(getattr(module, name, None)):
+                return f"{module_name}:{name}"
+        if problem is not None:
+            raise problem
+        return None
+
+    def _module(self, name: str) -> types.ModuleType:
+        if self.module is not None and name in {self.name, self.module.__name__}:
+            return self.module
+        return importlib.import_module(name)
+
+    def _definers(self, name: str) -> list[str]:
+        """Return the submodules that bind a name, read off their sources: only what mentions it is parsed, and once."""
+        if self._files is None:
+            self._files = list(self.submodules())
+        return [module_name for module_name, path in self._files if self._binds(path, name)]
+
+    def _binds(self, path: Path, name: str) -> bool:
+        if path not in self._bound:
+            if name.encode() not in (read_source(path) or b""):
+                return False
+            self._bound[path] = frozenset(defined(parse(path)))
+        return name in self._bound[path]
+
+    def submodules(self) -> Iterator[tuple[str, Path]]:
+        """Yield the names and files of the modules in its folder."""
+        if self.root is None or not self.root.is_dir():
+            return
+        prefix = [] if self.module is None else [self.module.__name__]
+        for path in sources(self.root):
+            parts = list(path.relative_to(self.root).with_suffix("").parts)
+            if parts[-1] == "__init__":
+                parts.pop()
+            if all(part.isidentifier() for part in parts) and (prefix or parts):
+                yield ".".join([*prefix, *parts]), path
+
+
+def load(location: dict[str, Any]) -> Implementation:
+    """Import what a location names. Raises what the import raises."""
+    name, kind = str(location["name"]), location["kind"]
+    path = Path(location["path"]) if location.get("path") else None
+    for entry in reversed(location.get("sys_path") or []):
+        if entry not in sys.path:
+            sys.path.insert(0, entry)
+    if location.get("apart"):
+        keep_apart()
+    if kind == "folder" and path is not None and not (path / "__init__.py").is_file():
+        return _load_loose(name, path)
+    if kind == "file" and path is not None and "." not in location["name"].removesuffix(path.stem):
+        return Implementation(*_load_file(name, path), path)
+    module = importlib.import_module(name)
+    _check_is(module, path)
+    return Implementation(name, module, path if path is not None else _root_of(module))
+
+
+def location_place(location: dict[str, Any] | None) -> Callable[[str], str | None]:
+    """Return what gives the names to show for files, while a location is not loaded yet."""
+    root = Path(location["path"]) if location and location.get("path") else None
+    loose = root is not None and root.is_dir() and not (root / "__init__.py").is_file()
+    return lambda file: _place(file, root, loose=loose)
+
+
+def framework_named(name: str | None, implementation: Implementation, device: str = "cpu") -> Framework:
+    """Return the framework asked for, else the one that the implementation shows it uses."""
+    if name is None:
+        name = "torch" if _uses_torch(implementation) else "numpy"
+    if name == "torch":
+        from conformkit.conformance.driver.worker.frameworks.torch import Torch  # noqa: PLC0415
+
+        return Torch(device)
+    if name == "numpy":
+        from conformkit.conformance.driver.worker.frameworks.numpy import Numpy  # noqa: PLC0415
+
+        if device != "cpu":
+            message = f"not run: needs {device}, and NumPy computes on the cpu"
+            raise UnsupportedError(message)
+        return Numpy()
+    message = f"there is no framework {name!r}, only torch and numpy"
+    raise RequestError(message)
+
+
+def _place(file: str, root: Path | None, *, loose: bool) -> str | None:
+    if root is None:
+        return None
+    path = Path(file)
+    scope = root if root.is_dir() or "site-packages" in root.parts else root.parent
+    if not path.is_relative_to(scope) or "site-packages" in path.relative_to(scope).parts:
+        return None
+    return str(path.relative_to(root if loose and root.is_dir() else root.parent))
+
+
+def _load_file(name: str, path: Path) -> tuple[str, types.ModuleType]:
+    """Import one file under its own name, or under another one where that is taken or no name."""
+    if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
+        name = _STAND_IN + "".join(c if c.isalnum() else "_" for c in name)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        message = f"{path.name} is no Python file"
+        raise LoadError(message)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return name, module
+
+
+def _load_loose(name: str, path: Path) -> Implementation:
+    """Take a folder without `__init__.py`: loose files that import each other, or a package without a head.
+
+    It is such a package when a file in it imports relatively.
+    """
+    if name.isidentifier() and name not in sys.modules and any(map(_imports_relatively, sources(path))):
+        return Implementation(name, importlib.import_module(name), path)
+    return Implementation(name, None, path)
+
+
+def _check_is(module: types.ModuleType, path: Path | None) -> None:
+    """Raise where another module has the name: one from another file, or folders that have none but share the name."""
+    if path is None:
+        return
+    wanted, file = path.resolve(), getattr(module, "__file__", None)
+    folders = [Path(place) for place in getattr(module, "__path__", [])]
+    if file is not None and Path(file).resolve().is_relative_to(wanted):
+        return
+    if file is None and (not folders or wanted in [folder.resolve() for folder in folders]):
+        return
+    message = f"importing {module.__name__} gives {file or folders[0]}, not {path}: another module has this name"
+    raise LoadError(message)
+
+
+def _root_of(module: types.ModuleType) -> Path | None:
+    folders = list(getattr(module, "__path__", []))
+    file = getattr(module, "__file__", None)
+    return Path(folders[0]) if folders else Path(file) if file else None
+
+
+def _uses_torch(implementation: Implementation) -> bool:
+    """Whether a loaded module of the implementation has torch in its namespace; else whether a source imports it."""
+    root = implementation.root
+    torch = sys.modules.get("torch")
+    if torch is not None and implementation.module is not None:
+        names = vars(implementation.module).values()
+        if any(value is torch or _comes_from_torch(value) for value in names):
+            return True
+    return root is not None and mentions_torch(root)
+
+
+def _comes_from_torch(value: object) -> bool:
+    if isinstance(value, types.ModuleType):
+        return value.__name__.split(".", 1)[0] == "torch"
+    bases = value.__mro__ if isinstance(value, type) else ()
+    return any(base.__module__.split(".", 1)[0] == "torch" for base in bases)
+
+
+def _is_export(value: object) -> bool:
+    return value is not None and not isinstance(value, types.ModuleType)
+
+
+def defined(tree: ast.Module | None) -> Iterator[str]:
+    """Yield the names that a module binds at its top level, inside `if` and `try` too."""
+    pending: list[ast.stmt] = list(tree.body) if tree is not None else []
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.asname for alias in node.names if alias.asname is not None)
+        elif isinstance(node, ast.If):
+            pending += [*node.body, *node.orelse]
+        elif isinstance(node, ast.Try):
+            pending += [*node.body, *node.orelse, *(statement for h in node.handlers for statement in h.body)]
+
+
+def _imports_relatively(path: Path) -> bool:
+    tree = parse(path)
+    return tree is not None and any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))

@@ -1,0 +1,367 @@
+"""What a worker can be asked to do, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from conformkit.conformance.driver.wire import frames as wire
+from conformkit.conformance.driver.wire.arrays import Array, OutputError
+from conformkit.conformance.driver.wire.values import as_json
+from conformkit.conformance.driver.worker import exports, outputs, training
+from conformkit.conformance.driver.worker.failures import failure
+from conformkit.conformance.driver.worker.frameworks.base import Framework, Held, RequestError
+from conformkit.conformance.driver.worker.listing import listed
+from conformkit.conformance.driver.worker.loading import Implementation, framework_named, load, location_place
+from conformkit.conformance.driver.worker.observing import Notes
+from conformkit.conformance.driver.worker.templates import Filler, known
+
+__all__ = ["Operations"]
+
+Arrays = Mapping[str, Array]
+Answer = tuple[dict[str, Any], dict[str, Array]]
+
+
+@dataclass(slots=True)
+class Called:
+    """What a call left behind."""
+
+    component: Any
+    value: Any
+    header: dict[str, Any]
+    filler: Filler
+
+
+class Operations:
+    """The state of one worker: an implementation, and the components built from it, by handle."""
+
+    def __init__(self) -> None:
+        self._implementation: Implementation | None = None
+        self._framework: Framework | None = None
+        self._components: dict[int, Any] = {}
+        self._next = 1
+
+    def answer(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Carry out one request; whatever it raises becomes the error of the reply."""
+        try:
+            reply, out = self.perform(header, arrays)
+        except BaseException as error:  # noqa: BLE001
+            reply, out = {"ok": False, "error": self.failure(error, header)}, {}
+        return reply, out
+
+    def failure(self, error: BaseException, header: Mapping[str, Any]) -> dict[str, str]:
+        """Describe an exception that a request raised."""
+        loading = header.get("op") == "load"
+        known = self._implementation
+        place = known.place if known is not None else location_place(header.get("location") if loading else None)
+        return failure(error, place, loading=loading)
+
+    def perform(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Carry out one request, and let exceptions through."""
+        operation, required = self._OPERATIONS.get(str(header.get("op")), (None, ()))
+        if operation is None:
+            message = f"there is no operation {header.get('op')!r}"
+            raise RequestError(message)
+        missing = [key for key in required if key not in header]
+        if missing:
+            message = f"{header['op']} without {', '.join(missing)}"
+            raise RequestError(message)
+        reply, out = operation(self, header, arrays)
+        return {"ok": True, **reply}, out
+
+    @property
+    def implementation(self) -> Implementation:
+        """What was loaded."""
+        if self._implementation is None:
+            message = "nothing is loaded"
+            raise RequestError(message)
+        return self._implementation
+
+    @property
+    def framework(self) -> Framework:
+        """The framework of what was loaded."""
+        if self._framework is None:
+            message = "nothing is loaded"
+            raise RequestError(message)
+        return self._framework
+
+    def _load(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        loaded = load(header["location"])
+        self._framework = framework_named(header.get("framework"), loaded, header.get("device", "cpu"))
+        self._implementation = loaded
+        facts = {"framework": self._framework.name, "version": self._framework.version}
+        return {**facts, "module": loaded.name, "file": loaded.file}, {}
+
+    def _describe(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        module = header.get("module")
+        return {"exports": {name: self._export(name, path, module) for name, path in header["targets"].items()}}, {}
+
+    def _list(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Say what is at these paths and, unless only they are asked for, what it defines under whatever names."""
+        items, left_out = listed(self.implementation, header["paths"], others=bool(header.get("others")))
+        return {"items": items, "left_out": left_out}, {}
+
+    def _export(self, name: str, path: str | None, module: str | None) -> dict[str, Any]:
+        try:
+            found = path or self.implementation.find(name, module)
+            value = self.implementation.resolve(found) if found is not None else None
+            if found is None or value is None:
+                return {"found": False, "path": found, "error": None}
+            return exports.describe(value, found, self.implementation.place)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            return {"found": False, "path": path, "error": failure(error, self.implementation.place, loading=True)}
+
+    def _build(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        component = self._construct(header, arrays)
+        dtype, refused = header.get("dtype"), None
+        if dtype is not None and not _is_function(component):
+            try:
+                self.framework.cast(component, dtype)
+            except Exception as error:  # noqa: BLE001
+                refused = failure(error, self.implementation.place)
+                component = self._construct(header, arrays)
+        if not _is_function(component):
+            self.framework.settle(component)
+        held = [] if _is_function(component) else self.framework.held(component)
+        facts = {"dtype_refused": refused, "lazy": any(item.lazy for item in held)}
+        return {"handle": self._keep(component), "parameters": [item.header() for item in held], **facts}, {}
+
+    def _construct(self, header: Mapping[str, Any], arrays: Arrays) -> Any:
+        if header.get("seed") is not None:
+            self.framework.seed(header["seed"])
+        target = self.implementation.resolve(header["path"])
+        kind = exports.kind_of(target)
+        if kind == "class" or header.get("factory"):
+            filler = Filler(self.framework, arrays, self.implementation.resolve, components=self._components)
+            args, kwargs = filler.arguments(header)
+            return target(*args, **kwargs)
+        return target if kind == "function" else self.framework.copied(target)
+
+    def _parameters(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        return {"parameters": [item.header() for item in self._held(header).values()]}, {}
+
+    def _read(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        held = self._held(header)
+        names = header.get("names")
+        wanted = [name for name, item in held.items() if not item.lazy] if names is None else names
+        out: dict[str, Array] = {}
+        dtypes: dict[str, str] = {}
+        left_out: list[str] = []
+        for name in wanted:
+            try:
+                out[name], dtypes[name] = self.framework.array(_existing(held, name).value)
+            except OutputError:  # a complex table, say
+                left_out.append(name)
+        return {"dtypes": dtypes, "left_out": left_out}, out
+
+    def _write(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        held, done = self._held(header), set()
+        for name, array in arrays.items():
+            item = _existing(held, name)
+            if item.shape != array.shape:
+                message = f"{name} has shape {item.shape}, the values have {array.shape}"
+                raise RequestError(message)
+            first = item.alias or name
+            if first not in done:
+                self.framework.write(item, array)
+            done.add(first)
+        return {}, {}
+
+    def _call(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        called = self._run(header, arrays)
+        picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
+        out, dtypes = self._convert(picked)
+        called.header |= {"dtypes": dtypes, "requires_grad": self.framework.requires_grad(picked["out"])}
+        if header.get("echo"):
+            for name, tensor in called.filler.tensors.items():
+                out[f"echo:{name}"] = self.framework.array(tensor)[0]
+        return called.header, out
+
+    def _trace(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Call where nothing is recorded for derivatives, and say what happened inside."""
+        notes = Notes(header["rows"], header["keys"])
+        with self.framework.observed(self._component(header), notes):
+            called = self._run({**header, "watch": False, "record": False}, arrays)
+        picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
+        return notes.header(), {"out": self._convert(picked)[0]["out"]}
+
+    def _ask(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Call, and answer in texts, numbers and lists; or read an attribute, calling it where it is a method."""
+        attribute, given = header.get("attribute"), {}
+        if attribute is None:
+            called = self._run({**header, "watch": False}, arrays)
+            value, given = called.value, called.filler.tensors
+        else:
+            value = getattr(self._component(header), attribute)
+            value = value() if callable(value) and not self.framework.is_array(value) else value
+        taken = outputs.taken(value, header.get("output"), self.framework.is_array)
+        if not header.get("echo"):
+            return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, {}
+        after = {**arrays, **{name: self.framework.array(tensor)[0] for name, tensor in given.items()}}
+        return {"value": None}, {f"echo:{name}": array for name, array in after.items()}
+
+    def _vjp(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        wrt = list(header.get("wrt") or [])
+        called = self._run(header, arrays, wrt)
+        picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
+        out, dtypes = self._convert({"out": picked["out"]})
+        if out["out"].shape != arrays["cotangent"].shape:
+            message = f"returned shape {out['out'].shape}, want {arrays['cotangent'].shape}"
+            raise OutputError(message)
+        inputs = {name: called.filler.tensors[name] for name in wrt}
+        gradients = self.framework.gradients(
+            called.component, picked["out"], arrays["cotangent"], inputs, parameters=bool(header.get("parameters"))
+        )
+        found = {f"grad:{name}": grad for name, grad in gradients.inputs.items()}
+        found |= {f"param:{name}": grad for name, grad in gradients.parameters.items()}
+        out |= {name: grad for name, grad in found.items() if grad is not None}
+        none = [name for name, grad in found.items() if grad is None]
+        requires_grad = self.framework.requires_grad(picked["out"])
+        return {**called.header, "dtypes": dtypes, "requires_grad": requires_grad, "none": none}, out
+
+    def _run(self, header: Mapping[str, Any], arrays: Arrays, wrt: list[str] | None = None) -> Called:
+        """Fill the arguments, set mode and seed, call, and note what the call did to modes and random state."""
+        framework, component = self.framework, self._component(header)
+        if header.get("reset"):
+            component = self.framework.copied(component)
+        if header.get("mode") is not None and not _is_function(component):
+            framework.set_mode(component, header["mode"])
+        filler = Filler(framework, arrays, self.implementation.resolve, component, self._components)
+        args, kwargs = filler.arguments(header)
+        if wrt is not None:
+            _check_names(wrt, filler.tensors)
+            framework.watch(filler.tensors, wrt)
+        function = header.get("function")
+        entry = self.implementation.resolve(function) if function else framework.entry(component, header.get("method"))
+        if header.get("seed") is not None:
+            framework.seed(header["seed"])
+        watched = header.get("watch") is not False
+        before = framework.digest() if watched else ""
+        unrecorded = framework.unrecorded() if header.get("record") is False else nullcontext()
+        with unrecorded, framework.graph_watched() if header.get("graph") else nullcontext(_no) as has_graph:
+            value = entry(*args, **kwargs)
+        training, modes = framework.modes(component) if watched else (None, [])
+        rng = [before, framework.digest()] if watched else []
+        facts = {"rng": rng, "training": training, "modes": modes, "graph": has_graph()}
+        return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
+
+    def _convert(self, values: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, str]]:
+        out: dict[str, Array] = {}
+        dtypes: dict[str, str] = {}
+        for name, value in values.items():
+            out[name], dtypes[name] = self.framework.array(value)
+        return out, dtypes
+
+    def _hold(self, _: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Make trainable arrays of their own, for what works on parameters and their gradients."""
+        return {"handle": self._keep(self.framework.holder(arrays))}, {}
+
+    def _gradients(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Put these gradients beside the arrays of their names, then return all that are there."""
+        component = self._component(header)
+        if arrays:
+            self.framework.put_gradients(component, arrays)
+        found = self.framework.kept_gradients(component)
+        none = [name for name, grad in found.items() if grad is None]
+        return {"none": none}, {name: grad for name, grad in found.items() if grad is not None}
+
+    def _loop(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Make what trains a component step by step."""
+        return {"handle": self._keep(training.Loop(self.framework, self._component(header)))}, {}
+
+    def _train(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Take as many steps as there are batches; the first axis of what is `stepped`, `ids` else, counts them."""
+        loop = self._component(header)
+        stepped = header.get("stepped") or ["ids"]
+
+        def forward(step: int) -> Any:
+            own = {**arrays, **{name: arrays[name][step] for name in stepped}}
+            filler = Filler(self.framework, own, self.implementation.resolve, loop.component)
+            args, kwargs = filler.arguments(header)
+            value = self.framework.entry(loop.component, None)(*args, **kwargs)
+            return outputs.pick(value, header.get("output"), self.framework.is_array)["out"]
+
+        return {}, {"out": loop.run(forward, arrays["targets"], header["rates"], header["max_norm"])}
+
+    def _copy(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        return {"handle": self._keep(self.framework.copied(self._component(header)))}, {}
+
+    def _cast(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        self.framework.cast(self._component(header), header["dtype"])
+        return {}, {}
+
+    def _release(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        self._components.pop(header["handle"], None)
+        return {}, {}
+
+    def _batch(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        replies: list[dict[str, Any]] = []
+        out: dict[str, Array] = {}
+        own = wire.split(arrays, len(header["requests"]))
+        for index, (request, inputs) in enumerate(zip(header["requests"], own, strict=True)):
+            reply, given = self.answer(request, inputs)
+            replies.append(reply)
+            # copies: what a later request changes in place must not change the reply to an earlier one
+            out |= {f"{index}/{name}": array.copy() for name, array in given.items()}
+        return {"replies": replies}, out
+
+    def _keep(self, component: Any) -> int:
+        handle, self._next = self._next, self._next + 1
+        self._components[handle] = component
+        return handle
+
+    def _component(self, header: Mapping[str, Any]) -> Any:
+        return known(self._components, header.get("handle"))
+
+    def _held(self, header: Mapping[str, Any]) -> dict[str, Held]:
+        component = self._component(header)
+        return {} if _is_function(component) else {item.name: item for item in self.framework.held(component)}
+
+    _OPERATIONS: ClassVar[
+        dict[str, tuple[Callable[[Operations, Mapping[str, Any], Arrays], Answer], tuple[str, ...]]]
+    ] = {
+        "load": (_load, ("location",)),
+        "describe": (_describe, ("targets",)),
+        "list": (_list, ("paths",)),
+        "build": (_build, ("path",)),
+        "parameters": (_parameters, ("handle",)),
+        "read": (_read, ("handle",)),
+        "write": (_write, ("handle",)),
+        "call": (_call, ("handle",)),
+        "ask": (_ask, ("handle",)),
+        "trace": (_trace, ("handle", "rows", "keys")),
+        "vjp": (_vjp, ("handle", "wrt")),
+        "hold": (_hold, ()),
+        "gradients": (_gradients, ("handle",)),
+        "loop": (_loop, ("handle",)),
+        "train": (_train, ("handle", "rates", "max_norm")),
+        "copy": (_copy, ("handle",)),
+        "cast": (_cast, ("handle", "dtype")),
+        "release": (_release, ("handle",)),
+        "batch": (_batch, ("requests",)),
+    }
+    """Each operation, and what its request must say."""
+
+
+def _existing(held: Mapping[str, Held], name: str) -> Held:
+    if name not in held or held[name].lazy:
+        message = f"the component has no array {name!r}" if name not in held else f"{name!r} has no shape yet"
+        raise RequestError(message)
+    return held[name]
+
+
+def _check_names(names: list[str], tensors: Mapping[str, Any]) -> None:
+    missing = [name for name in names if name not in tensors]
+    if missing:
+        message = f"no argument is made of {', '.join(missing)}"
+        raise RequestError(message)
+
+
+def _no() -> bool:
+    return False
+
+
+def _is_function(component: Any) -> bool:
+    return exports.kind_of(component) == "function"

@@ -1,0 +1,128 @@
+"""Pick the arrays out of what a call returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from typing import Any
+
+from conformkit.conformance.driver.wire.arrays import OutputError
+
+__all__ = ["describe", "pick", "taken"]
+
+_DEPTH = 4
+_WIDTH = 8
+_PREFERRED = "logits"
+_MISSING = object()
+
+IsArray = Callable[[object], bool]
+
+
+def pick(value: Any, selector: Any, is_array: IsArray) -> dict[str, Any]:
+    """Return the outputs that `selector` asks for: "out", then "out.1" and on, without those that are absent.
+
+    Raises: OutputError when there is no first one.
+    """
+    first, *others = selector if isinstance(selector, list) and selector else [selector]
+    found = {"out": _first(value, first, is_array)}
+    for index, other in enumerate(others, 1):
+        item = None if other is None else _take(value, other, is_array, None)
+        if item is not None:
+            found[f"out.{index}"] = item
+    return found
+
+
+def taken(value: Any, selector: Any, is_array: IsArray) -> Any:
+    """Return what a selector takes out of a value: one thing, a list of several, or without a selector the whole.
+
+    Raises: OutputError when something is not there.
+    """
+    if selector is None:
+        return value
+    if isinstance(selector, list):
+        return [taken(value, one, is_array) for one in selector]
+    return _first(value, selector, is_array)
+
+
+def describe(value: Any, is_array: IsArray, depth: int = 3) -> str:
+    """Say in a few words what a call returned, such as `tuple(tensor, None)`."""
+    if is_array(value):
+        return type(value).__name__.lower()
+    if value is None or isinstance(value, bool | int | float):
+        return str(type(value).__name__) if value is not None else "None"
+    name = type(value).__name__[:40]
+    if isinstance(value, Mapping):
+        parts = [f"{str(k)[:40]}: {_inner(v, is_array, depth)}" for k, v in list(value.items())[:_WIDTH]]
+    elif isinstance(value, list | tuple):
+        parts = [_inner(item, is_array, depth) for item in value[:_WIDTH]]
+    else:
+        return name
+    more = ", …" if len(value) > _WIDTH else ""
+    return f"{name}({', '.join(parts)}{more})"[:400]
+
+
+def _inner(value: Any, is_array: IsArray, depth: int) -> str:
+    return describe(value, is_array, depth - 1) if depth > 1 else "…"
+
+
+def _first(value: Any, selector: Any, is_array: IsArray) -> Any:
+    item = _default(value, is_array) if selector is None else _take(value, selector, is_array, _MISSING)
+    if item is None or item is _MISSING:
+        wanted = "no array in it" if selector is None else f"output = {selector!r} is not in it"
+        message = f"returned {describe(value, is_array)}: {wanted}"
+        raise OutputError(message)
+    return item
+
+
+def _take(value: Any, selector: int | str, is_array: IsArray, default: Any) -> Any:
+    """Take an element by index, key or attribute, or one within another: `0.tokens`. A bare array has none."""
+    if isinstance(selector, str) and "." in selector and not (isinstance(value, Mapping) and selector in value):
+        steps = (int(step) if step.isdecimal() else step for step in selector.split("."))
+        return reduce(lambda inside, step: _take(inside, step, is_array, default), steps, value)
+    return default if is_array(value) else _taken_once(value, selector, default)
+
+
+def _taken_once(value: Any, selector: int | str, default: Any) -> Any:
+    if isinstance(value, Mapping):
+        if selector in value:
+            return value[selector]
+        items = list(value.values())
+        return items[selector] if isinstance(selector, int) and selector < len(items) else default
+    if isinstance(selector, str):
+        return getattr(value, selector, default)
+    try:
+        return value[selector]
+    except (IndexError, KeyError, TypeError):
+        return default
+
+
+def _default(value: Any, is_array: IsArray) -> Any:
+    if is_array(value) or isinstance(value, bool | int | float) or _all_numbers(value):
+        return value
+    return next(_arrays(value, is_array, _DEPTH), None)
+
+
+def _all_numbers(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(isinstance(item, bool | int | float) or _all_numbers(item) for item in value)
+
+
+def _arrays(value: Any, is_array: IsArray, depth: int) -> Iterator[Any]:
+    if is_array(value):
+        yield value
+    elif depth:
+        preferred = _take(value, _PREFERRED, is_array, None)
+        if is_array(preferred):
+            yield preferred
+        for item in _items(value):
+            yield from _arrays(item, is_array, depth - 1)
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, list | tuple):
+        return list(value)
+    own = getattr(value, "__dict__", None)
+    return list(own.values()) if isinstance(own, dict) and not isinstance(value, type) else []

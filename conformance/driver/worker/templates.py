@@ -1,0 +1,116 @@
+"""Argument templates: JSON that says what to pass, with arrays, names and objects put in where it asks for them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from conformkit.conformance.driver.wire.arrays import Array
+from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError
+
+__all__ = ["Filler", "known"]
+
+NO_COMPONENTS: Mapping[int, Any] = types.MappingProxyType({})
+
+
+class Filler:
+    """Fills templates for one request. The same input named twice is the same array both times."""
+
+    def __init__(
+        self,
+        framework: Framework,
+        inputs: Mapping[str, Array],
+        resolve: Callable[[str], Any],
+        component: Any = None,
+        components: Mapping[int, Any] = NO_COMPONENTS,
+    ) -> None:
+        self._framework = framework
+        self._inputs = inputs
+        self._resolve = resolve
+        self._component = component
+        self._components = components
+        self.tensors: dict[str, Any] = {}
+        """The native arrays made so far, by the name of their input."""
+
+    def fill(self, template: Any) -> Any:
+        """Return what `template` stands for."""
+        if isinstance(template, list):
+            return [self.fill(item) for item in template]
+        if not isinstance(template, dict):
+            return template
+        for key, make in self._MAKERS.items():
+            if key in template:
+                return make(self, template)
+        return {key: self.fill(value) for key, value in template.items()}
+
+    def arguments(self, header: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Fill the `args` and `kwargs` of a request or of a `$object`."""
+        args, kwargs = header.get("args") or [], header.get("kwargs") or {}
+        if not isinstance(args, list) or not isinstance(kwargs, dict):
+            message = "args must be a list, kwargs an object"
+            raise RequestError(message)
+        return [self.fill(item) for item in args], {key: self.fill(value) for key, value in kwargs.items()}
+
+    def tensor(self, template: Mapping[str, Any]) -> Any:
+        """Return the native array of an input, made once."""
+        name = template["$tensor"]
+        if name not in self.tensors:
+            if name not in self._inputs:
+                message = f"the payload has no array {name!r}"
+                raise RequestError(message)
+            cast, strided = template.get("cast"), bool(template.get("strided"))
+            self.tensors[name] = self._framework.tensor(self._inputs[name], cast=cast, strided=strided)
+        return self.tensors[name]
+
+    def _object(self, template: Mapping[str, Any]) -> Any:
+        args, kwargs = self.arguments(template)
+        return self._resolve(template["$object"])(*args, **kwargs)
+
+    def _name(self, template: Mapping[str, Any]) -> Any:
+        return self._resolve(template["$name"])
+
+    def _self(self, _template: Mapping[str, Any]) -> Any:
+        return self._component
+
+    def _array(self, template: Mapping[str, Any]) -> Any:
+        """Return an input as it crossed the wire: for code that takes NumPy arrays, whatever its framework."""
+        return self._inputs[template["$array"]]
+
+    def _handle(self, template: Mapping[str, Any]) -> Any:
+        return known(self._components, template["$handle"])
+
+    def _file(self, template: Mapping[str, Any]) -> str:
+        """Return the name of a file that may be written; its folder is there afterwards."""
+        path = Path(template["$file"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    def _parameters(self, template: Mapping[str, Any]) -> Any:
+        """Return the trainable arrays of a component, as one gives them to an optimizer: a list, or once only."""
+        found = self._framework.trainable(known(self._components, template["$parameters"]))
+        return iter(found) if template.get("once") else found
+
+    def _dtype(self, template: Mapping[str, Any]) -> Any:
+        return self._framework.dtype(template["$dtype"])
+
+    _MAKERS: ClassVar[dict[str, Callable[[Filler, Mapping[str, Any]], Any]]] = {
+        "$tensor": tensor,
+        "$object": _object,
+        "$name": _name,
+        "$array": _array,
+        "$file": _file,
+        "$handle": _handle,
+        "$parameters": _parameters,
+        "$dtype": _dtype,
+        "$self": _self,
+    }
+
+
+def known(components: Mapping[int, Any], handle: object) -> Any:
+    """Return the component of a handle. Raises RequestError."""
+    if handle not in components:
+        message = f"there is no component with handle {handle!r}"
+        raise RequestError(message)
+    return components[handle]  # type: ignore[index]

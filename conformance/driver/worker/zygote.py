@@ -1,0 +1,175 @@
+"""The warm process: imports once what workers need, then forks one whenever the harness asks.
+
+It never imports an implementation. Requests are JSON lines on a socket: `fork` brings two descriptors along, the
+worker's wire and the pipe for what it prints; `reap` waits for a worker and tells how it ended.
+
+In a sandbox it is the first process, so that nothing in there can stop it, and what it forks is known outside by a
+handle that it sends, since numbers of processes differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformkit.conformance.driver.worker import confinement
+from conformkit.conformance.driver.worker.main import prepare_threads, run
+
+__all__ = ["main"]
+
+_ADOPT_ORPHANS = 36
+_GRACE_SECONDS = 1.0
+_ROUNDS = 100
+_FIRST = 1
+
+
+def main(arguments: list[str]) -> None:
+    """Serve requests until the harness hangs up.
+
+    Arguments: descriptor, threads, torch (0 or 1); in a sandbox, the user to become.
+    """
+    descriptor, threads, torch, *user = map(int, arguments)
+    control = socket.socket(fileno=descriptor)
+    control.set_inheritable(False)
+    holds = confinement.settle_in(*user) if user else []
+    _adopt_orphans()
+    prepare_threads(threads, torch=bool(torch))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # modules are many small objects, and few of them are garbage
+    zygote = _Zygote(control, sandboxed=bool(user))
+    zygote.serve(holds)
+
+
+class _Zygote:
+    def __init__(self, control: socket.socket, *, sandboxed: bool) -> None:
+        self._control = control
+        self._sandboxed = sandboxed
+        self._workers: set[int] = set()
+
+    def serve(self, holds: list[str]) -> None:
+        self._reply({"ready": True, "holds": holds})
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(self._control, 4096, 4)
+            if not message:
+                break
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
+            request = json.loads(message)
+            if request["do"] == "fork":
+                self._introduce(self._fork(descriptors, request))
+            else:
+                self._reply({"status": self._reap(request["pid"], killed=request["killed"])})
+        for pid in self._workers:
+            _kill(pid)
+        self._kill_orphans()
+
+    def _reply(self, reply: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        message = json.dumps(reply).encode() + b"\n"
+        if descriptors:
+            socket.send_fds(self._control, [message], descriptors)
+        else:
+            self._control.sendall(message)
+
+    def _introduce(self, pid: int) -> None:
+        if not self._sandboxed:
+            self._reply({"pid": pid})
+            return
+        handle = os.pidfd_open(pid)
+        self._reply({"pid": pid}, [handle])
+        os.close(handle)
+
+    def _fork(self, descriptors: list[int], request: Mapping[str, Any]) -> int:
+        pid = os.fork()
+        if pid == 0:
+            self._control.close()
+            if self._sandboxed:
+                confinement.become_ordinary()
+                confinement.limit(request)
+            run(descriptors[0], descriptors[1], request["memory"])
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._workers.add(pid)
+        return pid
+
+    def _reap(self, pid: int, *, killed: bool) -> int | None:
+        """Wait for a worker that was killed or is about to end; one that does not is killed, and has no status."""
+        status = os.waitpid(pid, 0)[1] if killed else _wait(pid, _GRACE_SECONDS)
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)  # itself if it is still there, and the rest of its group
+        if status is None:
+            _kill(pid)
+            os.waitpid(pid, 0)
+        self._workers.discard(pid)
+        self._kill_orphans()
+        return status
+
+    def _kill_orphans(self) -> None:
+        """Kill what workers left behind outside of their group; it became ours when they ended.
+
+        In a sandbox, what multiplies faster than that takes every worker along.
+        """
+        for number in range(_ROUNDS):
+            orphans = _children() - self._workers
+            if not orphans:
+                break
+            if number == _ROUNDS // 2:
+                _kill_all()
+            for pid in orphans:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+
+
+def _kill_all() -> None:
+    """Kill all processes at once, where all that there are is a sandbox's."""
+    if os.getpid() == _FIRST:
+        with contextlib.suppress(OSError):
+            os.kill(-1, signal.SIGKILL)
+
+
+def _wait(pid: int, seconds: float) -> int | None:
+    deadline, pause = time.monotonic() + seconds, 0.0002
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(pause)
+        pause = min(2 * pause, 0.005)
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)
+
+
+def _children() -> set[int]:
+    me = os.getpid()
+    try:
+        return set(map(int, Path(f"/proc/{me}/task/{me}/children").read_bytes().split()))
+    except (OSError, ValueError):
+        return set()
+
+
+def _adopt_orphans() -> None:
+    """On Linux, become the parent of whatever loses its own."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,241 @@
+"""From clauses to verdicts. The only place that decides."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import ClauseFailure, Compared, Evidence, NotApplicable, gathering
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.excerpts import Excerpt, excerpt
+from conformkit.conformance.assertions.outlines import (
+    ABSENT,
+    ENDED,
+    LOSSES,
+    NO_ARRAY,
+    NOWHERE,
+    SENSELESS,
+    SILENT,
+    placed,
+    raised,
+)
+from conformkit.conformance.binding.rules import PatternError
+from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, ProtocolError, WorkerLost
+from conformkit.conformance.driver.wire.text import clean
+from conformkit.conformance.engine.implementation import Absent, Implementation
+from conformkit.conformance.engine.providers import provide
+from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.suite.registry import Test, arguments
+from conformkit.spec.clauses import Clause
+from conformkit.spec.clauses import clause as find
+
+__all__ = ["Judge", "Verdicts"]
+
+_UNFORESEEN = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, ProtocolError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+"""What a test raises over a reply of a form that nobody thought of."""
+
+
+class Verdicts:
+    """What has been judged, or is being judged, by whichever judge came first.
+
+    Judges in several threads may share one: needs have no circle, so that nobody waits for whom he keeps waiting.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._results: dict[str, Future[Result]] = {}
+
+    def get(self, clause_id: str, judge: Callable[[], Result]) -> Result:
+        """Return the result on a clause; `judge` it unless somebody else did or is about to."""
+        with self._lock:
+            mine = clause_id not in self._results
+            future = self._results.setdefault(clause_id, Future())
+        if mine:
+            try:
+                future.set_result(judge())
+            except BaseException as trouble:
+                future.set_exception(trouble)
+                raise
+        return future.result()
+
+
+class Judge:
+    """Gives verdicts on one implementation; remembers them, so that what a clause needs is judged once."""
+
+    def __init__(
+        self,
+        implementation: Implementation,
+        tests: Mapping[str, Test],
+        *,
+        seed: int = 0,
+        verdicts: Verdicts | None = None,
+    ) -> None:
+        self.implementation = implementation
+        self._tests = tests
+        self._seed = seed
+        self._verdicts = verdicts or Verdicts()
+
+    def result(self, clause_id: str) -> Result:
+        """Return the verdict on a clause, judging first what it needs."""
+        return self._verdicts.get(clause_id, lambda: self._timed(clause_id))
+
+    def alone(self, clause_id: str) -> Result:
+        """Return the verdict on a clause, taking for granted that what it needs holds."""
+        return self._judge(find(clause_id), granted=True)
+
+    def _timed(self, clause_id: str) -> Result:
+        started = time.perf_counter()
+        result = self._judge(find(clause_id))
+        return replace(result, seconds=time.perf_counter() - started)
+
+    def _judge(self, clause: Clause, *, granted: bool = False) -> Result:
+        if clause.id not in self._tests:
+            return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it", tried=False)
+        lacking = self._lacking(clause)
+        if lacking is not None:
+            return lacking
+        reason = self._why_not_applicable(clause)
+        if reason:
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
+        cause = "" if granted else self._blocked_by(clause)
+        if cause:
+            reason = f"needs {cause}, which does not hold"
+            return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
+        return self._try(clause)
+
+    def _lacking(self, clause: Clause) -> Result | None:
+        """Return the verdict where what a clause is about is not there, or only as a stub."""
+        name, stubs = clause.component, self.implementation.stubs
+        if name != "all" and not self.implementation.has(name):
+            excuse = self.implementation.excused(name)
+            if excuse:
+                return Result(clause, Verdict.NOT_APPLICABLE, reason=excuse, tried=False)
+            if name in stubs:
+                return self._unfinished(clause, name)
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=self._why_absent(name), tried=False)
+        generates = clause.applies.get("generate") == "yes"
+        return self._unfinished(clause, "generate") if generates and "generate" in stubs else None
+
+    def _unfinished(self, clause: Clause, name: str) -> Result:
+        reason = f"{name} is not implemented yet: {self.implementation.stubs[name]}"
+        return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, unfinished=True, tried=False)
+
+    def _why_absent(self, component: str) -> str:
+        if component in self.implementation.unfit:
+            return self.implementation.unfit[component]
+        error = self.implementation.errors.get(component)
+        return f"{component} could not be imported: {error}" if error else f"{component} is not exported"
+
+    def _why_not_applicable(self, clause: Clause) -> str:
+        """Compare the clause's conditions with the declared variant and with what the implementation can do."""
+        if clause.component == "all":
+            return ""
+        subject = self.implementation.part(clause.component)
+        for name, wanted in clause.applies.items():
+            allowed = [value.strip() for value in wanted.split("|")]
+            if hasattr(subject.variant, name):
+                value = getattr(subject.variant, name)
+                actual = str(value).lower() if isinstance(value, bool) else str(value)
+                if actual not in allowed:
+                    return f"{name} is {actual}"
+            elif getattr(subject.bound, "failure", None) is None and subject.offers(name) != ("yes" in allowed):
+                return f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}"
+        return ""
+
+    def _blocked_by(self, clause: Clause) -> str:
+        """Return the clause at the root of what keeps this one from saying anything."""
+        for needed in clause.needs:
+            result = self.result(needed)
+            if result.verdict.red:
+                return needed
+            if result.verdict is Verdict.BLOCKED:
+                return result.blocked_by
+        return ""
+
+    @np.errstate(all="ignore")  # NaN and overflow in what it returns are for the checks to find
+    def _try(self, clause: Clause) -> Result:
+        test = self._tests[clause.id]
+        self.implementation.session.take_output()
+        with gathering(*self.implementation.accuracy(clause.component)) as evidence:
+            result = self._outcome(clause, test, evidence)
+        with suppress(DriverError):
+            self.implementation.tidy()
+        return replace(
+            result, distance=evidence.distance, output=self.implementation.session.take_output(),
+            outline=placed(result.outline, evidence.outlined),
+        )  # fmt: skip
+
+    def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
+        draw = Draw(self._seed, clause.id, self.implementation.forms())
+        try:
+            test(**provide(arguments(test), self.implementation, draw))
+        except ClauseFailure as failure:
+            shown = _shown(failure.compared)
+            return Result(
+                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown
+            )
+        except (NotApplicable, NoSizeError) as reason:
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT)
+        except Absent as missing:
+            lacking = f"{missing} is not exported"
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=lacking, outline=ABSENT)
+        except (ImplementationFailure, WorkerLost, PatternError) as trouble:
+            return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
+        except _UNFORESEEN as trouble:
+            return _senseless(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
+        if not evidence.checks:
+            raise AssertionError(f"the test of {clause.id} checked nothing")
+        return Result(clause, Verdict.PASS)
+
+
+def _shown(compared: Compared | None) -> Excerpt | None:
+    """Return what there is to see; arrays that should differ and don't look the same."""
+    if compared is None or compared.alike:
+        return None
+    return excerpt(compared.got, compared.want, compared.allowed, compared.hidden)
+
+
+def _troubled(
+    clause: Clause, trouble: ImplementationFailure | WorkerLost | PatternError, details: tuple[str, ...]
+) -> Result:
+    if isinstance(trouble, WorkerLost):
+        return _lost(clause, trouble, details)
+    if isinstance(trouble, ImplementationFailure):
+        return _raised(clause, trouble, details)
+    message = f"{NOWHERE}: {trouble}"
+    return Result(clause, Verdict.ERROR, message, details, outline=NOWHERE)
+
+
+def _senseless(clause: Clause, trouble: Exception, details: tuple[str, ...]) -> Result:
+    """A reply costs its clause, never the run. It may be the test that is wrong: so nothing is said to be broken."""
+    frame = traceback.extract_tb(trouble.__traceback__)[-1]
+    told = clean(f"{type(trouble).__name__}: {trouble}", 300)
+    place = f"in the kit's own {Path(frame.filename).name}:{frame.lineno}; if your code is right, please report it"
+    reason = f"{SENSELESS}: {told} ({place})"
+    return Result(clause, Verdict.NOT_RUN, reason=reason, details=details, outline=SENSELESS)
+
+
+def _lost(clause: Clause, lost: WorkerLost, details: tuple[str, ...]) -> Result:
+    verdict = Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASH
+    what = LOSSES[lost.kind]
+    return Result(clause, verdict, f"{what}: {lost.detail}", details, outline=what)
+
+
+def _raised(clause: Clause, failure: ImplementationFailure, details: tuple[str, ...]) -> Result:
+    verdict, what, outline = {
+        "memory": (Verdict.CRASH, LOSSES["memory"], LOSSES["memory"]),
+        "exit": (Verdict.CRASH, ENDED, ENDED),
+        "output": (Verdict.ERROR, NO_ARRAY, NO_ARRAY),
+    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type, failure.message)))
+    return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where, outline=outline)

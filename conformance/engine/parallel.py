@@ -1,0 +1,77 @@
+"""Clauses judged by several workers at once: one thread, one worker and one judge each; a document stays together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from itertools import groupby
+from queue import Empty, SimpleQueue
+
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.judge import Judge, Verdicts
+from conformkit.conformance.engine.results import Result
+from conformkit.conformance.suite.registry import tests
+from conformkit.spec.clauses import Clause
+
+__all__ = ["judge_in_parallel"]
+
+Open = Callable[[], AbstractContextManager[Implementation]]
+
+
+def judge_in_parallel(
+    clauses: list[Clause], first: Implementation, another: Open,
+    *, processes: int, seed: int, profile: str, tell: Callable[[Result], None],
+) -> None:  # fmt: skip
+    """Judge with `processes` workers, the first of which is there already; tell each result, from this thread.
+
+    What a clause needs is judged once, by whoever needs it first.
+    """
+    documents: SimpleQueue[list[Clause]] = SimpleQueue()
+    for _, group in groupby(clauses, key=lambda clause: clause.document):
+        documents.put(list(group))
+    processes = max(1, min(processes, documents.qsize()))  # whoever comes later finds nothing to do
+    done: SimpleQueue[Result] = SimpleQueue()
+    stop = threading.Event()
+    verdicts = Verdicts()
+
+    def work(implementation: Implementation) -> None:
+        judge = Judge(implementation, tests(profile), seed=seed, verdicts=verdicts)
+        while not stop.is_set():
+            try:
+                document = documents.get_nowait()
+            except Empty:
+                return
+            for clause in document:
+                if stop.is_set():
+                    return
+                done.put(judge.result(clause.id))
+
+    def open_and_work() -> None:
+        with another() as implementation:
+            work(implementation)
+
+    with ThreadPoolExecutor(processes) as pool:
+        futures: list[Future[None]] = [pool.submit(work, first)]
+        futures += [pool.submit(open_and_work) for _ in range(processes - 1)]
+        try:
+            while not _all_done(futures) or not done.empty():
+                _tell_next(done, tell)
+        finally:
+            stop.set()
+
+
+def _all_done(futures: list[Future[None]]) -> bool:
+    finished, pending = wait(futures, timeout=0.0, return_when=FIRST_EXCEPTION)
+    failed = next((future for future in finished if future.exception() is not None), None)
+    if failed is not None:
+        failed.result()
+    return not pending
+
+
+def _tell_next(done: SimpleQueue[Result], tell: Callable[[Result], None]) -> None:
+    try:
+        tell(done.get(timeout=0.05))
+    except Empty:
+        return

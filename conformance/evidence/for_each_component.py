@@ -1,0 +1,56 @@
+"""The components that a clause for all of them is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from conformkit.conformance.assertions.checks import NotApplicable, under
+from conformkit.conformance.subject.component import Instance, Subject
+
+__all__ = ["depth", "each", "takes", "without_causal"]
+
+
+def each(
+    every: Sequence[Subject], *abilities: str, named: Collection[str] = (), without: Collection[str] = ()
+) -> Iterator[Subject]:
+    """Yield the components that have these abilities, noting each for the reader of a failure.
+
+    One that can't be built or called at all is left to the clause that says so. Beside abilities there are
+    `weights-bound`, and `parameters` where the definition has some. `named` keeps to some components, `without` leaves
+    some out. Raises NotApplicable when none is left.
+    """
+    meant = [s for s in every if (not named or s.name in named) and s.name not in without]
+    found = [s for s in meant if s.bound.failure is None and _has(s, abilities)]
+    if not found:
+        wanted = f" with {' and '.join(abilities)}" if abilities else ""
+        raise NotApplicable(f"no component{wanted} is left to look at")
+    for subject in found:
+        under(subject.name)
+        yield subject
+
+
+def _has(subject: Subject, abilities: Collection[str]) -> bool:
+    bound = subject.bound
+    facts = {
+        "weights-bound": lambda: bound.rules is not None,
+        "parameters": lambda: bool(bound.component.parameters(subject.sizes(), bound.variant)),
+    }
+    return all(facts[a]() if a in facts else subject.offers(a) for a in abilities)
+
+
+def takes(subject: Subject, *sizes: str) -> bool:
+    """Whether the constructor takes these arguments of the contract."""
+    return subject.bound.construct.names() >= set(sizes)
+
+
+def without_causal(subject: Subject) -> Instance:
+    """Construct with the argument `causal` left out, where it is one and nothing was declared about the constructor."""
+    if subject.bound.config.construct is not None or not takes(subject, "causal"):
+        raise NotApplicable("its constructor is told about causality in another way, or not at all")
+    return subject.construct({name: value for name, value in subject.sizes().items() if name != "causal"})
+
+
+def depth(instance: Instance) -> int:
+    """How many components a result passes, which is what tolerances grow with."""
+    layers: int = instance.sizes.get("num_layers", 0)
+    return {"TransformerBlock": 2, "TinyTransformerLM": 2 * layers + 1}.get(instance.subject.name, 1)

@@ -1,0 +1,1 @@
+"""Which parameter is which, and how accurately a component computes: found by trying."""

@@ -1,0 +1,84 @@
+"""Which arrays of an implementation without registered parameters are none: tables, masks, caches, gradients.
+
+torch says which tensors are trained. A NumPy object only holds arrays: it takes a second look to tell a table of
+positions, a mask, what the last call left behind, or a gradient's place, from a weight.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from conformkit.conformance.binding.layouts import layouts
+from conformkit.spec.arrays import Array
+from conformkit.spec.components import Parameter
+
+if TYPE_CHECKING:
+    from conformkit.conformance.subject.component import Instance
+
+__all__ = ["constants", "gradients_of_others", "placeless"]
+
+_GRADIENT = re.compile(r"^(?:d|grads?|g)_?(?=\w)|_?(?:grad|dot)$", re.IGNORECASE)
+
+
+def constants(instance: Instance) -> tuple[str, ...]:
+    """Return patterns of arrays that are never written nor counted; `instance` was called once."""
+    subject = instance.subject
+    listed = [p["name"] for p in instance.trainable]
+    longer = {n: 2 * instance.sizes[n] + 5 for n in ("block_size", "max_len") if instance.sizes.get(n)}
+    first, second = subject.build(seed=1), subject.build(seed=2, **longer)
+    shapes = {p["name"]: tuple(p["shape"]) for p in first.trainable}
+    found = set(listed) - shapes.keys() if _enough(first) else set()
+    if subject.variant.positions != "learned":
+        found |= {p["name"] for p in second.trainable if shapes.get(p["name"]) != tuple(p["shape"])}
+    raw, again = first.read_raw(), second.read_raw()
+    fixed = {n: raw[n] for n in shapes if n in again and np.array_equal(raw[n], again[n])}
+    found |= set(gradients_of_others(shapes))
+    strange = set(placeless(fixed, first.canonical))
+    if _numbers(shapes[n] for n in shapes.keys() - found - strange) >= _wanted(first):
+        found |= strange
+    return tuple(sorted({re.sub(r"\d+", "*", name) for name in found & set(listed)}))
+
+
+def _enough(instance: Instance) -> bool:
+    """Whether all weights are there before the first call: what comes later is left behind by calls."""
+    return instance.count() >= _wanted(instance)
+
+
+def _wanted(instance: Instance) -> int:
+    """How many numbers the definition has."""
+    return _numbers(p.shape for p in instance.canonical.values())
+
+
+def _numbers(shapes: Iterable[Sequence[int]]) -> int:
+    return sum(math.prod(shape) for shape in shapes)
+
+
+def placeless(arrays: Mapping[str, Array], canonical: Mapping[str, Parameter]) -> Iterator[str]:
+    """Yield arrays that no canonical parameter can lie in. A vector of one number repeated may be a bias too many."""
+    heads: set[int | None] = {None} | {p.sizes["h"] for p in canonical.values() if "h" in p.sizes}
+    for name, array in arrays.items():
+        if array.ndim < 2 and np.ptp(array) == 0:
+            continue
+        fits = (layouts(array.shape, canonical, heads=h, matrices_out_first=False) for h in heads)
+        if not any(next(f, None) for f in fits):
+            yield name
+
+
+def gradients_of_others(shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Yield arrays called as another one of the same shape, and `d` or `grad` beside it: dW and W, grads.W and W."""
+    for name, shape in shapes.items():
+        if any(other != name and shapes.get(other) == shape for other in _without_gradient(name.split("."))):
+            yield name
+
+
+def _without_gradient(path: Sequence[str]) -> Iterable[str]:
+    *parents, last = path
+    yield ".".join([*parents, _GRADIENT.sub("", last)])
+    if parents and re.fullmatch(r"d|grads?|gradients?", parents[-1], re.IGNORECASE):
+        yield ".".join([*parents[:-1], last])
+        yield ".".join([*parents[:-1], "params", last])

@@ -1,0 +1,1 @@
+"""The implementation as the suite sees it: components and tools to build, call and differentiate."""

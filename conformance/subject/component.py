@@ -1,0 +1,457 @@
+"""The implementation as the suite sees it: components to build, instances to call, arrays in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.formats import HALF, rounded
+from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.rules import PatternError, Rule
+from conformkit.conformance.binding.sizes import NoSizeError, complete, nearest_allowed
+from conformkit.conformance.subject.example_inputs import example_inputs
+from conformkit.conformance.subject.link import Link
+from conformkit.conformance.subject.parameters import check_same_extent, readable
+from conformkit.spec.arrays import Array
+from conformkit.spec.components import Parameter
+from conformkit.spec.masks import causal_mask
+from conformkit.spec.tolerances import ROOM, Precision, tolerance
+from conformkit.spec.variants import Variant
+
+__all__ = ["Gradients", "Instance", "Outcome", "Subject"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One call: the output, further outputs, and what was observed beside them."""
+
+    out: Array
+    dtype: str
+    extra: Array | None
+    """The attention weights, where they are returned."""
+    arguments: Mapping[str, Array]
+    """The arguments as they were after the call."""
+    requires_grad: bool
+    used_random_state: bool
+    """False unless the call was watched."""
+    modes: tuple[bool, ...]
+    """The training flags of the module and its submodules after a watched call, without repetition."""
+    structure: str = ""
+    """What was returned, `tuple(tensor, tensor)`."""
+    graph: bool = False
+    """Whether anything was kept for derivatives; False unless it generated or was watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """A vector-Jacobian product: for each input and each parameter its gradient, None where there is none."""
+
+    out: Array
+    inputs: Mapping[str, Array | None]
+    parameters: Mapping[str, Array | None]
+    """By the implementation's own names; aliases of shared parameters are left out."""
+
+
+class Subject:
+    """One component of the implementation."""
+
+    def __init__(self, bound: Bound, link: Link) -> None:
+        self.bound = bound
+        self.link = link
+        self.declared: tuple[Rule, ...] = ()
+        """Where its weights are, as conform.toml says."""
+        self.tries: int | None = None
+        """How many places for its weights the probe tries; as many as it takes, else."""
+        self.around_one: dict[str, bool] = {}
+        """Which of its vectors are scales; see `Instance.scatter`."""
+        self.on_built: Callable[[Instance], None] | None = None
+        """Who wants to know of each object that is constructed."""
+
+    @property
+    def name(self) -> str:
+        """The component's name in the contract."""
+        return self.bound.component.name
+
+    @property
+    def variant(self) -> Variant:
+        """The declared choices."""
+        return self.bound.variant
+
+    @property
+    def precision(self) -> Precision:
+        """The accuracy with which it computes, which may be less than its number format."""
+        return self.bound.precision
+
+    def tolerance(self, depth: int = 1) -> float:
+        """The relative error allowed to a result of this component."""
+        return tolerance(self.precision, depth)
+
+    @property
+    def half(self) -> bool:
+        """Whether it is judged in half precision."""
+        return self.precision in HALF
+
+    def no_finer(self, fixed: float) -> float:
+        """Return a fixed tolerance; in half precision no less than the format's own."""
+        return max(fixed, self.tolerance()) if self.half else fixed
+
+    def up_to(self, wanted: float, *, power: int = 1) -> float:
+        """Return a factor for inputs of order 1, no larger than float16 can hold where it is judged in it.
+
+        `power` is how many of the inputs in a product are multiplied by it.
+        """
+        return min(wanted, ROOM ** (1 / power)) if self.precision == "float16" else wanted
+
+    def offers(self, what: str) -> bool:
+        """Whether the implementation has this ability (`gradients`, `dropout`, `causal-off`, …)."""
+        return self.bound.offers.get(what, False)
+
+    def requires(self, what: str) -> None:
+        """Raise NotApplicable unless the implementation has this ability."""
+        if not self.offers(what):
+            raise NotApplicable(f"{self.name} has no {what}")
+
+    def sizes(self, **wanted: Any) -> dict[str, Any]:
+        """Return constructor arguments within the declared limits, near the wanted ones.
+
+        Widths of keys and values that the constructor does not take keep their default.
+        """
+        taken = self.bound.construct.names()
+        wanted = {name: value for name, value in wanted.items() if name not in {"d_k", "d_v"} or name in taken}
+        sizes = complete(wanted, self.bound.component, self.variant, self.bound.limits)
+        if "causal" in sizes and not self.offers("causal-on" if sizes["causal"] else "causal-off"):
+            sizes["causal"] = not sizes["causal"]
+        return sizes
+
+    def build(self, *, dtype: str | None = None, seed: int = 0, **wanted: Any) -> Instance:
+        """Construct with sizes near the wanted ones (see `sizes`), in eval mode."""
+        return self.construct(self.sizes(**wanted), dtype=dtype, seed=seed)
+
+    def construct(self, sizes: Mapping[str, Any], *, dtype: str | None = None, seed: int = 0) -> Instance:
+        """Construct with exactly these arguments, whether they make sense or not."""
+        if self.bound.failure is not None:
+            raise self.bound.failure
+        own_dtype = dtype or self.bound.dtype
+        header, tensors = self.bound.build_request(sizes, dtype=own_dtype, seed=seed)
+        reply = self.link.request(header, tensors)
+        instance = Instance(self, dict(sizes), reply.header["handle"], reply.header["parameters"], own_dtype)
+        if self.on_built is not None:
+            self.on_built(instance)
+        if reply.header["lazy"]:
+            instance.make_lazy_parameters()
+        return instance
+
+    def example(
+        self, draw: Draw, *, batch: int = 2, tokens: int = 5, **wanted: Any
+    ) -> tuple[Instance, tuple[Array, ...]]:
+        """Return an instance with random weights, and one set of inputs for it (see `Instance.example_inputs`)."""
+        instance = self.build(**wanted).scatter(draw)
+        return instance, instance.example_inputs(draw, batch=batch, tokens=tokens)
+
+    def tokens(self, wanted: int) -> int:
+        """A sequence length within the declared limits, near the wanted one."""
+        return nearest_allowed("tokens", wanted, self.bound.limits)
+
+
+@dataclass
+class Instance:
+    """A constructed component."""
+
+    subject: Subject
+    sizes: dict[str, Any]
+    handle: int
+    listing: Sequence[Mapping[str, Any]]
+    dtype: str
+    weights: dict[str, Array] = field(default_factory=dict)
+    """Canonical weights as last written or read."""
+
+    # -- parameters --------------------------------------------------------------------------------------------
+
+    @property
+    def canonical(self) -> dict[str, Parameter]:
+        """The parameters that the definition gives this instance."""
+        return self.subject.bound.component.parameters(self.sizes, self.subject.variant)
+
+    @property
+    def trainable(self) -> list[Mapping[str, Any]]:
+        """Their trainable parameters, each memory once, without declared constants."""
+        return [
+            p for p in self.listing
+            if p["trainable"] and p["alias"] is None and not self.subject.bound.ignored(p["name"])
+        ]  # fmt: skip
+
+    def make_lazy_parameters(self) -> None:
+        """Call once, so that parameters whose shape depends on the first input come into being."""
+        self(*self.example_inputs(Draw(0, "first call")))
+        self.listing = self._ask({"op": "parameters"})[0]["parameters"]
+
+    def count(self) -> int:
+        """How many trainable numbers it has."""
+        return sum(int(np.prod(p["shape"], dtype=np.int64)) for p in self.trainable)
+
+    def randomize(self, draw: Draw, *, gain: float = 1.0) -> Instance:
+        """Draw canonical weights and write them through the binding."""
+        return self.write(draw.weights(self.canonical, gain=gain))
+
+    def write(self, weights: Mapping[str, Array]) -> Instance:
+        """Write canonical weights; those not given keep their last value."""
+        self.weights = self.weights | {
+            name: self.held(np.asarray(value, np.float64)) for name, value in weights.items()
+        }
+        self.write_raw(self.subject.bound.to_implementation(self.weights, self.sizes))
+        return self
+
+    def read(self) -> dict[str, Array]:
+        """Read the canonical weights through the binding."""
+        self.weights = self.subject.bound.to_canonical(self.read_raw(), self.sizes)
+        return self.weights
+
+    def read_raw(self) -> dict[str, Array]:
+        """Read parameters by their own names."""
+        found = self._ask({"op": "read", "names": [p["name"] for p in self.listing if not p["lazy"]]})[1]
+        readable(self.trainable, found)
+        return found
+
+    def write_raw(self, arrays: Mapping[str, Array]) -> None:
+        """Write parameters by their own names."""
+        if arrays:
+            self._ask({"op": "write"}, {name: self._cast(value) for name, value in arrays.items()})
+
+    def scatter(self, draw: Draw, *, gain: float = 1.0) -> Instance:
+        """Write random numbers to whatever is trainable, for clauses that ask nothing of the weights.
+
+        Where its weights have a place, each has the same numbers in every implementation.
+        """
+        drawn = self._placed(draw, gain)
+        if drawn is None:
+            around_one = self._around_one()
+            drawn = {p["name"]: _noise(draw, p["shape"], gain, around_one.get(p["name"])) for p in self.trainable}
+        self.write_raw(drawn)
+        return self
+
+    def _placed(self, draw: Draw, gain: float) -> dict[str, Array] | None:
+        """Draw canonical weights and bring them into place; None where that does not fill what is trainable."""
+        bound = self.subject.bound
+        if not bound.rules:
+            return None
+        scale = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight"
+        try:
+            sizes = self.subject.sizes(**self.sizes)  # also those that were left to their defaults
+            wanted = bound.component.parameters(sizes, self.subject.variant)
+            weights = {n: _noise(draw, p.shape, gain, n.endswith(scale)) for n, p in wanted.items()}
+            placed = bound.to_implementation(weights, sizes)
+        except (NoSizeError, PatternError):  # sizes are not what they were declared to be
+            return None
+        listed = {p["name"]: tuple(p["shape"]) for p in self.trainable}
+        return placed if {name: a.shape for name, a in placed.items() if name in listed} == listed else None
+
+    def _around_one(self) -> dict[str, bool]:
+        """Return which vectors are scales, not shifts: as first constructed they are around 1. Read once for all."""
+        known = self.subject.around_one
+        names = [p["name"] for p in self.trainable if len(p["shape"]) < 2]
+        if not all(name in known for name in names):
+            now = self._ask({"op": "read", "names": names})[1]
+            for name in (name for name in names if name not in known):
+                known[name] = name in now and bool(now[name].sum() > 0.5 * now[name].size)
+        return known
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Array | None, **options: Any) -> Array:
+        """Call in eval mode and return the output; options as for `call`."""
+        return self.call(*inputs, **options).out
+
+    def call(
+        self,
+        *inputs: Array | None,
+        mode: str | None = "eval",
+        seed: int | None = None,
+        echo: bool = False,
+        strided: bool = False,
+        cast: bool = True,
+        format: str | None = None,  # noqa: A002
+        watch: bool = False,
+        record: bool = True,
+        method: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Call with the contract's inputs in order.
+
+        `watch` observes the random state and the training flags. `echo` brings back the arguments as they are
+        afterwards. `strided` passes views of non-contiguous memory. `cast=False` leaves the number format of the inputs
+        alone; `format` converts them to one that does not cross the wire (`int32` for ids). Half precision is passed to
+        an instance of half precision. `record=False` calls it where nothing is recorded for derivatives. `method` is
+        one of the contract's, whose inputs are meant then, and `options` its arguments that are no arrays.
+        """
+        header, tensors = self._call_header(
+            inputs, strided=strided, cast=cast, form=format, method=method, options=options
+        )
+        header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch, "record": record}
+        header |= {"graph": watch and method is not None}
+        reply, arrays = self._ask(header, tensors)
+        bound = self.subject.bound
+        out = bound.from_theirs(arrays["out"])
+        self._check_extent(inputs, out, method)
+        return Outcome(
+            out=out,
+            dtype=reply["dtypes"].get("out", ""),
+            extra=arrays.get("out.1"),
+            arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
+            requires_grad=bool(reply.get("requires_grad")),
+            used_random_state=len(set(reply["rng"])) > 1,
+            modes=tuple(reply.get("modes") or ()),
+            graph=bool(reply.get("graph")),
+            structure=str(reply.get("structure", "")),
+        )
+
+    def unchecked(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
+        """Call in eval mode; return what was observed and what was taken of the result, whatever its shape is."""
+        header, tensors = self._call_header(inputs)
+        reply, arrays = self._ask({**header, "mode": "eval", "watch": False}, tensors)
+        return reply, self.subject.bound.from_theirs(arrays["out"])
+
+    def trace(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
+        """Call in eval mode; return what happened inside, as the driver's operation `trace` says it, and the output."""
+        header, tensors = self._call_header(inputs)
+        shape, keys = inputs[0].shape, inputs[min(1, len(inputs) - 1)].shape
+        ids = "ids" in self.subject.bound.component.inputs
+        rows = int(np.prod(shape if ids else shape[:-1], dtype=np.int64))
+        header |= {"op": "trace", "mode": "eval", "rows": rows, "keys": keys[-1] if ids else keys[-2]}
+        reply, arrays = self._ask(header, tensors)
+        out = self.subject.bound.from_theirs(arrays["out"])
+        self._check_extent(inputs, out)
+        return reply, out
+
+    def vjp(
+        self, *inputs: Array | None, cotangent: Array, mode: str = "eval", seed: int | None = None,
+        wrt: Sequence[str] = ("x",), parameters: bool = True, method: str | None = None,
+    ) -> Gradients:  # fmt: skip
+        """Differentiate the sum of cotangent · output with respect to inputs (by name) and all trainable parameters."""
+        self.subject.requires("gradients")
+        header, tensors = self._call_header(inputs, method=method)
+        header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters, "watch": False}
+        tensors["cotangent"] = self._cast(self.subject.bound.to_theirs(cotangent))
+        _, arrays = self._ask(header, tensors)
+        own = {p["name"]: p["shape"] for p in self.trainable}
+        found = {n: arrays[f"grad:{n}"] for n in wrt if f"grad:{n}" in arrays}
+        reached = {n: arrays[f"param:{n}"] for n in own if f"param:{n}" in arrays}
+        for n, gradient in found.items():
+            check_same_extent(f"the gradient of {n}", gradient, tensors[n].shape)
+        for n, gradient in reached.items():
+            check_same_extent(f"the gradient of {n}", gradient, own[n])
+        check_same_extent("the output", arrays["out"], tensors["cotangent"].shape)
+        bound = self.subject.bound
+        return Gradients(
+            out=bound.from_theirs(arrays["out"]),
+            inputs={n: bound.from_theirs(found[n]) if n in found else None for n in wrt},
+            parameters={n: reached.get(n) for n in sorted(own)} if parameters else {},
+        )
+
+    def generate(
+        self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, **options: Any
+    ) -> Outcome:
+        """Generate `count` ids after the prompts ids (B, T); options: temperature, top_k, top_p, greedy."""
+        keyed = {**self.sizes, **({} if seed is None else {"seed": seed}), **options}
+        header, tensors = self.subject.bound.generate_request(ids, count, keyed)
+        header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True, "graph": True}
+        reply, arrays = self._ask(header, tensors)
+        out = self.subject.bound.generated(arrays["out"], ids)
+        return Outcome(
+            out=out,
+            dtype=reply["dtypes"].get("out", ""),
+            extra=None,
+            arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
+            requires_grad=bool(reply.get("requires_grad")),
+            used_random_state=len(set(reply["rng"])) > 1,
+            modes=tuple(reply.get("modes") or ()),
+            graph=bool(reply["graph"]),
+        )
+
+    def example_inputs(self, draw: Draw, *, batch: int = 2, tokens: int = 5, further: int = 2) -> tuple[Array, ...]:
+        """Return inputs: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T + further, 4), v (…, 7)."""
+        return example_inputs(self.subject.bound, self.sizes, draw, batch=batch, tokens=tokens, further=further)
+
+    def expected(self, *inputs: Array | None, method: str | None = None) -> Array:
+        """Return what the definition gives with the weights last written or read."""
+        component = self.subject.bound.component
+        definition = component.method(method) if method else component
+        named = {n: self.held(a) for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
+        if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(definition.inputs):
+            tokens = named["x"].shape[1]  # a decoder that leaves out later positions by itself
+            named["tgt_mask"] = named.get("tgt_mask", np.True_) & np.tri(tokens, dtype=np.bool_)[None, None]
+        assert definition.forward is not None
+        return definition.forward(self.weights, named, self.sizes, self.subject.variant)
+
+    def copy(self) -> Instance:
+        """Deep-copy the object."""
+        reply, _ = self._ask({"op": "copy"})
+        return Instance(self.subject, dict(self.sizes), reply["handle"], self.listing, self.dtype, dict(self.weights))
+
+    def _check_extent(self, arrays: Sequence[Array | None], out: Array, method: str | None = None) -> None:
+        """Refuse an output whose shape no test could make sense of."""
+        component = self.subject.bound.component
+        definition = component.method(method) if method else component
+        inputs, given = definition.inputs, arrays[0]
+        if definition.extent is not None:
+            named = {n: a for n, a in zip(inputs, arrays, strict=False) if a is not None}
+            check_shape(f"{self.subject.name}'s output", out, definition.extent(named, self.sizes))
+            return
+        if given is None or inputs[0] not in {"x", "ids"}:
+            return
+        rows = given.shape if inputs[0] == "ids" else given.shape[:-1]
+        width = self.sizes.get("vocab_size") or self.sizes.get("d_v") or self.sizes["d_model"]
+        if inputs[0] == "x" and given.shape[-1] != self.sizes["d_model"]:
+            return
+        check_shape(f"{self.subject.name}'s output", out, (*rows, width))
+
+    # -- the wire ----------------------------------------------------------------------------------------------
+
+    def _call_header(
+        self, inputs: Sequence[Array | None], *, strided: bool = False, cast: bool = True, form: str | None = None,
+        method: str | None = None, options: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
+        bound = self.subject.bound
+        names = bound.component.method(method).inputs if method else bound.component.inputs
+        named = {n: a for n, a in zip(names, inputs, strict=False) if a is not None}
+        if bound.component.profile != "seq2seq" and ("x" in named or "ids" in named):
+            first = named.get("x", named.get("ids"))
+            assert first is not None
+            length = first.shape[1] if first.ndim > 1 else first.shape[0]
+            if bound.causal == "mask" and self.sizes.get("causal", True):
+                named["mask"] = causal_mask(length)
+            named["positions"] = np.arange(length)
+        values = {**self.sizes, "causal": self.sizes.get("causal", True), **(options or {})}
+        half = self.dtype if self.dtype in HALF else None
+        header, tensors = bound.call_request(named, values, strided=strided, cast=form or half, method=method)
+        if cast:
+            tensors = {n: self._cast(a) for n, a in tensors.items()}
+        return header, tensors
+
+    def held(self, array: Array) -> Array:
+        """Return the numbers that arrive: in half precision, those that it holds."""
+        return rounded(array, self.dtype) if self.dtype in HALF else array
+
+    def _cast(self, array: Array) -> Array:
+        if not np.issubdtype(array.dtype, np.floating):
+            return array
+        form = np.float32 if self.dtype != "float64" else np.float64
+        return np.ascontiguousarray(array, form).reshape(array.shape)  # NumPy gives a number without axes one
+
+    def _ask(
+        self, header: dict[str, Any], tensors: Mapping[str, Array] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        reply = self.subject.link.request({"handle": self.handle, "op": "call", **header}, tensors or {})
+        return reply.header, reply.tensors
+
+
+def _noise(draw: Draw, shape: Sequence[int], gain: float, around_one: bool | None) -> Array:
+    """Vectors of small numbers, or around one where they scale; matrices that keep the size of what they map."""
+    if len(shape) < 2:
+        return draw.values(*shape, scale=0.3) + float(around_one or False)
+    width = shape[-1] if len(shape) == 2 else shape[-2]
+    return draw.values(*shape, scale=gain * 1.2 / np.sqrt(width))

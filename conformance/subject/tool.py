@@ -1,0 +1,288 @@
+"""The implementation's functions and classes that are no part of the model, as the suite sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.binding.bound import set_only
+from conformkit.conformance.binding.tools import BoundCall, BoundTool
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.wire.values import NotPlain, from_json
+from conformkit.conformance.subject.component import Instance
+from conformkit.conformance.subject.link import Link
+from conformkit.spec.arrays import Array
+from conformkit.spec.tools import FUNCTION
+from conformkit.spec.variants import CANONICAL, Variant
+
+__all__ = ["Held", "Made", "Optimizer", "Parameters", "Tool", "Written"]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An object that a tool's constructor made."""
+
+    tool: Tool
+    handle: int
+
+    def call(self, method: str, *, form: str | None = None, **arguments: Any) -> Any:
+        """Call a method of the contract, and return what comes back as texts, numbers and lists.
+
+        `form` hands arrays over in that form, whatever it took before.
+        """
+        return self.tool.ask(self.handle, self.tool.bound.calls[method], arguments, form=form)
+
+    def slope(self, name: str, **arguments: Any) -> tuple[float, Array]:
+        """Return what calling it gives, one number, and its derivative with respect to one of the arguments."""
+        return self.tool.slope_of(self.handle, name, arguments)
+
+    def attribute(self, name: str) -> Any:
+        """Return an attribute, or what a method of that name gives."""
+        return self.tool.plain({"op": "ask", "handle": self.handle, "attribute": self.tool.bound.attributes[name]})
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """An optimizer in the worker that is no tool of the implementation."""
+
+    handle: int
+    link: Link
+
+    def call(self, method: str) -> None:
+        """Call one of its methods without arguments."""
+        self.link.request({"op": "ask", "handle": self.handle, "method": method}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The name of a file that the implementation writes or reads."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The trainable arrays of a component, as one gives them to an optimizer."""
+
+    handle: int
+    once: bool = False
+    """Whether they can be gone through once only, as what `model.parameters()` gives."""
+
+
+class Held:
+    """Trainable arrays of the kit's own, with gradients beside them, for what works on parameters."""
+
+    def __init__(self, link: Link, arrays: Mapping[str, Array]) -> None:
+        self._link = link
+        self._shapes = {name: array.shape for name, array in arrays.items()}
+        self.handle: int = link.request({"op": "hold"}, _floats(arrays)).header["handle"]
+
+    @property
+    def parameters(self) -> Parameters:
+        """What an optimizer is given."""
+        return Parameters(self.handle)
+
+    def put(self, **gradients: Array) -> None:
+        """Set gradients by the names of their arrays."""
+        self._link.request({"op": "gradients", "handle": self.handle}, _floats(gradients))
+
+    def gradients(self) -> dict[str, Array | None]:
+        """Return the gradients that are there, None where there is none."""
+        found = self._link.request({"op": "gradients", "handle": self.handle}, {}).tensors
+        return {name: self._checked(name, found[name]) if name in found else None for name in self._shapes}
+
+    def values(self) -> dict[str, Array]:
+        """Return the arrays as they are now."""
+        found = self._link.request({"op": "read", "handle": self.handle}, {}).tensors
+        if gone := self._shapes.keys() - found.keys():
+            raise ClauseFailure(f"{len(gone)} of {len(self._shapes)} arrays are not there any more")
+        return {name: self._checked(name, found[name]) for name in self._shapes}
+
+    def _checked(self, name: str, array: Array) -> Array:
+        if array.shape != self._shapes[name]:
+            raise ClauseFailure(f"an array of shape {self._shapes[name]} now has shape {array.shape}")
+        return array.astype(np.float64)
+
+
+class Tool:
+    """One tool of the implementation."""
+
+    def __init__(self, bound: BoundTool, link: Link) -> None:
+        self.bound = bound
+        self.link = link
+        self.form = bound.arrays
+        """How arrays are handed over, once that is known."""
+
+    def like(self, link: Link) -> Tool:
+        """Return the same tool in another worker."""
+        other = Tool(self.bound, link)
+        other.form = self.form
+        return other
+
+    @property
+    def name(self) -> str:
+        """The tool's name in the contract."""
+        return self.bound.tool.name
+
+    @property
+    def variant(self) -> Variant:
+        """No choice of the model's concerns a tool."""
+        return CANONICAL
+
+    def offers(self, what: str) -> bool:
+        """Whether it takes an optional argument (`label-smoothing`); of `gradients`, whether it can be derived."""
+        return self.link.is_torch if what == "gradients" else self.bound.offers.get(what, False)
+
+    def requires(self, what: str) -> None:
+        """Raise NotApplicable unless it takes this optional argument."""
+        if not self.offers(what):
+            raise NotApplicable(f"{self.name} has no {what}")
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def make(self, **arguments: Any) -> Made:
+        """Construct an object."""
+        assert self.bound.construct is not None
+        header, tensors = self._filled(self.bound.construct, arguments)
+        header |= {"op": "build", "path": self.bound.path, "factory": self.bound.factory}
+        return Made(self, self.link.request(header, tensors).header["handle"])
+
+    def __call__(self, **arguments: Any) -> Any:
+        """Call the function, and return what comes back as texts, numbers and lists.
+
+        Optional arguments that are not given are left to their defaults.
+        """
+        return self.ask(self._function(), self.bound.calls[FUNCTION], arguments)
+
+    def leaves(self, **arguments: Any) -> Mapping[str, Array]:
+        """Call the function, and return the arrays that it was given as they are afterwards."""
+        self(**arguments)  # by now it is known how arrays are handed over
+        header, tensors = self._filled(self.bound.calls[FUNCTION], arguments)
+        header |= {"op": "ask", "handle": self._function(), "method": None, "output": None, "echo": True}
+        reply = self.link.request(header, tensors)
+        if not reply.tensors:
+            raise NotApplicable(f"{self.name} takes lists, of which a copy is handed over")
+        return {name.removeprefix("echo:"): array for name, array in reply.tensors.items()}
+
+    def seeded(self, seed: int, **arguments: Any) -> Any:
+        """Call the function after seeding every global source of random numbers."""
+        return self.ask(self._function(), self.bound.calls[FUNCTION], arguments, seed=seed)
+
+    def ask(
+        self, handle: int, call: BoundCall, arguments: Mapping[str, Any],
+        *, seed: int | None = None, form: str | None = None,
+    ) -> Any:  # fmt: skip
+        """Call a method or function; arrays are handed over as tensors, as arrays or as lists, whichever it takes."""
+        form = form or self.form
+        if form is None and _holds_array(list(arguments.values())):
+            return self._first_ask(handle, call, arguments, seed)
+        header, tensors = self._filled(call, arguments, form)
+        header |= {"op": "ask", "handle": handle, "method": call.method, "output": self._output(call), "seed": seed}
+        return self.plain(header, tensors)
+
+    def plain(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Any:
+        """Send a request whose reply is a value."""
+        try:
+            return from_json(self.link.request(header, tensors or {}).header["value"])
+        except NotPlain as problem:
+            raise ClauseFailure(f"{self.name} returned what is no value: {problem}") from None
+
+    def slope(self, name: str, **arguments: Any) -> tuple[float, Array]:
+        """Return what a function of arrays gives, one number, and its derivative with respect to one of them.
+
+        Raises NotApplicable where it takes NumPy's arrays or lists, as it was found or declared: they record nothing.
+        """
+        if self.form in {"array", "list"}:
+            raise NotApplicable(f"{self.name} takes {self.form}s, of which nothing can be derived")
+        return self.slope_of(self._function(), name, arguments)
+
+    def slope_of(self, handle: int, name: str, arguments: Mapping[str, Any]) -> tuple[float, Array]:
+        """Return the same of something that the worker holds."""
+        call = self.bound.calls[FUNCTION]
+        header, tensors = self._filled(call, arguments, form="tensor")
+        header |= {"op": "vjp", "handle": handle, "wrt": [name], "output": self._output(call)}
+        reply = self.link.request({**header, "watch": False}, {**tensors, "cotangent": np.array(1.0)})
+        gradient = reply.tensors.get(f"grad:{name}")
+        if gradient is None or gradient.shape != arguments[name].shape or reply.tensors["out"].shape != ():
+            got = "nothing" if gradient is None else f"shape {gradient.shape}"
+            raise ClauseFailure(f"the gradient with respect to {name} is {got}, want shape {arguments[name].shape}")
+        return float(reply.tensors["out"]), gradient.astype(np.float64)
+
+    # -- the wire ------------------------------------------------------------------------------------------------------
+
+    def _function(self) -> int:
+        made = self.link.request({"op": "build", "path": self.bound.path}, {})
+        return int(made.header["handle"])
+
+    def _first_ask(self, handle: int, call: BoundCall, arguments: Mapping[str, Any], seed: int | None) -> Any:
+        """Find out how arrays are handed over: the first way in which the call raises nothing; left open if none."""
+        refused: ImplementationFailure | None = None
+        for form in self._forms(arguments):
+            self.form = form
+            try:
+                return self.ask(handle, call, arguments, seed=seed)
+            except ImplementationFailure as failure:
+                refused = refused or failure
+        self.form = None
+        assert refused is not None
+        raise refused
+
+    def _forms(self, arguments: Mapping[str, Any]) -> Sequence[str]:
+        """Return the ways to hand arrays over, the most usual first."""
+        as_lists = any(name in self.bound.tool.lists for name in arguments)
+        forms = ("list", "tensor", "array") if as_lists else ("tensor", "array", "list")
+        return [form for form in forms if form != "tensor" or self.link.is_torch]
+
+    def _output(self, call: BoundCall) -> Any:
+        return list(call.output) if isinstance(call.output, tuple) else call.output
+
+    def _filled(
+        self, call: BoundCall, given: Mapping[str, Any], form: str | None = None
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        tensors: dict[str, Array] = {}
+        values = {name: self._template(name, v, tensors, form) for name, v in {**call.defaults, **given}.items()}
+        for name, elements in self.bound.tool.elements.items():
+            values |= dict(zip(elements, values.get(name) or (), strict=False))
+        args, kwargs = set_only(call.arguments, values).template({**dict.fromkeys(call.arguments.names()), **values})
+        return {"args": args, "kwargs": kwargs}, tensors
+
+    def _template(self, name: str, value: Any, tensors: dict[str, Array], form: str | None) -> Any:
+        """Return what stands for an argument; arrays are added to those that go along."""
+        if isinstance(value, Instance | Made | Optimizer | Parameters | Written):
+            return _reference(value)
+        if isinstance(value, tuple | list) and any(isinstance(item, tuple | list | np.ndarray) for item in value):
+            return [self._template(f"{name}.{n}", item, tensors, form) for n, item in enumerate(value)]
+        if not isinstance(value, np.ndarray):
+            return list(value) if isinstance(value, tuple) else value
+        form = form or self.form or "tensor"
+        if form == "list":
+            return value.tolist()
+        tensors[name] = _float(value)
+        return {"$tensor" if form == "tensor" else "$array": name}
+
+
+def _holds_array(value: Any) -> bool:
+    """Whether something is an array, or a list with one in it."""
+    return isinstance(value, np.ndarray) or (isinstance(value, list | tuple) and any(map(_holds_array, value)))
+
+
+def _reference(value: Instance | Made | Optimizer | Parameters | Written) -> dict[str, Any]:
+    """Return what stands for something that the worker holds."""
+    if isinstance(value, Written):
+        return {"$file": value.path}
+    if isinstance(value, Parameters):
+        return {"$parameters": value.handle, "once": value.once}
+    return {"$handle": value.handle}
+
+
+def _float(array: Array) -> Array:
+    """Return numbers in float32, as models have them."""
+    return np.ascontiguousarray(array, np.float32).reshape(array.shape) if array.dtype.kind == "f" else array
+
+
+def _floats(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: _float(np.asarray(array, np.float64)) for name, array in arrays.items()}

@@ -1,0 +1,52 @@
+"""How foreign text and numbers of things are written in a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conformkit.conformance.driver.wire.text import clean
+
+__all__ = ["count", "listed", "number", "one_line", "plain", "rounded"]
+
+_COMMAND = re.compile(
+    r"""
+    ::(?=(?:add-|debug|echo|endgroup|error|group|internal-|notice|remove-|save-|set-|stop-|warning)[^\n]*::)  # GitHub's
+  | \#\#(?=(?:vso|teamcity)?\[)                                               # Azure's and TeamCity's
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def plain(text: str, limit: int = 2000) -> str:
+    """Return text that a terminal, a log and an XML parser show as it is: nothing invisible, no tabs, bounded.
+
+    A workflow's runner looks for commands in every line that is printed: their marks are taken apart.
+    """
+    return _COMMAND.sub(lambda mark: " ".join(mark[0]), clean(text, limit).replace("\t", "    "))
+
+
+def one_line(text: str, limit: int = 400) -> str:
+    """Return the same on a single line, for names and places: no line of a report can be forged through them."""
+    return " ".join(plain(text, limit).split())
+
+
+def count(number: int, noun: str) -> str:
+    """Return `1 clause`, `2 clauses`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Return `a, b and 3 more`: so many names, and how many are left."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+
+
+def rounded(value: float) -> float:
+    """Return points as every output of a grade has them."""
+    return round(float(value), 2)
+
+
+def number(value: float) -> str:
+    """Return a number of points or a share with at most two places: `7`, `7.5`, `0.33`."""
+    return f"{rounded(value):.2f}".rstrip("0").rstrip(".")

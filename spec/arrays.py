@@ -1,0 +1,11 @@
+"""The one array type of the law and of everything that judges by it: NumPy, any shape, any number format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+__all__ = ["Array"]
+
+Array = npt.NDArray[Any]

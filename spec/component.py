@@ -1,0 +1,85 @@
+"""What the contract says of a component: how it is constructed and called, its methods, its parameters, its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformkit.spec.arrays import Array
+from conformkit.spec.layers import Weights
+from conformkit.spec.parameters import Parameter, Sizes
+from conformkit.spec.variants import Variant
+
+__all__ = ["DROPOUT", "Argument", "Component", "Method", "heads", "required"]
+
+Inputs = Mapping[str, Array]
+Forward = Callable[[Weights, Inputs, Sizes, Variant], Array]
+Extent = Callable[[Inputs, Sizes], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the contract; `required` when it has no default."""
+
+    name: str
+    default: Any = None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape.
+
+    `options` are its arguments that are no arrays; `outputs` is how many arrays it returns. Without an oracle or a
+    shape, tests say what is wanted.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    further: tuple[str, ...] = ()
+    forward: Forward | None = None
+    extent: Extent | None = None
+    options: tuple[Argument, ...] = ()
+    outputs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """What a Protocol describes.
+
+    `inputs` are the names of the call's arrays, those that end in `mask` may be left out; `parameters` gives the
+    canonical parameters of an instance, `forward` the oracle. It belongs to `profile`; `further` are names under which
+    it is exported, too, tried in order. `extent` is the shape of its output where that is not the first input's.
+    """
+
+    name: str
+    export: str
+    prefix: str
+    required: bool
+    arguments: tuple[Argument, ...]
+    inputs: tuple[str, ...]
+    parameters: Callable[[Sizes, Variant], dict[str, Parameter]]
+    forward: Forward
+    profile: str = "core"
+    further: tuple[str, ...] = ()
+    methods: tuple[Method, ...] = ()
+    extent: Extent | None = None
+
+    def method(self, name: str) -> Method:
+        """Return one of its methods."""
+        return next(method for method in self.methods if method.name == name)
+
+
+DROPOUT = Argument("dropout", 0.0)
+"""An argument that most components have."""
+
+
+def required(*names: str) -> tuple[Argument, ...]:
+    """Return arguments of these names that have no default."""
+    return tuple(Argument(name, required=True) for name in names)
+
+
+def heads(sizes: Sizes) -> dict[str, Any]:
+    """Return the numbers of heads, as the oracles of attention take them."""
+    return {"num_heads": sizes["num_heads"], "kv_heads": sizes["kv_heads"]}
