@@ -1,8 +1,9 @@
-"""Make a class up: honest submissions, right and wrong, in every form in which people hand in, and pathological ones.
+"""Generate a class: honest submissions, right and wrong, in every form in which people submit, and pathological ones.
 
 python benchmarks/class_of.py FOLDER [--submissions 200] [--seed 1]
 
-The same seed makes the same class. Pathological ones are bounded: let loose, they fill no disk and stop no machine.
+The same seed makes the same class. Pathological submissions are bounded: even without isolation they fill no disk and
+stop no machine.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ MISTAKES = (
     ("return x + self.table", "return x - self.table"),
     ("self.value = glorot(d_model, d_v)", "self.value = glorot(d_model, d_v).detach()"),
 )  # fmt: skip
-"""One line of right code, and what a student has there instead."""
+"""One line of correct code, and a student's wrong version of it."""
 
 FORMS = ("folder", "zip", "tar", "file")
-"""How honest people hand in."""
+"""The forms in which honest people submit."""
 SCORES = "    scores = einsum("
 Files = Mapping[str, str | bytes]
 
 
 def inside(statement: str) -> Callable[[str], Files]:
-    """Return what makes a submission that does this in its attention."""
+    """Return the files of a submission that does this in its attention."""
     return lambda code: {"solution.py": code.replace(SCORES, f"    {statement}\n{SCORES}", 1)}
 
 
 def before(statements: str) -> Callable[[str], Files]:
-    """Return what makes a submission that does this when it is imported."""
+    """Return the files of a submission that does this when it is imported."""
     return lambda code: {"solution.py": f"{statements}\n{code}"}
 
 
@@ -75,9 +76,9 @@ PATHOLOGICAL: Mapping[str, Callable[[str], Files]] = {
 
 
 def make(folder: Path, submissions: int, seed: int, pathological: float = 0.2) -> dict[str, str]:
-    """Write a class of so many into a new folder; return what each submission is, by its name."""
+    """Write a class of this size into a new folder; return the kind of each submission, by its name."""
     folder.mkdir(parents=True)
-    draw, right = random.Random(seed), RIGHT.read_text(encoding="utf-8")  # noqa: S311 - a class, no secret
+    draw, right = random.Random(seed), RIGHT.read_text(encoding="utf-8")  # noqa: S311 - a class, not a secret
     hostile = draw.sample(range(submissions), round(pathological * submissions))
     special = dict(zip(hostile, repeated(draw, [*PATHOLOGICAL, *BROKEN]), strict=False))
     kinds: dict[str, str] = {}
@@ -98,7 +99,7 @@ def repeated(draw: random.Random, kinds: Sequence[str]) -> Iterator[str]:
 
 
 def hand_in(path: Path, kind: str, code: str, form: str) -> None:
-    """Write a submission of that kind; what lets one choose comes in that form."""
+    """Write a submission of that kind, in that form if the kind allows a choice."""
     if kind in FORMS:
         pack(path, {"solution.py": code}, kind)
     elif kind in BROKEN:
@@ -108,7 +109,7 @@ def hand_in(path: Path, kind: str, code: str, form: str) -> None:
 
 
 def pack(path: Path, files: Files, form: str) -> None:
-    """Write files as a folder, an archive with one folder in it, or the single file that they are."""
+    """Write files as a folder, an archive that contains one folder, or a single file."""
     contents = {name: text if isinstance(text, bytes) else text.encode() for name, text in files.items()}
     if form == "folder":
         path.mkdir()
@@ -151,7 +152,7 @@ def cut(path: Path, code: str) -> None:
 
 
 def link(path: Path, code: str) -> None:
-    """Write a folder with links to what is none of its business."""
+    """Write a folder with links to files outside it."""
     path.mkdir()
     (path / "solution.py").write_text(code, encoding="utf-8")
     (path / "everybody").symlink_to("..")
@@ -159,7 +160,7 @@ def link(path: Path, code: str) -> None:
 
 
 def rar(path: Path, code: str) -> None:
-    """Write what nothing here reads."""
+    """Write files of unsupported kinds."""
     path.with_suffix(".rar").write_bytes(code.encode())
 
 
@@ -173,8 +174,8 @@ BROKEN: Mapping[str, Callable[[Path, str], None]] = {
 
 
 def main() -> None:
-    """Make a class, and list who hands in what."""
-    parser = argparse.ArgumentParser(description="Make a class up.")
+    """Generate a class, and list the kind of each submission."""
+    parser = argparse.ArgumentParser(description="Generate a class.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--submissions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

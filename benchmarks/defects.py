@@ -1,8 +1,8 @@
-"""Count what catches the known mistakes: how many there are, break a binding clause, and are how many red lines.
+"""Count the known mistakes, those that break a binding clause, and the failing clauses of each.
 
 python benchmarks/defects.py
 
-It reads the record that `conform defects --json` prints; `conform defects --measure PATH` makes that record anew.
+It reads what `conform defects --json` prints; `conform defects --measure` compares that with a new measurement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONFORM = (sys.executable, "-P", "-m", "conformkit.cli")
 
 @dataclass(frozen=True)
 class Figures:
-    """Known mistakes, those that break a MUST, and red lines of those of core: the median and the ninth decile."""
+    """Known mistakes, those that break a MUST, and failing clauses of those of core: median and ninth decile."""
 
     known: int
     binding: int
@@ -56,7 +56,7 @@ def main() -> None:
     found = figures(record("defects"), record("spec"))
     print(f"known mistakes: {found.known}; {found.binding} of them ({found.percent} %) break a MUST")
     print(
-        f"red lines of the {found.core} mistakes of core: {found.median} in the median, "
+        f"failing clauses of the {found.core} mistakes of core: {found.median} in the median, "
         f"at most {found.ninth_decile} for nine in ten"
     )
 

@@ -1,9 +1,9 @@
-"""Measure `conform grade`: what a sandboxed submission costs, what a second worker brings, and what five kills change.
+"""Measure `conform grade`: the cost of a sandboxed submission, the gain of a second worker, the effect of five kills.
 
 python benchmarks/grade.py [cost] [workers] [kills] [--submissions 200] [--kills 5] [--rounds 3] [--seed 1]
 
-Ratios are made of what ran side by side: seconds differ from machine to machine. By default all three are measured.
-It wants both cores for itself: whatever else runs makes a second worker look useless.
+Ratios compare runs on the same machine, because seconds differ between machines. By default all three are measured.
+It needs both cores: with other load, a second worker seems useless.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ clauses = [{clauses}]
 FEW = '"SDPA-OUT-SHAPE"'
 MANY = '"SDPA-*", "MASK-*", "MHA-*"'
 EXTRA = 4
-"""So many submissions more cost what they cost without the start."""
+"""The number of further submissions, which cost no start."""
 ROUNDS = 8
-"""So many more for each of two workers: at the end one of them is idle for up to one submission."""
+"""The number of further submissions per worker: at the end one of two is idle for up to one submission."""
 LATE_SECONDS = 2.0
-"""A run is killed at a random moment, up to so long after it has stored a result."""
+"""A run is killed at a random moment, up to this many seconds after it has stored a result."""
 
 
 def main() -> int:
-    """Measure what is asked for, print the table, and return 0 when every grade survived the kills."""
+    """Measure the requested figures, print the table, and return 0 when every grade survived the kills."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=["cost", "workers", "kills", []], default=[])
     parser.add_argument("--submissions", type=int, default=200)
@@ -80,7 +80,7 @@ def policy(path: Path, clauses: str, isolation: str, *, hints: int = 0, call: in
 
 
 def copies(folder: Path, number: int) -> Path:
-    """Write so many right submissions, which differ in a comment."""
+    """Write this number of correct submissions, which differ in a comment."""
     folder.mkdir()
     code = RIGHT.read_text(encoding="utf-8")
     for n in range(number):
@@ -89,19 +89,19 @@ def copies(folder: Path, number: int) -> Path:
 
 
 def seconds(*command: str) -> float:
-    """Return how long a command takes that must succeed."""
+    """Return the seconds of a command, which must succeed."""
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
 def graded(folder: Path, rules: Path, out: Path, *options: str) -> float:
-    """Return how long grading a folder takes."""
+    """Return the seconds of grading a folder."""
     return seconds(*GRADE, str(folder), "--policy", str(rules), "--out", str(out), *options)
 
 
 def cost(folder: Path, options: argparse.Namespace) -> None:
-    """Compare what one more submission takes, judged on one clause, with a bare import of torch, in turns."""
+    """Compare the time of one more submission, judged on one clause, with a bare import of torch, in turns."""
     rules = policy(folder / "few.toml", FEW, options.isolation)
     one, more = copies(folder / "one", 1), copies(folder / "more", 1 + EXTRA)
     own, torch = [], []
@@ -150,13 +150,13 @@ def kills(folder: Path, options: argparse.Namespace) -> int:
     print(f"| {what}: grades that differ | {len(different)} of {len(wanted)} | 0 |")
     print(f"| … results lost or judged twice; temporary folders left | {lost}; {len(left)} | 0; 0 |")
     outcomes = dict(Counter(grade["outcome"] for grade in wanted.values()))
-    print(f"\nUndisturbed: {taken:.0f} s, {60 * len(kinds) / taken:.0f} submissions a minute. {outcomes}")
+    print(f"\nUndisturbed: {taken:.0f} s, {60 * len(kinds) / taken:.0f} submissions per minute. {outcomes}")
     return int(bool(different or lost or left or killed < options.kills))
 
 
 def disturbed(folder: Path, rules: Path, options: argparse.Namespace) -> tuple[int, int]:
-    """Grade with kills; return how many there were, and how many stored results a later run lost or replaced."""
-    draw = random.Random(options.seed)  # noqa: S311 - moments, no secret
+    """Grade with kills; return the number of kills, and of stored results that a later run lost or replaced."""
+    draw = random.Random(options.seed)  # noqa: S311 - moments, not a secret
     last = max(options.submissions - 2 * options.n, options.kills + 1)
     stages = sorted(draw.sample(range(1, last), options.kills))
     (folder / "temporary").mkdir()
@@ -172,7 +172,7 @@ def disturbed(folder: Path, rules: Path, options: argparse.Namespace) -> tuple[i
 
 
 def run_until(done: int, folder: Path, rules: Path, workers: int, late: float) -> bool:
-    """Grade until so many are stored, and some seconds more, then kill the run. Return whether it was killed."""
+    """Grade until this many are stored, and some seconds more, then kill the run. Return whether it was killed."""
     command = [*GRADE, str(folder / "class"), "--policy", str(rules), "--out", str(folder / "killed")]
     environment = {**os.environ, "TMPDIR": str(folder / "temporary")}
     with subprocess.Popen(
@@ -196,7 +196,7 @@ def moments(out: Path) -> dict[str, str]:
 
 
 def grades(out: Path) -> dict[str, dict[str, Any]]:
-    """Return what was made of each submission, without the seconds that it took."""
+    """Return the grade of each submission, without its seconds."""
     with sqlite3.connect(out / "grades.sqlite") as connection:
         rows = connection.execute("SELECT submission, grade FROM result").fetchall()
     found = {}
@@ -209,7 +209,7 @@ def grades(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def difference(one: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
-    """Return where two grades part."""
+    """Return the differences of two grades."""
     if one is None or other is None:
         return "graded in one run only"
     keys = [key for key in one if one[key] != other.get(key)]

@@ -1,10 +1,10 @@
-"""What right and wrong models reach in the lessons of the training clauses: the figures behind their bounds.
+"""The results of correct and wrong models in the lessons of the training clauses: the figures behind their bounds.
 
 python benchmarks/learning.py [--seeds N] [--impl NAME|PATH] [--defect ID …]
 
-Without a defect, the implementation is trained as it is; with one, the reference with that mistake in it. For each
-lesson:
-the steps that it took and the excess over the source's entropy in nats, from the smallest to the largest of the seeds.
+Without a defect, the implementation is trained as it is; with one, the reference with that mistake. For each
+lesson: the steps that it took and the excess over the source's entropy in nats, from the smallest to the largest of the
+seeds.
 """
 
 from __future__ import annotations

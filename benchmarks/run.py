@@ -1,8 +1,8 @@
-"""Measure `conform` against a bare `import torch`, side by side: ratios, since seconds differ from machine to machine.
+"""Compare `conform` with a bare `import torch` by ratios, because seconds differ from machine to machine.
 
 python benchmarks/run.py [--rounds N] [--impl NAME]
 
-Commands take turns within each round, so that a machine that slows down slows all of them; medians are compared. Its
+Commands take turns within each round, so a machine that slows down affects all of them; medians are compared. The
 rows are part of the table in docs/quality.md.
 """
 
@@ -23,12 +23,12 @@ from pathlib import Path
 WRONG = str(Path(__file__).resolve().parents[1] / "examples" / "three_mistakes")
 CONFORM = (sys.executable, "-P", "-m", "conformkit.cli")
 SEQ2SEQ = ("--profile", "seq2seq", "--without", "COPY")
-"""All of the profile but training."""
+"""The whole profile except training."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One command, once: how long it took, and the most memory that its own process held."""
+    """One run of a command: its seconds, and the peak memory of its own process."""
 
     seconds: float
     megabytes: float
@@ -75,7 +75,7 @@ def measure(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, lis
 
 
 def once(command: Sequence[str]) -> Run:
-    """Run a command; its memory is read while it lives, since what the kernel keeps after it includes its children."""
+    """Run a command; its memory is read while it runs, because the kernel's later record includes its children."""
     peak = 0
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONSAFEPATH": "1"})
@@ -86,7 +86,7 @@ def once(command: Sequence[str]) -> Run:
 
 
 def peak_kilobytes(pid: int) -> int:
-    """Return the most memory that this process held so far, 0 where the system does not tell."""
+    """Return the peak memory of this process so far, 0 if the system does not report it."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -117,7 +117,7 @@ def table(runs: Mapping[str, Sequence[Run]], judged: int) -> list[str]:
 
 
 def ratio(part: float, whole: float, unit: str) -> str:
-    """Return the ratio with what it was made of."""
+    """Return the ratio with both of its numbers."""
     return f"{part / whole:.3g} ({part:.3g} {unit} ÷ {whole:.3g} {unit})"
 
 

@@ -4,7 +4,7 @@ python benchmarks/seq2seq.py copy [--seeds N]
 python benchmarks/seq2seq.py decoding [--rounds N] [--device D]
 python benchmarks/seq2seq.py memory [--device D]
 
-Where seconds are compared, contestants take turns in one process and medians are divided. Bytes are counted by the
+To compare seconds, the candidates take turns in one process and medians are divided. Bytes are counted by the
 allocator, not sampled: on a CPU by the profiler's record of every allocation, on a GPU by its own peak.
 """
 
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def convergence(task: Task, seeds: int) -> list[str]:
-    """Teach a task anew with each seed: what is right after its updates, and seconds of one core."""
+    """Train a task with each seed: accuracy after its updates, and seconds of one core."""
     held_out = task.batch(512, torch.Generator().manual_seed(10_000))
     taught, written, seconds = [], [], []
     for seed in range(seeds):
@@ -89,15 +89,15 @@ def convergence(task: Task, seeds: int) -> list[str]:
         written.append(written_accuracy(model, held_out))
         print(f"{task.name}, seed {seed}: {taught[-1]:.4f} taught, {written[-1]:.4f} written, {seconds[-1]:.2f} s")
     return [
-        f"| {seeds} seeds | updates | right given what is before | right when written alone | seconds |",
+        f"| {seeds} seeds | updates | accuracy with teacher forcing | accuracy of generated ids | seconds |",
         "| --- | --- | --- | --- | --- |",
         f"| {task.name} | {task.updates} | {_span(taught)} | {_span(written)} | {statistics.median(seconds):.1f} |",
     ]
 
 
 def decoding(device: torch.device, rounds: int) -> list[str]:
-    """Write targets of several lengths with and without caches, turn by turn."""
-    rows = ["| ids written | tokens a second, without | with caches | ratio |", "| --- | --- | --- | --- |"]
+    """Generate targets of several lengths with and without caches, in turns."""
+    rows = ["| generated ids | tokens per second, without | with caches | ratio |", "| --- | --- | --- | --- |"]
     for length in (16, *LENGTHS[:3]):
         model = _reference(length).to(device).eval()
         src = _ids(length, device)
@@ -116,16 +116,16 @@ def decoding(device: torch.device, rounds: int) -> list[str]:
 
 
 def memory(device: torch.device) -> list[str]:
-    """Count the most bytes that an update and a forward pass hold at once, beside those of PyTorch's own layers."""
+    """Count the peak bytes of an update and a forward pass, and compare them with PyTorch's own layers."""
     makers: dict[str, Callable[[int], nn.Module]] = {"reference": _reference, "torch": TorchSeq2Seq}
-    rows = ["| the most bytes at once, in MiB | " + " | ".join(f"T = {n}" for n in LENGTHS) + " | grows as |"]
+    rows = ["| peak memory, in MiB | " + " | ".join(f"T = {n}" for n in LENGTHS) + " | grows as |"]
     rows.append("| --- " * (len(LENGTHS) + 2) + "|")
     all_peaks: dict[tuple[str, str], list[int]] = {}
     for name, make in makers.items():
         peaks: dict[str, list[int]] = {"an update": [], "a forward pass": []}
         for length in LENGTHS:
             model, src = make(length).to(device), _ids(length, device)
-            _update(model, src)  # gradients and workspaces are there before the count
+            _update(model, src)  # gradients and workspaces are allocated before the count
             peaks["an update"].append(_peak(lambda model=model, src=src: _update(model, src), device))
             peaks["a forward pass"].append(_peak(lambda model=model, src=src: _forward(model, src), device))
         for what, found in peaks.items():
@@ -167,7 +167,7 @@ def _forward(model: nn.Module, src: Tensor) -> None:
 
 
 def _peak(run: Run, device: torch.device) -> int:
-    """Return the most bytes that were allocated at once, beyond what was there before."""
+    """Return the peak of allocated bytes, minus those allocated before."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)

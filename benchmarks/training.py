@@ -1,11 +1,11 @@
-"""Measure how fast the reference trains, beside a model of the same size made of `torch.nn.TransformerEncoderLayer`.
+"""Compare the training speed of the reference with a model of the same size from `torch.nn.TransformerEncoderLayer`.
 
 python benchmarks/training.py [--recipe NAME] [--rounds N] [--steps N] [--device D] [--precision P] [--compile]
 python benchmarks/training.py --recipe nanogpt --device cuda --corpus tinyshakespeare.txt --until 1.47
 
-Both train on the same random windows with the same schedule of rounds, turn by turn in one process, so that a machine
-that slows down slows both; medians are compared. `--until` trains the recipe on a text instead, and tells when the
-validation loss first was that low.
+Both train on the same random windows with the same schedule of rounds, in turns in one process, so a machine
+that slows down affects both; medians are compared. `--until` trains the recipe on a text instead, and reports when the
+validation loss first reached that value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from conformkit.reference.optimization import clip_grad_norm
 from conformkit.reference.steps import accumulate
 from conformkit.reference.training import config as configs
-from conformkit.reference.training.config import Config
+from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.loop import Measured, train
 from conformkit.reference.training.run import build_model
 from conformkit.reference.training.session import begin
@@ -40,7 +40,7 @@ Step = Callable[[Tensor, Tensor], None]
 class TorchLM(nn.Module):
     """The same sizes from PyTorch's own layers: learned positions, pre-norm, GELU, a causal mask."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: TrainingConfig) -> None:
         super().__init__()
         sizes, variant = config.model, config.variant
         self.embedding = nn.Embedding(VOCABULARY, sizes.d_model)
@@ -88,14 +88,14 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32", choices=sorted(TYPES))
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--no-transparent", action="store_true", help="leave the written-out path out")
+    parser.add_argument("--no-transparent", action="store_true", help="skip the path with explicit formulas")
     parser.add_argument("--corpus", default="shakespeare")
-    parser.add_argument("--until", type=float, default=0.0, help="train until the validation loss is that low")
+    parser.add_argument("--until", type=float, default=0.0, help="train until the validation loss reaches this value")
     return parser.parse_args()
 
 
-def chosen(options: argparse.Namespace) -> Config:
-    """Return the recipe with the options in it."""
+def chosen(options: argparse.Namespace) -> TrainingConfig:
+    """Return the recipe with the options applied."""
     changes = {
         "speed.device": options.device, "speed.precision": options.precision, "data.corpus": options.corpus,
         "speed.compile": "inductor" if options.compile else "none",
@@ -104,12 +104,12 @@ def chosen(options: argparse.Namespace) -> Config:
     return configs.with_changes(configs.recipe(options.recipe), changes)
 
 
-def written_out(config: Config) -> Config:
+def written_out(config: TrainingConfig) -> TrainingConfig:
     """Return the same without the fast switches."""
     return configs.with_changes(config, {"speed.fused": False, "speed.compile": "none"})
 
 
-def reference_step(config: Config) -> Step:
+def reference_step(config: TrainingConfig) -> Step:
     """Return one update of the reference."""
     torch.manual_seed(0)
     model = build_model(config, VOCABULARY).to(config.speed.device)
@@ -126,7 +126,7 @@ def reference_step(config: Config) -> Step:
     return step
 
 
-def torch_step(config: Config, *, compiled: bool) -> Step:
+def torch_step(config: TrainingConfig, *, compiled: bool) -> Step:
     """Return one update of PyTorch's own layers."""
     torch.manual_seed(0)
     device = torch.device(config.speed.device)
@@ -151,8 +151,8 @@ def torch_step(config: Config, *, compiled: bool) -> Step:
     return step
 
 
-def measure(steps: dict[str, Step], config: Config, rounds: int, count: int) -> dict[str, list[float]]:
-    """Return seconds an update for each contestant and round; a first round is not counted."""
+def measure(steps: dict[str, Step], config: TrainingConfig, rounds: int, count: int) -> dict[str, list[float]]:
+    """Return seconds per update for each candidate and round; a first round is not counted."""
     device, found = torch.device(config.speed.device), {name: [] for name in steps}
     size = (config.training.batch_size, config.model.block_size + 1)
     for number in range(rounds + 1):
@@ -172,52 +172,55 @@ def measure(steps: dict[str, Step], config: Config, rounds: int, count: int) -> 
 
 
 def settle(device: torch.device) -> None:
-    """Wait until a GPU has done what it was given."""
+    """Wait until a GPU has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def table(seconds: dict[str, list[float]], config: Config) -> list[str]:
-    """Return the rows: tokens a second, and how much faster than PyTorch's own layers."""
+def table(seconds: dict[str, list[float]], config: TrainingConfig) -> list[str]:
+    """Return the rows: tokens per second, and the speedup over PyTorch's own layers."""
     tokens = config.training.batch_size * config.model.block_size
     medians = {name: statistics.median(group) for name, group in seconds.items()}
-    words = {"reference": "the reference", "transparent": "the reference, every formula written out"}
+    words = {"reference": "the reference", "transparent": "the reference, with explicit formulas"}
     speed = config.speed
-    rows = [f"| {config.title} on {speed.device}, {speed.precision} | tokens a second | ratio |", "| --- | --- | --- |"]
+    rows = [
+        f"| {config.title} on {speed.device}, {speed.precision} | tokens per second | ratio |",
+        "| --- | --- | --- |",
+    ]
     for name, median in medians.items():
         ratio = medians["torch"] / median
         rows.append(f"| {words.get(name, '`nn.TransformerEncoderLayer`')} | {tokens / median:,.0f} | {ratio:.2f} |")
     spread = {name: ", ".join(f"{1000 * one:.1f}" for one in group) for name, group in seconds.items()}
     threads = f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
-    return [*rows, "", *(f"{name}: {group} ms an update" for name, group in spread.items()), threads]
+    return [*rows, "", *(f"{name}: {group} ms per update" for name, group in spread.items()), threads]
 
 
 class Watch:
-    """Notes when the validation loss first was low enough."""
+    """Records when the validation loss first was low enough."""
 
     def __init__(self, loss: float) -> None:
         self.wanted, self.started, self.reached = loss, time.perf_counter(), 0.0
         self.speed: list[float] = []
 
     def measured(self, last: Measured) -> None:
-        """Note the speed."""
+        """Record the speed."""
         self.speed.append(last.tokens_a_second)
 
     def evaluated(self, step: int, loss: float, *, best: bool) -> None:
-        """Note the time."""
+        """Record the time."""
         seconds = time.perf_counter() - self.started
         print(f"step {step}: validation {loss:.4f} after {seconds:.1f} s{', the best' if best else ''}", flush=True)
         if loss <= self.wanted and not self.reached:
             self.reached = seconds
 
 
-def until(config: Config, loss: float) -> int:
-    """Train a recipe on its text, and tell when its validation loss first was that low."""
+def until(config: TrainingConfig, loss: float) -> int:
+    """Train a recipe on its text, and report when its validation loss first reached that value."""
     with tempfile.TemporaryDirectory() as folder:
         session = begin(config, Path(folder) / "run")
         watch = Watch(loss)
         outcome = train(session.run, session.folder, watch, lambda: bool(watch.reached))
-    print(f"\n{statistics.median(watch.speed):,.0f} tokens a second (median), best loss {outcome.best}")
+    print(f"\n{statistics.median(watch.speed):,.0f} tokens per second (median), best loss {outcome.best}")
     print(f"validation loss {loss} after {watch.reached:.1f} s" if watch.reached else f"{loss} was not reached")
     return 0 if watch.reached else 1
 

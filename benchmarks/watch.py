@@ -1,8 +1,8 @@
-"""Measure `conform watch`, from a save to its verdicts, against a bare `import torch`: ratios, side by side.
+"""Compare `conform watch`, from a save to its verdicts, with a bare `import torch`, by ratios.
 
 python benchmarks/watch.py [--rounds N]
 
-A copy of the example with three mistakes is watched. Each round mends its attention, breaks it again, imports torch.
+A copy of the example with three mistakes is watched. Each round fixes its attention, breaks it again, imports torch.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def main() -> int:
     torch, early, whole = (statistics.median(column) for column in zip(*found, strict=True))
     print(f"medians of {rounds} rounds, two saves in each\n")
     print("| what | ratio or figure | want |\n| --- | --- | --- |")
-    print(f"| from a save to the verdict on what changed ÷ `import torch` | {early / torch:.2f} | at most 1 |")
-    print(f"| to the verdict on everything, with what is wrong named | {whole / torch:.2f} | |")
+    print(f"| from a save to the verdict on the changes ÷ `import torch` | {early / torch:.2f} | at most 1 |")
+    print(f"| to the verdict on everything, with mistakes named | {whole / torch:.2f} | |")
     print(f"\n`import torch`: {torch:.2f} s; to the first verdict: {early:.2f} s; to the last: {whole:.2f} s")
     return 0
 
@@ -63,7 +63,7 @@ def save(process: subprocess.Popen[str], path: Path, text: str) -> tuple[float, 
 
 
 def until(process: subprocess.Popen[str], pattern: str) -> None:
-    """Read lines up to one that begins so."""
+    """Read lines up to one with this beginning."""
     assert process.stdout is not None
     if not any(re.match(pattern, line) for line in process.stdout):
         sys.exit("conform watch ended")

@@ -1,1 +1,1 @@
-"""The law: clauses as prose, Protocols, oracles in NumPy float64, variants, tolerances. Imports NumPy at most."""
+"""The law: clauses as prose, Protocols, oracles in NumPy float64, variants, tolerances. Imports only NumPy."""

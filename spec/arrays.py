@@ -1,4 +1,4 @@
-"""The one array type of the law and of everything that judges by it: NumPy, any shape, any number format."""
+"""The array type of the law and of all code that judges by it: NumPy, any shape, any number format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: what it promises (Protocol) and what it computes (oracle)."""
+"""Scaled dot-product attention: Protocol and oracle."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["ScaledDotProductAttention", "attention_weights", "scaled_dot_product
 class ScaledDotProductAttention(Protocol):
     """Mix value rows by how well each query matches each key.
 
-    Shapes: q (…, Tq, dk), k (…, Tk, dk), v (…, Tk, dv), mask broadcastable to (…, Tq, Tk) → (…, Tq, dv), or the pair
-            of it and the weights (…, Tq, Tk).
+    Shapes: q (…, Tq, dk), k (…, Tk, dk), v (…, Tk, dv), mask broadcastable to (…, Tq, Tk) → (…, Tq, dv), or a pair
+            of this output and the weights (…, Tq, Tk).
     Mask:   boolean, True = may attend; or float, added to the scaled scores.
     Raises: anything, when widths, lengths or the mask do not fit.
     Source: Vaswani et al. 2017, eq. 1; handout §4.
@@ -28,7 +28,7 @@ class ScaledDotProductAttention(Protocol):
 def softmax(scores: Array) -> Array:
     """Return the softmax over the last axis, computed after subtracting each row's maximum.
 
-    A row of nothing but -inf has no maximum to subtract and gives zeros.
+    A row that contains only -inf has no maximum to subtract and gives zeros.
     """
     highest = scores.max(axis=-1, keepdims=True)
     exponentials = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))

@@ -14,7 +14,7 @@ __all__ = ["TransformerBlock", "transformer_block"]
 
 
 class TransformerBlock(Protocol):
-    """Attention, then feed-forward, each with a norm and a residual path of its own.
+    """Attention, then feed-forward, each with its own norm and residual path.
 
     Construct: (d_model, num_heads, d_ff, dropout=0.0, causal=True).
     Shapes:    (B, T, d_model) → (B, T, d_model).

@@ -1,4 +1,4 @@
-"""The law as data: clauses are read from the `*.md` files beside this module, which people read too."""
+"""The law as data: clauses are read from the `*.md` files next to this module, which are also documents for readers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 
 __all__ = [
-    "MILESTONES", "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError",
-    "clause", "clauses", "clauses_of", "select",
+    "MILESTONE_PROFILES", "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level",
+    "UnknownClauseError", "clause", "clauses", "clauses_of", "select",
 ]  # fmt: skip
 
 SPEC_VERSION = "1.0"
@@ -31,7 +31,7 @@ SEQ2SEQ = (
     "cross_attention", "padding", "token_embedding", "encoder", "decoder", "encoder_decoder", "seq2seq_data",
     "smoothing_loss", "masked_language", "seq2seq_generation", "seq2seq_decoding", "seq2seq_training",
 )  # fmt: skip
-MILESTONES: Mapping[str, tuple[str, ...]] = {
+MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
     "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
     "milestone3": ("feed_forward", "positional_encoding", "token_embedding"),
@@ -41,8 +41,8 @@ MILESTONES: Mapping[str, tuple[str, ...]] = {
         "seq2seq_decoding", "seq2seq_training",
     ),
 }  # fmt: skip
-"""The design document's checkpoints on the way to an encoder-decoder: selections of documents."""
-PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM, "seq2seq": SEQ2SEQ, **MILESTONES}
+"""The design document's checkpoints towards an encoder-decoder: selections of documents."""
+PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM, "seq2seq": SEQ2SEQ, **MILESTONE_PROFILES}
 """Documents by profile, in the order in which one builds a transformer, which is also the order of a run."""
 STEMS = (*CORE, *LM, *SEQ2SEQ)
 
@@ -59,8 +59,8 @@ class Level(StrEnum):
 class Clause:
     """One normative statement.
 
-    `applies` holds conditions on the variant and on what the implementation offers (`{"placement": "pre"}`,
-    `{"gradients": "yes"}`); `needs` the clauses without which this one says nothing.
+    `applies` contains conditions on the variant and on the implementation's abilities (`{"placement": "pre"}`,
+    `{"gradients": "yes"}`); `needs` lists the clauses that must hold before this one is meaningful.
     """
 
     id: str
@@ -86,7 +86,7 @@ class Clause:
 
 
 class ClauseSyntaxError(ValueError):
-    """A specification document breaks the form that docs/clauses.md describes."""
+    """A specification document violates the form that CONTRIBUTING.md describes."""
 
     def __init__(self, document: str, line: int, problem: str) -> None:
         super().__init__(f"{document}.md, line {line}: {problem}")
@@ -102,11 +102,11 @@ class UnknownClauseError(KeyError):
 
     def __str__(self) -> str:
         hint = f"; nearest: {', '.join(self.nearest)}" if self.nearest else ""
-        return f"no clause is called {self.wanted}{hint} (conform spec lists them all)"
+        return f"no clause is called {self.wanted}{hint} (conform spec lists all clauses)"
 
 
 _MARKS = ("## ", "### ", "Component: ")
-"""What a clause ends at."""
+"""Beginnings of lines that end a clause."""
 _HEADING = re.compile(r"### ([A-Z0-9]+(?:-[A-Z0-9]+)+)$")
 _FIELD = re.compile(r"(Normative|Why|Fix|Evidence|Applies|Needs): ")
 _FACTS = re.compile(
@@ -117,19 +117,19 @@ _FACTS = re.compile(
 
 @cache
 def clauses() -> Mapping[str, Clause]:
-    """Return all clauses by id, in the order in which the documents give them."""
+    """Return all clauses by id, in the order of the documents."""
     return _joined(STEMS)
 
 
 def clauses_of(profile: str) -> Mapping[str, Clause]:
-    """Return the clauses of one profile by id, without reading the documents of others."""
+    """Return the clauses of one profile by id, without reading the documents of other profiles."""
     return _joined(PROFILES[profile])
 
 
 def clause(clause_id: str) -> Clause:
-    """Return the clause of that id; raise UnknownClauseError, which names the nearest, when there is none.
+    """Return the clause with that id; raise UnknownClauseError, which names the nearest ids, if there is none.
 
-    Documents are read until one has it.
+    Documents are read until one contains it.
     """
     name = clause_id.upper()
     for profile in PROFILES:
@@ -155,7 +155,7 @@ def _document(stem: str) -> tuple[Clause, ...]:
 
 
 def select(prefixes: tuple[str, ...], profile: str | None = None) -> tuple[Clause, ...]:
-    """Return the clauses whose ids are given or begin with one of the prefixes, all of them when there is none.
+    """Return the clauses whose ids equal or begin with one of the prefixes; all clauses without prefixes.
 
     A whole id selects that clause alone. A prefix ends at a hyphen: `MASK` selects `MASK-NONE`, `MAS` raises. With a
     profile, only its clauses are returned.
@@ -183,7 +183,7 @@ def _selected(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:
 def parse(stem: str, text: str) -> Iterator[Clause]:
     """Yield the clauses of one document.
 
-    A line `Component: X` says what the clauses below it are about, up to the next such line.
+    A line `Component: X` names the component of the clauses below it, up to the next such line.
     """
     lines = text.splitlines()
     marks = [n for n, line in enumerate(lines) if line.startswith(_MARKS)]

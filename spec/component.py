@@ -1,4 +1,4 @@
-"""What the contract says of a component: how it is constructed and called, its methods, its parameters, its oracle."""
+"""The contract of a component: how it is constructed and called, its methods, its parameters, its oracle."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Argument:
 class Method:
     """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape.
 
-    `options` are its arguments that are no arrays; `outputs` is how many arrays it returns. Without an oracle or a
-    shape, tests say what is wanted.
+    `options` are its arguments that are not arrays; `outputs` is the number of arrays it returns. Without an oracle or
+    a shape, tests define the expected result.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What a Protocol describes.
+    """A component as its Protocol describes it.
 
-    `inputs` are the names of the call's arrays, those that end in `mask` may be left out; `parameters` gives the
-    canonical parameters of an instance, `forward` the oracle. It belongs to `profile`; `further` are names under which
-    it is exported, too, tried in order. `extent` is the shape of its output where that is not the first input's.
+    `inputs` are the names of the call's arrays; those that end in `mask` may be omitted. `parameters` gives the
+    canonical parameters of an instance, `forward` is the oracle. It belongs to `profile`; `further` are other export
+    names, tried in order. `extent` is the shape of its output if that is not the first input's.
     """
 
     name: str
@@ -81,5 +81,5 @@ def required(*names: str) -> tuple[Argument, ...]:
 
 
 def heads(sizes: Sizes) -> dict[str, Any]:
-    """Return the numbers of heads, as the oracles of attention take them."""
+    """Return the numbers of heads, as the attention oracles take them."""
     return {"num_heads": sizes["num_heads"], "kv_heads": sizes["kv_heads"]}

@@ -121,7 +121,7 @@ COMPONENTS: Mapping[str, Component] = {
 SEQ2SEQ_NAMES = (
     "CrossAttention", "TokenEmbedding", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", "Transformer",
 )  # fmt: skip
-"""Those of profile seq2seq, which the module seq2seq_components describes."""
+"""The components of profile seq2seq, described in the module seq2seq_components."""
 
 
 def component(name: str) -> Component:
@@ -130,12 +130,12 @@ def component(name: str) -> Component:
 
 
 def is_component(name: str) -> bool:
-    """Whether a component of any profile is called so."""
+    """Whether a component of any profile has this name."""
     return name in COMPONENTS or name in SEQ2SEQ_NAMES
 
 
 def components_of(profile: str) -> Mapping[str, Component]:
-    """Return the components that a profile is about, in the order in which one builds them."""
+    """Return the components of a profile, in the order in which one builds them."""
     if profile in {"core", "lm"}:
         return COMPONENTS
     every = {**COMPONENTS, **_seq2seq()}
@@ -146,7 +146,7 @@ def components_of(profile: str) -> Mapping[str, Component]:
 
 
 def _seq2seq() -> Mapping[str, Component]:
-    from conformkit.spec.seq2seq_components import SEQ2SEQ  # noqa: PLC0415 - core does without
+    from conformkit.spec.seq2seq_components import SEQ2SEQ  # noqa: PLC0415 - core does not need it
 
     return SEQ2SEQ
 
@@ -159,4 +159,4 @@ GENERATE: tuple[Argument, ...] = (
     Argument("eos_id"),
     Argument("use_cache", default=False),
 )
-"""The arguments of `TinyTransformerLM.generate`; those from `eos_id` on are of profile lm."""
+"""The arguments of `TinyTransformerLM.generate`; those from `eos_id` on belong to profile lm."""

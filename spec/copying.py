@@ -2,7 +2,7 @@
 
     copy: y = [s_1 … s_n]        reverse: y = [s_n … s_1]        s_i uniform over the ids from 3
 
-Sources are new in every batch, so that nothing is learned by heart, and differ in length, so that padding is there.
+Sources are new in every batch, so that nothing can be memorized, and differ in length, so that there is padding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Random = Any
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Sources (B, S), targets shifted right (B, T), and what is to be predicted (B, T), IGNORED where nothing is."""
+    """Sources (B, S), targets shifted right (B, T), and the ids to predict (B, T), IGNORED where there are none."""
 
     src: Array
     tgt: Array
@@ -33,7 +33,7 @@ class Examples:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be written for a source: the same ids, in the same order or reversed, and then the end id."""
+    """The expected target of a source: the same ids, in the same order or reversed, and then the end id."""
 
     reverse: bool
     size: int = 13
@@ -41,7 +41,7 @@ class Task:
     longest: int = 8
 
     def draw(self, random: Random, rows: int) -> Examples:
-        """Draw so many sources and their targets, padded to the longest."""
+        """Draw this number of sources and their targets, padded to the longest."""
         lengths = random.integers(self.shortest, self.longest + 1, (rows, 1))  # (B, 1)
         places = np.arange(self.longest)  # (S,)
         src = np.where(places < lengths, random.integers(END + 1, self.size, (rows, self.longest)), PAD)

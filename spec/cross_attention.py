@@ -17,7 +17,7 @@ __all__ = ["CrossAttention", "attend"]
 
 
 class CrossAttention(Protocol):
-    """Let each row of one sequence look, in num_heads subspaces, at the rows of another one.
+    """Let each row of one sequence attend, in num_heads subspaces, to the rows of another one.
 
     Construct: (d_model, num_heads, dropout=0.0).
     Shapes:    query (B, Tq, d_model), key and value (B, Tk, d_model) → (B, Tq, d_model).
@@ -34,7 +34,7 @@ def attend(
 ) -> Array:  # fmt: skip
     """Return the heads' attention of query (B, Tq, D) to key and value (B, Tk, D), projected: (B, Tq, D).
 
-    `turned`: queries and keys are of one sequence, and rotary positions turn them where the variant has these.
+    `turned`: queries and keys are of one sequence, and rotary positions rotate them if the variant has these.
     """
     q = split_heads(linear(weights, "q", query), num_heads)  # (B, H, Tq, d)
     k = split_heads(linear(weights, "k", key), kv_heads)  # (B, Hkv, Tk, d)

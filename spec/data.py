@@ -1,4 +1,4 @@
-"""From a sequence of ids to windows: what is promised (Protocols) and what comes out (oracle)."""
+"""From a sequence of ids to windows: Protocols and oracle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TrainValSplit(Protocol):
 
 
 class GetBatch(Protocol):
-    """Draw windows, each start as probable as any other: x = ids[i : i + T], y = ids[i + 1 : i + T + 1].
+    """Draw windows with uniformly distributed starts: x = ids[i : i + T], y = ids[i + 1 : i + T + 1].
 
     Shapes: ids (N,), N > T → x, y (B, T), integers
     Raises: anything, for N ≤ T.

@@ -28,7 +28,7 @@ class DecoderLayer(Protocol):
 
 
 class Decoder(Protocol):
-    """Decoder layers one after the other, all on the same memory, then a norm where the variant has one.
+    """Decoder layers one after the other, all on the same memory, then a norm if the variant has one.
 
     Construct: (d_model, num_heads, d_ff, num_layers, dropout=0.0).
     Shapes:    x (B, T, d_model), memory (B, S, d_model) → (B, T, d_model).

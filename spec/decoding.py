@@ -1,4 +1,4 @@
-"""Ends of texts, caches and beams: what is promised (Protocol), and beam search by definition (oracle)."""
+"""Ends of texts, caches and beams: Protocol, and beam search by definition (oracle)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def beam_search(
 ) -> list[tuple[float, list[int]]]:
     """Return the `width` best continuations of one prompt (T,), each with its score, the best first.
 
-    One that ends is set aside, and takes no place in the beam any more.
+    An ended continuation is stored separately and no longer occupies a place in the beam.
     """
     live, done = [(0.0, list[int]())], list[tuple[float, list[int]]]()
     for _ in range(steps):
@@ -66,5 +66,5 @@ def log_probability(model: Model, prompt: Array, new: list[int]) -> float:
 
 
 def until_end(new: list[int], end: int | None) -> list[int]:
-    """Return new ids up to the first end id, which is included."""
+    """Return new ids up to and including the first end id."""
     return new[: new.index(end) + 1] if end in new else new

@@ -26,7 +26,7 @@ class EncoderLayer(Protocol):
 
 
 class Encoder(Protocol):
-    """Encoder layers one after the other, then a norm where the variant has one.
+    """Encoder layers one after the other, then a norm if the variant has one.
 
     Construct: (d_model, num_heads, d_ff, num_layers, dropout=0.0).
     Shapes:    (B, S, d_model) → (B, S, d_model), the memory.

@@ -26,7 +26,7 @@ class Transformer(Protocol):
                max_len=5000, dropout=0.0, pad_id=0).
     Shapes:    int64 src (B, S), tgt (B, T) → logits (B, T, tgt_vocab_size), S and T at most max_len.
     Masks:     boolean, True = may attend; src_mask (B, 1, 1, S), which hides the source's padding in the encoder and in
-               the memory; tgt_mask (B, 1, T, T), causality and the target's padding. Causality holds without it.
+               the memory; tgt_mask (B, 1, T, T), causality and the target's padding. Without it, causality still holds.
     Source:    Vaswani et al. 2017, figure 1; design document §9.
     """
 
@@ -42,7 +42,7 @@ class Transformer(Protocol):
         self, src: Any, max_new_tokens: int, bos_id: int, eos_id: int | None = None, src_mask: Any = None,
         temperature: float = 0.0, top_k: int | None = None, top_p: float | None = None, use_cache: bool = False,
     ) -> Any:  # fmt: skip
-        """Return a target (B, n) for each source; temperature 0 is greedy, what has ended is filled up."""
+        """Return a target (B, n) for each source; temperature 0 is greedy, ended rows are filled up."""
 
     def beam_search(
         self, src: Any, max_new_tokens: int, bos_id: int, beam_width: int, length_penalty: float = 0.0,
@@ -88,7 +88,7 @@ def transformer(
 
 
 def _table(weights: Weights, side: str, kind: str = "embedding") -> str:
-    """Return which table a side reads: the source's where both share it."""
+    """Return the table that a side reads: the source's if both share it."""
     return f"tgt_{kind}" if side == "tgt" and f"tgt_{kind}.weight" in weights else f"src_{kind}"
 
 

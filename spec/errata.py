@@ -1,4 +1,4 @@
-"""Where the sources err or disagree, as data: points are read from `errata.md`, which people read too."""
+"""Errors and contradictions of the sources, as data: points are read from `errata.md`, which is also a document."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from conformkit.spec.clauses import clause
 __all__ = ["Erratum", "ErratumSyntaxError", "Value", "errata", "errata_of", "parse"]
 
 Value: TypeAlias = "Decimal | str | tuple[Value, ...]"
-"""A number with the digits that are printed, a word such as the name of an exception, or rows of them."""
+"""A number with its printed digits, a word such as the name of an exception, or rows of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Erratum:
     """One point on which a source is wrong, contradicts itself or disagrees with another.
 
-    `recomputed` holds the numbers that show it, by name. `clauses` are the ids that follow the ruling; where there are
+    `recomputed` contains the numbers that show it, by name. `clauses` are the ids that follow the ruling; if there are
     none, `reason` says why.
     """
 
@@ -40,7 +40,7 @@ class Erratum:
 
 
 class ErratumSyntaxError(ValueError):
-    """The list of errata breaks the form that its introduction describes."""
+    """The list of errata violates the form that its introduction describes."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"errata.md, line {line}: {problem}")
@@ -49,7 +49,7 @@ class ErratumSyntaxError(ValueError):
 
 MAX_TITLE = 99
 MAX_VALUE = 400
-"""Characters of one value: what a reader still compares by eye."""
+"""Maximum number of characters of one value, so that readers can compare it by eye."""
 
 _FIELDS = ("Claim", "Why", "Recomputed", "Ruling", "Clauses")
 _HEADING = re.compile(r"### (ERR-\d{2,3})$")
@@ -63,12 +63,12 @@ Paragraph = tuple[int, str]
 
 @cache
 def errata() -> Mapping[str, Erratum]:
-    """Return all points by id, in the order in which the document gives them."""
+    """Return all points by id, in the order of the document."""
     return parse(files(__package__).joinpath("errata.md").read_text(encoding="utf-8"))
 
 
 def errata_of(clause_id: str) -> tuple[Erratum, ...]:
-    """Return the points whose ruling a clause follows; raise UnknownClauseError when there is no such clause."""
+    """Return the points whose ruling a clause follows; raise UnknownClauseError if there is no such clause."""
     wanted = clause(clause_id).id
     return tuple(point for point in errata().values() if wanted in point.clauses)
 
@@ -95,7 +95,7 @@ def _erratum(subject: str, line: int, heading: str, body: list[str]) -> Erratum:
     if not match:
         raise ErratumSyntaxError(line, f"a point begins with '### ERR-07', not {heading!r}")
     if not subject:
-        raise ErratumSyntaxError(line, f"{match[1]} stands before the first subject ('## …')")
+        raise ErratumSyntaxError(line, f"{match[1]} comes before the first subject ('## …')")
     (title_line, title), *rest = [*_paragraphs(line + 1, body)] or [(line, "")]
     if not 0 < len(title) <= MAX_TITLE or _FIELD.match(title):
         raise ErratumSyntaxError(title_line, f"{match[1]}: a title of at most {MAX_TITLE} characters comes first")
@@ -139,7 +139,7 @@ def _values(point: str, line: int, paragraphs: list[Paragraph]) -> dict[str, Par
 
 
 def _clauses(point: str, line: int, text: str) -> tuple[tuple[str, ...], str]:
-    """Return the ids, or none and the reason."""
+    """Return the ids, or no ids and the reason."""
     if text.startswith("none: "):
         return (), text.removeprefix("none: ").strip().rstrip(".")
     ids = tuple(item.strip() for item in text.rstrip(".").split(","))

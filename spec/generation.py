@@ -17,7 +17,7 @@ def next_token_probabilities(
 ) -> Array:
     """Return the probabilities (…, V) that sampling follows: temperature, then top-k, then top-p, renormalized.
 
-    top-p keeps the smallest set of most probable ids whose probability reaches p, the one that crosses p included.
+    top-p keeps the smallest set of most probable ids whose probability reaches p, including the one that crosses p.
     Ties are kept in vocabulary order. Source: handout §8.5; Holtzman et al. 2020, §3.1.
     """
     scaled = np.asarray(logits, np.float64) / temperature
@@ -27,7 +27,7 @@ def next_token_probabilities(
         ranked = np.where(np.arange(ranked.shape[-1]) < top_k, ranked, 0.0)
         ranked = ranked / ranked.sum(axis=-1, keepdims=True)
     if top_p is not None:
-        before = np.cumsum(ranked, axis=-1) - ranked  # probability of what ranks higher
+        before = np.cumsum(ranked, axis=-1) - ranked  # probability of all higher ranks
         ranked = np.where(before < top_p, ranked, 0.0)
         ranked = ranked / ranked.sum(axis=-1, keepdims=True)
     probabilities = np.empty_like(ranked)

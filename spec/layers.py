@@ -25,13 +25,13 @@ def under(weights: Weights, prefix: str) -> dict[str, Array]:
 
 
 def linear(weights: Weights, name: str, x: Array) -> Array:
-    """Return x Wᵀ, plus the bias where there is one."""
+    """Return x Wᵀ, plus the bias if there is one."""
     y = x @ weights[f"{name}.weight"].T
     return np.asarray(y + weights[f"{name}.bias"] if f"{name}.bias" in weights else y)
 
 
 def normalize(weights: Weights, name: str, x: Array, variant: Variant) -> Array:
-    """Normalize each feature vector (the last axis), then scale by γ and shift by β where there is one."""
+    """Normalize each feature vector (the last axis), then scale by γ and shift by β if there is one."""
     if variant.norm == "rmsnorm":
         unit = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
         return np.asarray(unit * weights[f"{name}.weight"])

@@ -1,4 +1,4 @@
-"""The loss of a language model: what it promises (Protocol) and what it is (oracle)."""
+"""The loss of a language model: Protocol and oracle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformkit.spec.arrays import Array
 __all__ = ["IGNORED", "CrossEntropy", "cross_entropy", "log_softmax", "loss_gradient", "token_losses"]
 
 IGNORED = -100
-"""The target that counts nothing, unless another one is named."""
+"""The target that does not count, unless another one is given."""
 
 
 class CrossEntropy(Protocol):

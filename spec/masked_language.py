@@ -1,4 +1,4 @@
-"""Hiding ids for an encoder to guess: what is promised (Protocol), and how often each thing happens (oracle)."""
+"""Hiding ids for an encoder to predict: Protocol, and the frequency of each case (oracle)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Protocol
 __all__ = ["MASKED", "REPLACED", "MaskTokens", "Share", "shares"]
 
 MASKED, REPLACED = 0.8, 0.1
-"""Of the chosen ids: those that become the mask, those that become any id. The others stay."""
+"""Shares of the chosen ids that become the mask, and that become a random id. The others stay."""
 
 
 class MaskTokens(Protocol):
-    """Choose ids to be guessed, and hide most of them.
+    """Choose ids to be predicted, and hide most of them.
 
-    Shapes: ids (B, T) → inputs, labels (B, T), integers; -100 where nothing is to be guessed
+    Shapes: ids (B, T) → inputs, labels (B, T), integers; -100 where nothing is to be predicted
     Source: Devlin et al. 2019, appendix A.1. Draws come from the framework's global generator.
     """
 
@@ -23,16 +23,16 @@ class MaskTokens(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How often something happens, at least and at most."""
+    """Bounds of a frequency."""
 
     low: float
     high: float
 
 
 def shares(vocab_size: int, special: int) -> dict[str, Share]:
-    """Return of chosen ids which share is masked, replaced by another, or as it was.
+    """Return the shares of chosen ids that are masked, replaced by another id, or unchanged.
 
-    An id that is drawn at random may be the mask or the one that was there; `special` ids may be left out of the draw.
+    An id that is drawn at random may be the mask or the original one; `special` ids may be excluded from the draw.
     """
     again = REPLACED / (vocab_size - special - 1)
     return {

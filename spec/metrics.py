@@ -1,4 +1,4 @@
-"""What a loss is called in reports, and how it is measured: promises (Protocols) and definitions."""
+"""Forms of the loss in reports, and its measurement: Protocols and definitions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Perplexity(Protocol):
 
 
 class BitsPerCharacter(Protocol):
-    """Return loss / ln 2 · tokens per character, for a mean loss in nats a token. Source: handout §8.3."""
+    """Return loss / ln 2 · tokens per character, for a mean loss in nats per token. Source: handout §8.3."""
 
     def __call__(self, loss: Any, tokens_per_character: float = 1.0) -> Any: ...
 
 
 class Evaluate(Protocol):
-    """Return the mean loss over all targets of all batches, of a model in eval mode that stays as it is.
+    """Return the mean loss over all targets of all batches, in eval mode, without changing the model.
 
-    Shapes: batches are pairs x, y (B, T) → a number, in nats a token
+    Shapes: batches are pairs x, y (B, T) → a number, in nats per token
     Source: handout §8.4; Shakespeare report §3.2.
     """
 
@@ -37,12 +37,12 @@ class Evaluate(Protocol):
 
 
 def perplexity(loss: float) -> float:
-    """Return how many equally probable ids would surprise as much."""
+    """Return the number of equally probable ids that would give the same loss."""
     return math.exp(loss)
 
 
 def bits_per_character(loss: float, tokens_per_character: float = 1.0) -> float:
-    """Return what a character costs, in bits."""
+    """Return the loss per character, in bits."""
     return loss / math.log(2.0) * tokens_per_character
 
 

@@ -17,7 +17,7 @@ __all__ = ["MultiHeadAttention", "merge_heads", "multi_head_attention", "split_h
 
 
 class MultiHeadAttention(Protocol):
-    """Attend in num_heads subspaces of width d_model / num_heads side by side, then mix them with one linear map.
+    """Attend in num_heads parallel subspaces of width d_model / num_heads, then mix them with one linear map.
 
     Construct: (d_model, num_heads, dropout=0.0, causal=True).
     Shapes:    (B, T, d_model) → (B, T, d_model).

@@ -1,4 +1,4 @@
-"""Steps of an optimizer, clipping, checkpoints: what is promised (Protocols) and what a step is (oracle)."""
+"""Steps of an optimizer, clipping, checkpoints: Protocols and oracle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class ClipGradNorm(Protocol):
-    """Multiply all gradients by min(1, max_norm / norm), in place, and return the norm that they had together.
+    """Multiply all gradients by min(1, max_norm / norm), in place, and return their joint norm before that.
 
     Source: handout §8.4; Pascanu et al. 2013, §3.2.
     """
@@ -25,7 +25,7 @@ class ClipGradNorm(Protocol):
 
 
 class AdamW(Protocol):
-    """Adam with corrected averages, and with decay of the weights apart from it. Source: Loshchilov and Hutter 2019."""
+    """Adam with corrected averages and decoupled weight decay. Source: Loshchilov and Hutter 2019."""
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -36,13 +36,13 @@ class AdamW(Protocol):
         """Update every parameter that has a gradient."""
 
     def zero_grad(self) -> Any:
-        """Forget all gradients."""
+        """Clear all gradients."""
 
 
 class TrainStep(Protocol):
-    """Zero the gradients, forward in training mode, loss, backward, clip where asked, step; return the loss before.
+    """Zero the gradients, forward in training mode, loss, backward, clip if requested, step; return the loss before.
 
-    Shapes: x, y (B, T) → a number, in nats a token
+    Shapes: x, y (B, T) → a number, in nats per token
     Source: handout §8.4.
     """
 
@@ -67,7 +67,7 @@ def global_norm(gradients: Mapping[str, Array]) -> float:
 
 
 def clipped(gradients: Mapping[str, Array], max_norm: float) -> dict[str, Array]:
-    """Return gradients with one factor for all, so that their norm is at most max_norm."""
+    """Return the gradients times one common factor, so that their norm is at most max_norm."""
     factor = min(1.0, max_norm / max(global_norm(gradients), 1e-30))
     return {name: factor * g for name, g in gradients.items()}
 
@@ -76,7 +76,7 @@ def adamw(
     weights: Array, gradients: Sequence[Array | None], *, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8, weight_decay: float = 0.01,
 ) -> Array:  # fmt: skip
-    """Return one array of weights after these gradients in turn; without a gradient nothing changes, nor counts."""
+    """Return one array of weights after these gradients in turn; a missing gradient changes and counts nothing."""
     theta = np.asarray(weights, np.float64)
     mean, square, count = np.zeros_like(theta), np.zeros_like(theta), 0
     for gradient in gradients:

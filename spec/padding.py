@@ -1,4 +1,4 @@
-"""Mask builders of an encoder-decoder: what is promised (Protocols) and what comes out (oracles). True = may attend."""
+"""Mask builders of an encoder-decoder: Protocols and oracles. True = may attend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CreateCausalMask", "CreateMasks", "CreatePaddingMask", "padding_mask
 
 
 class CreatePaddingMask(Protocol):
-    """Say which keys are no padding: True = may attend.
+    """Return which keys are not padding: True = may attend.
 
     Shapes: ids (B, T) → boolean (B, 1, 1, T)
     Source: design document §10.
@@ -48,5 +48,5 @@ def padding_mask(ids: Array, pad_id: int) -> Array:
 
 
 def target_mask(ids: Array, pad_id: int) -> Array:
-    """Return the mask (B, 1, T, T) of ids (B, T) that hides padding and what comes later."""
+    """Return the mask (B, 1, T, T) of ids (B, T) that hides padding and later positions."""
     return padding_mask(ids, pad_id) & causal_mask(ids.shape[1])

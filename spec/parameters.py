@@ -16,12 +16,12 @@ __all__ = [
 ]  # fmt: skip
 
 Sizes = Mapping[str, Any]
-"""Constructor arguments by name (`d_model`, `num_heads`, `causal`, …), with kv_heads and head_width worked out."""
+"""Constructor arguments by name (`d_model`, `num_heads`, `causal`, …), with kv_heads and head_width computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A canonical parameter: named axes in the manner of einops, and their sizes in one instance."""
+    """A canonical parameter: named axes as in einops, and their sizes in one instance."""
 
     axes: str
     sizes: Mapping[str, int]
@@ -39,7 +39,7 @@ def matrix(out: str, into: str, **sizes: int) -> Parameter:
 
 
 def linear_parameters(name: str, weight: Parameter, *, bias: bool) -> dict[str, Parameter]:
-    """Return the weight, and the bias where there is one, of a linear map."""
+    """Return the weight, and the bias if there is one, of a linear map."""
     out = re.match(r"\([^)]*\)|\w+", weight.axes)
     assert out
     return {f"{name}.weight": weight} | ({f"{name}.bias": Parameter(out[0], weight.sizes)} if bias else {})
@@ -66,14 +66,14 @@ def feed_forward_parameters(sizes: Sizes, variant: Variant) -> dict[str, Paramet
 
 
 def norm_parameters(name: str, width: int, variant: Variant) -> dict[str, Parameter]:
-    """Return the scale, and the shift where there is one, of a norm."""
+    """Return the scale, and the shift if there is one, of a norm."""
     vector = Parameter("m", {"m": width})
     has_bias = variant.norm == "layernorm" and variant.norm_bias
     return {f"{name}.weight": vector} | ({f"{name}.bias": vector} if has_bias else {})
 
 
 def position_parameters(length: str) -> Callable[[Sizes, Variant], dict[str, Parameter]]:
-    """Return what gives the learned table of so many positions; nothing where they are not learned."""
+    """Return the learned table for this number of positions; nothing if positions are not learned."""
 
     def parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
         if variant.positions != "learned":
@@ -84,5 +84,5 @@ def position_parameters(length: str) -> Callable[[Sizes, Variant], dict[str, Par
 
 
 def within(prefix: str, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """Return parameters under the name of the part that they belong to."""
+    """Return parameters with their part's name as prefix."""
     return {f"{prefix}.{name}": parameter for name, parameter in parameters.items()}

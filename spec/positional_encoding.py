@@ -31,7 +31,7 @@ def sinusoids(length: int, width: int, variant: Variant) -> Array:
     Positions count from 0. Interleaved: sines at even features, cosines at odd ones; halves: all sines, then all
     cosines. An odd width has one more sine.
     """
-    exponents = np.arange(0, width, 2) / width  # one a pair
+    exponents = np.arange(0, width, 2) / width  # one per pair
     angles = np.arange(length)[:, None] / 10000.0**exponents  # (length, ⌈width/2⌉)
     sines, cosines = np.sin(angles), np.cos(angles)[:, : width // 2]
     if variant.sinusoid_layout == "halves":
@@ -42,7 +42,7 @@ def sinusoids(length: int, width: int, variant: Variant) -> Array:
 
 
 def positional_encoding(weights: Weights, x: Array, *, variant: Variant) -> Array:
-    """Return x plus its positions' codes, a learned table or sinusoids; x where attention turns, or there are none."""
+    """Return x plus its positions' codes, a learned table or sinusoids; x if positions are rotary or absent."""
     length, width = x.shape[-2:]
     if variant.positions in {"rotary", "none"}:
         return x
@@ -52,7 +52,7 @@ def positional_encoding(weights: Weights, x: Array, *, variant: Variant) -> Arra
 
 
 def rotate(x: Array, variant: Variant) -> Array:
-    """Turn the pair i of each row by pos / base^(2i / width); x (…, T, width) of even width.
+    """Rotate the pair i of each row by pos / base^(2i / width); x (…, T, width) of even width.
 
     pairs: features (2i, 2i+1) form a pair; halves: features (i, i + width/2) do.
     Source: Su et al. 2021, eq. 34.

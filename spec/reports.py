@@ -1,4 +1,4 @@
-"""What one draws and fits after training: promises (Protocols) and definitions."""
+"""Curves and fits after training: Protocols and definitions."""
 
 from __future__ import annotations
 

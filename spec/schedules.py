@@ -1,4 +1,4 @@
-"""Learning rates over time: what is promised (Protocols) and what they are (definitions)."""
+"""Learning rates over time: Protocols and definitions."""
 
 from __future__ import annotations
 

@@ -24,6 +24,6 @@ class SelfAttention(Protocol):
 
 
 def self_attention(weights: Weights, x: Array, *, causal: bool) -> Array:
-    """Return attention of x Wqᵀ on x Wkᵀ over x Wvᵀ; x (B, T, D) → (B, T, dv)."""
+    """Return attention of x Wqᵀ to x Wkᵀ over x Wvᵀ; x (B, T, D) → (B, T, dv)."""
     q, k, v = (linear(weights, name, x) for name in "qkv")
     return scaled_dot_product_attention(q, k, v, causal_mask(x.shape[-2]) if causal else None)

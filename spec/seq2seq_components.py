@@ -65,7 +65,7 @@ def _decoder(sizes: Sizes, variant: Variant) -> Parameters:
 
 
 def _side(side: str, sizes: Sizes, variant: Variant) -> Parameters:
-    """Return what ids of one side are embedded with."""
+    """Return the embedding parameters of one side."""
     m = sizes["d_model"]
     found: Parameters = {}
     if side == "src" or not variant.shared_embeddings:

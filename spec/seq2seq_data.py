@@ -1,4 +1,4 @@
-"""From pairs of sequences to batches: what is promised (Protocols) and what comes out (oracles)."""
+"""From pairs of sequences to batches: Protocols and oracles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Collate", "ShiftRight", "collate", "shift_right"]
 
 
 class ShiftRight(Protocol):
-    """Return what the decoder reads to predict a target: a begin id, then all ids but the last.
+    """Return the decoder's input for predicting a target: a begin id, then all ids but the last.
 
     Shapes: tgt (B, T) → (B, T), integers
     Source: design document §10.
@@ -26,7 +26,7 @@ class Collate(Protocol):
     """Pad pairs of source and target to the longest of each: [bos, y, pad …] is read, [y, eos, pad …] predicted.
 
     Shapes: pairs of (m,) and (n,) → src (B, max m), tgt_in and tgt_out (B, max n + 1), integers
-    Source: design document §10, which leaves out the end id.
+    Source: design document §10, which omits the end id.
     """
 
     def __call__(self, pairs: Any, pad_id: int, bos_id: int, eos_id: int) -> Any: ...

@@ -1,4 +1,4 @@
-"""The smoothed loss of an encoder-decoder: what it promises (Protocol) and what it is (oracle), in each reading."""
+"""The smoothed loss of an encoder-decoder: Protocol and oracle, for each definition in use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LabelSmoothingLoss(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a source makes of smoothing: who shares ε, and whether the shares' entropy is subtracted."""
+    """A definition of smoothing: which ids share ε, and whether the shares' entropy is subtracted."""
 
     all_ids: bool = True
     divergence: bool = False
@@ -38,7 +38,7 @@ class Reading:
         return np.asarray((1.0 - smoothing) * own + rest)
 
     def losses(self, logits: Array, targets: Array, smoothing: float) -> Array:
-        """Return the loss of each target (…): -Σ q ln p, and Σ q ln q more for a divergence."""
+        """Return the loss of each target (…): -Σ q ln p, plus Σ q ln q for a divergence."""
         q = self.shares(targets, logits.shape[-1], smoothing)
         losses = -(q * log_softmax(logits)).sum(axis=-1)
         return np.asarray(losses + _negative_entropy(q) if self.divergence else losses)
@@ -56,7 +56,7 @@ class Reading:
 
 
 READINGS = (Reading(), Reading(all_ids=False), Reading(divergence=True), Reading(all_ids=False, divergence=True))
-"""Those that sources have, the one that is meant first."""
+"""The definitions in use, the recommended one first."""
 
 
 def _negative_entropy(shares: Array) -> Array:

@@ -15,7 +15,7 @@ __all__ = ["TokenEmbedding", "token_embedding"]
 
 
 class TokenEmbedding(Protocol):
-    """Look up a learned row for each token id, times √d_model where the variant scales embeddings.
+    """Look up a learned row for each token id, times √d_model if the variant scales embeddings.
 
     Construct: (vocab_size, d_model, pad_id=None).
     Shapes:    int64 ids (B, T) → (B, T, d_model).

@@ -1,4 +1,4 @@
-"""From text to ids and back: what tokenizers promise (Protocols), and merging by hand (oracle)."""
+"""From text to ids and back: Protocols of tokenizers, and an oracle for merges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BPETokenizer", "CharTokenizer", "apply_merges", "learn_merges"]
 
 
 class Tokenizer(Protocol):
-    """What both kinds promise: ids from 0 to vocab_size - 1, and back without loss."""
+    """Both kinds of tokenizers: ids from 0 to vocab_size - 1, decoded without loss."""
 
     vocab_size: int
 
@@ -41,7 +41,7 @@ Pair = tuple[str, str]
 
 
 def learn_merges(text: str, count: int, min_frequency: int = 2) -> list[Pair]:
-    """Return up to `count` merges of one word, each of the most frequent pair; refuse texts that leave a tie."""
+    """Return up to `count` merges of one word, each of the most frequent pair; refuse texts with a tie."""
     tokens, merges = list(text), list[Pair]()
     while len(merges) < count:
         ranked = Counter(itertools.pairwise(tokens)).most_common(2)
@@ -55,7 +55,7 @@ def learn_merges(text: str, count: int, min_frequency: int = 2) -> list[Pair]:
 
 
 def apply_merges(text: str, merges: Sequence[Pair]) -> list[str]:
-    """Return the tokens of a word: each merge in the order in which it was learned."""
+    """Return the tokens of a word, with merges applied in the order in which they were learned."""
     tokens = list(text)
     for pair in merges:
         tokens = _merged(tokens, pair)

@@ -1,6 +1,6 @@
-"""What the contract has beside the components: functions and classes for data, loss, training and reports.
+"""The contract besides the components: functions and classes for data, loss, training and reports.
 
-A tool is known by the name under which it is exported. All of them are optional.
+A tool is identified by its export name. All tools are optional.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import Argument
 
-__all__ = ["FUNCTION", "TOOLS", "Tool", "tools_of"]
+__all__ = ["FUNCTION", "TOOLS", "ToolContract", "tools_of"]
 
 FUNCTION = ""
 """The call of a tool that is a function, or of the object that a class makes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolContract:
     """A function, or a class with a constructor, methods and attributes.
 
-    `calls` holds the arguments of each method, or of the function under FUNCTION. `lists` are arguments that are lists
-    of numbers in Python, where others are arrays of the framework.
+    `calls` contains the arguments of each method, or of the function under FUNCTION. `lists` are arguments that are
+    lists of Python numbers; others are arrays of the framework.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Tool:
     attributes: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     parts: int = 0
-    """How many things a call returns together; 0 where it is one."""
+    """The number of values that a call returns together; 0 for a single value."""
     partner: str = ""
     """The component that it works on."""
     profile: str = "lm"
@@ -41,7 +41,7 @@ class Tool:
     """Names for the elements of an argument that is a pair, for code that takes them one by one."""
 
     def optional(self) -> list[str]:
-        """Return the arguments that have a default, of all calls."""
+        """Return the arguments of all calls that have a default."""
         given = [*(self.construct or ()), *(a for arguments in self.calls.values() for a in arguments)]
         return [a.name for a in given if not a.required]
 
@@ -55,23 +55,23 @@ def _required(*names: str) -> tuple[Argument, ...]:
     return tuple(Argument(name, required=True) for name in names)
 
 
-def _function(name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0) -> Tool:
+def _function(name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0) -> ToolContract:
     partner = "TinyTransformerLM" if any(a.name == "model" for a in arguments) else ""
-    return Tool(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner)
+    return ToolContract(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner)
 
 
-def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = False) -> Tool:
-    return Tool(name, {FUNCTION: arguments}, parts=parts, masks=masks, profile="seq2seq")
+def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = False) -> ToolContract:
+    return ToolContract(name, {FUNCTION: arguments}, parts=parts, masks=masks, profile="seq2seq")
 
 
 _TOKENIZER = {"encode": _required("text"), "decode": _required("ids")}
 _MODEL = _required("model", "optimizer")
 
-TOOLS: Mapping[str, Tool] = {
+TOOLS: Mapping[str, ToolContract] = {
     tool.name: tool
     for tool in (
-        Tool("CharTokenizer", _TOKENIZER, _required("text"), ("vocab_size",), lists=("ids",)),
-        Tool(
+        ToolContract("CharTokenizer", _TOKENIZER, _required("text"), ("vocab_size",), lists=("ids",)),
+        ToolContract(
             "BPETokenizer", _TOKENIZER,
             (*_required("text"), Argument("vocab_size", 500), Argument("min_frequency", 2)), ("vocab_size",),
             lists=("ids",),
@@ -86,7 +86,7 @@ TOOLS: Mapping[str, Tool] = {
         _function("perplexity", *_required("loss")),
         _function("bits_per_character", *_required("loss"), Argument("tokens_per_character", 1.0)),
         _function("clip_grad_norm", *_required("parameters", "max_norm")),
-        Tool(
+        ToolContract(
             "AdamW", {"step": (), "zero_grad": ()},
             (*_required("params"), Argument("lr", 1e-3), Argument("betas", (0.9, 0.999)), Argument("eps", 1e-8),
              Argument("weight_decay", 0.01)),
@@ -111,7 +111,7 @@ TOOLS: Mapping[str, Tool] = {
         _of_pairs("create_masks", *_required("src", "tgt"), Argument("pad_id", 0), parts=2, masks=True),
         _of_pairs("shift_right", *_required("tgt", "bos_id")),
         _of_pairs("collate", *_required("pairs", "pad_id", "bos_id", "eos_id"), parts=3),
-        Tool(
+        ToolContract(
             "LabelSmoothingLoss", {FUNCTION: _required("logits", "targets")},
             (Argument("vocab_size"), Argument("smoothing", 0.1), Argument("ignore_index", -100)), profile="seq2seq",
         ),
@@ -121,11 +121,11 @@ TOOLS: Mapping[str, Tool] = {
         ),
     )
 }  # fmt: skip
-"""The contract's tools by name, in the order in which one comes to need them."""
+"""The contract's tools by name, in the order in which one needs them."""
 
 
-def tools_of(profile: str) -> Mapping[str, Tool]:
-    """Return the tools that a profile has: a milestone on the way to an encoder-decoder those that its clauses name."""
+def tools_of(profile: str) -> Mapping[str, ToolContract]:
+    """Return the tools of a profile; for a milestone of the encoder-decoder, those that its clauses name."""
     if profile in {"core", "lm", "seq2seq"}:
         return {name: tool for name, tool in TOOLS.items() if tool.profile == profile}
     about = {clause.component for clause in clauses_of(profile).values()}

@@ -1,8 +1,8 @@
-"""Sources of text whose entropy is known exactly, so that a loss can be told from a good and an impossible one.
+"""Sources of text whose entropy is known exactly, so that good, bad and impossible losses can be distinguished.
 
 A source gives ids and, for each of them, its surprise: -ln of the probability that the source gives it after the ids
-before. No model of the source that reads from left to right can be less surprised on average; and for a model that has
-not seen the texts, the probability that it is less surprised by c nats in all of them together is at most e^-c
+before. No model that reads from left to right can have a lower loss on average; and for a model that has
+not seen the texts, the probability that its total loss is lower by c nats is at most e^-c
 (Ville 1939: the ratio of its probability to the source's has mean 1).
 """
 
@@ -18,7 +18,7 @@ from conformkit.spec.arrays import Array
 
 __all__ = [
     "ALTERNATION", "FIRST_AGAIN", "IGNORED", "RECALL", "THREADS", "UNIFORM", "Alternation", "Copies", "FirstAgain",
-    "Markov", "Memory", "Recall", "Source", "Texts", "Threads", "Uniform",
+    "Markov", "Memory", "Recall", "TextSource", "Texts", "Threads", "Uniform",
 ]  # fmt: skip
 
 IGNORED = -100
@@ -28,22 +28,22 @@ Random = Any
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Inputs and targets (B, T), and the surprise of each target, which is 0 where one is ignored."""
+    """Inputs and targets (B, T), and the surprise of each target, which is 0 where the target is ignored."""
 
     x: Array
     y: Array
     surprise: Array
 
 
-class Source(Protocol):
+class TextSource(Protocol):
     """Draws texts over `size` ids."""
 
     @property
     def size(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts with that many targets each."""
+        """Draw `rows` texts with `length` targets each."""
 
 
 def _texts(ids: Array, surprise: Array) -> Texts:
@@ -53,22 +53,22 @@ def _texts(ids: Array, surprise: Array) -> Texts:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Independent ids, all equally probable: nothing can be learned, and nobody is less surprised than ln V."""
+    """Independent ids, all equally probable: nothing can be learned, and no loss is below ln V on average."""
 
     size: int = 8
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts with that many targets each."""
+        """Draw `rows` texts with `length` targets each."""
         ids = random.integers(0, self.size, (rows, length + 1))
         return _texts(ids, np.full(ids.shape, math.log(self.size)))
 
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Each id is made of bits, and each bit is that of so many ids before, or else one more toss of a coin.
+    """Each id consists of bits; each bit repeats that of a fixed number of ids before, or is drawn at random.
 
-    What comes next depends on several positions, a bit from each. The mean of what they hold says little: each has to
-    be told from the others and read by itself.
+    The next id depends on several positions, with one bit from each. The mean over these positions says little: each
+    must be distinguished from the others and read separately.
     """
 
     lags: tuple[int, ...] = (2, 3, 5)
@@ -80,7 +80,7 @@ class Threads:
         return int(2 ** len(self.lags))
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts with that many targets each."""
+        """Draw `rows` texts with `length` targets each."""
         shape = (rows, length + 1, len(self.lags))
         bits, tossed = random.integers(0, 2, shape), random.uniform(size=shape) < self.noise
         surprise = np.full(shape, math.log(2.0))
@@ -95,10 +95,10 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """A name, its value, the name again: each text gives every name a value of its own, at random, and keeps to it.
+    """A name, its value, the name again: within a text, each name always has the same random value.
 
-    What counts is the name again, and values that were given before. To find such a value, a model has to know what
-    came just before each value, which the name again teaches it, and then look for the place where that was the name
+    Only the repeated name and values that occurred before count. To find such a value, a model must know the id
+    before each value, which the repeated name teaches it, and then find the place where that id was the name
     it has just read: one layer can't do both.
     """
 
@@ -110,7 +110,7 @@ class Recall:
         return 2 * self.names
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts with that many targets each."""
+        """Draw `rows` texts with `length` targets each."""
         turns = length // 3 + 1
         named = random.integers(0, self.names, (rows, turns))
         values = np.take_along_axis(random.integers(0, self.names, (rows, self.names)), named, axis=1)
@@ -126,30 +126,30 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
-    """A B A B …, beginning with either."""
+    """A B A B …, beginning with A or B."""
 
     size: int = 2
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts with that many targets each."""
+        """Draw `rows` texts with `length` targets each."""
         ids = (random.integers(0, 2, (rows, 1)) + np.arange(length + 1)) % 2
         return _texts(ids, np.zeros(ids.shape))
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Symbols, a separator, the same symbols again; the second time they count."""
+    """Symbols, a separator, the same symbols again; only the repetition counts."""
 
     symbols: int = 15
     count: int = 8
 
     @property
     def size(self) -> int:
-        """The number of ids; the last one separates."""
+        """The number of ids; the last id is the separator."""
         return self.symbols + 1
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts, twice `count` targets each, whatever the length."""
+        """Draw `rows` texts with twice `count` targets each, whatever the length."""
         del length
         once = random.integers(0, self.symbols, (rows, self.count))
         ids = np.concatenate([once, np.full((rows, 1), self.symbols), once], axis=1)
@@ -160,12 +160,12 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class FirstAgain:
-    """Independent ids; the last one is the first again, and it alone counts."""
+    """Independent ids; the last one repeats the first, and only it counts."""
 
     size: int = 8
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts with that many targets each."""
+        """Draw `rows` texts with `length` targets each."""
         ids = random.integers(0, self.size, (rows, length + 1))
         ids[:, -1] = ids[:, 0]
         texts = _texts(ids, np.zeros(ids.shape))
@@ -175,13 +175,13 @@ class FirstAgain:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Eight texts of random ids, each with a first id of its own, and no others: known by heart, they are certain."""
+    """Eight fixed texts of random ids, each with a different first id: once memorized, they are certain."""
 
     seed: int = 0
     size: int = 12
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Return these texts, as often as they fill the rows."""
+        """Return these texts, repeated to fill the rows."""
         del random
         own = np.random.default_rng([self.seed, 8])
         ids = own.integers(0, self.size, (8, length + 1))
@@ -192,7 +192,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Markov:
-    """Each id is drawn by the one before, from a row of `chances` (V, V)."""
+    """Each id is drawn given the one before, from a row of `chances` (V, V)."""
 
     chances: Array
 
@@ -202,7 +202,7 @@ class Markov:
         return len(self.chances)
 
     def draw(self, random: Random, rows: int, length: int) -> Texts:
-        """Draw so many texts with that many targets each."""
+        """Draw `rows` texts with `length` targets each."""
         reached = self.chances.cumsum(axis=-1)
         ids = random.integers(0, self.size, (rows, length + 1))
         surprise = np.zeros(ids.shape)

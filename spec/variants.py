@@ -52,7 +52,7 @@ class Variant:
     shared_embeddings: bool = False
     """Source and target of an encoder-decoder share one embedding matrix."""
     shared_positions: bool = False
-    """Source and target of an encoder-decoder share one learned table of positions; idle where none is learned."""
+    """Source and target of an encoder-decoder share one learned table of positions; unused if none is learned."""
     head_bias: bool = True
 
     def but(self, **changes: Any) -> Variant:
@@ -68,7 +68,7 @@ CANONICAL = Variant()
 
 
 def choices() -> dict[str, tuple[Any, ...] | type]:
-    """Return, for each choice, the admissible values, or their type where they are open."""
+    """Return, for each choice, the admissible values, or their type if they are open."""
     hints = get_type_hints(Variant)
     return {name: get_args(hint) or hint for name, hint in hints.items()}
 
@@ -79,11 +79,11 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "head_width": ("d_model", "2 * d_model // num_heads", "d_model // 2", "2", "4", "6", "8", "16", "32", "64"),
     "rotary_base": (500000.0, 1000000.0, 1000.0, 500.0, 100000.0),
 }
-"""Values of open choices that code has, the most frequent first."""
+"""Common values of open choices, the most frequent first."""
 
 
 def alternatives(choice: str, value: Any) -> tuple[Any, ...]:
-    """Return what a choice may be instead of this value: all of a closed one, of an open one what is in use."""
+    """Return other values of a choice: all values of a closed choice, common values of an open one."""
     kind = choices()[choice]
     default = getattr(CANONICAL, choice)
     known = kind if isinstance(kind, tuple) else (True, False) if kind is bool else (default, *_IN_USE[choice])
@@ -119,7 +119,7 @@ FAMOUS: Mapping[str, Variant] = {
         embedding_scale=True,
     ),
 }  # fmt: skip
-"""The choices of well-known models, by the names under which their style goes."""
+"""The choices of well-known models, by the usual names of their styles."""
 
 
 _WORDS: Mapping[tuple[str, Any], str] = {
@@ -140,25 +140,25 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("ffn_bias", True): "a feed-forward with biases", ("ffn_bias", False): "a feed-forward without biases",
     ("positions", "sinusoidal"): "sinusoidal positions", ("positions", "learned"): "learned positions",
     ("positions", "rotary"): "rotary positions", ("positions", "none"): "no positions",
-    ("sinusoid_layout", "interleaved"): "sines and cosines in turn",
+    ("sinusoid_layout", "interleaved"): "interleaved sines and cosines",
     ("sinusoid_layout", "halves"): "all sines, then all cosines",
     ("rotary_layout", "pairs"): "rotation of neighboring features",
     ("rotary_layout", "halves"): "rotation of features half a head apart",
     ("embedding_scale", True): "embeddings times √d_model",
-    ("embedding_scale", False): "embeddings as they are",
+    ("embedding_scale", False): "unscaled embeddings",
     ("embedding_norm", True): "a norm on the embeddings", ("embedding_norm", False): "no norm on the embeddings",
     ("final_norm", True): "a norm after the last block", ("final_norm", False): "no norm after the last block",
-    ("tied", True): "a head that is the embedding matrix", ("tied", False): "a head of its own",
+    ("tied", True): "a head that is the embedding matrix", ("tied", False): "a separate head",
     ("shared_embeddings", True): "one embedding matrix for source and target",
-    ("shared_embeddings", False): "an embedding matrix each for source and target",
+    ("shared_embeddings", False): "separate embedding matrices for source and target",
     ("shared_positions", True): "one table of positions for source and target",
-    ("shared_positions", False): "a table of positions each for source and target",
+    ("shared_positions", False): "separate tables of positions for source and target",
     ("head_bias", True): "a head with a bias", ("head_bias", False): "a head without a bias",
 }  # fmt: skip
 
 
 def described(choice: str, value: Any) -> str:
-    """Return what a choice is called in a sentence: `ReLU`, `post-norm`, `norm_eps = 1e-6`."""
+    """Return the name of a choice in a sentence: `ReLU`, `post-norm`, `norm_eps = 1e-6`."""
     return _WORDS.get((choice, value)) or f"{choice} = {_number(value) if isinstance(value, float) else value}"
 
 

@@ -1,11 +1,11 @@
-"""The same mistakes, put to another judge and to this one: how many each catches, and what a check costs.
+"""Compare this kit with another judge on the same mistakes: how many each catches, and the cost of a check.
 
 python benchmarks/peers [--every N] [--rounds N]            needs the extra `benchmarks` (torch-judge)
 
-A mistake is a defect of conformance/defects. It takes part in a task of torch-judge when the files that it changes are
-among those that the task's submission is made of, and when it shows there (visible.py): nothing is chosen by hand. The
-variant is the defect's own, with the choices that the task makes. torch-judge catches a mistake when one of the task's
-tests fails; conform does when a binding clause of the component, or one that holds for all components, is red.
+A mistake is a defect of conformance/defects. It is used in a task of torch-judge if the files that it changes are part
+of the task's submission, and if it is visible there (visible.py): nothing is chosen by hand. The
+variant is the defect's own, with the choices of the task. torch-judge catches a mistake if one of the task's
+tests fails; conform does if a binding clause of the component, or one for all components, fails.
 A mistake that cannot be imported is caught by both.
 """
 
@@ -39,21 +39,22 @@ from visible import shows
 
 from conformkit.conformance.defects import Defect, defects
 from conformkit.conformance.diagnosis.patching import write_reference
-from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
-from conformkit.conformance.engine.loading import LoadFailure, opened
+from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, Level, clauses
 from conformkit.spec.variants import CANONICAL, Variant
 
 HANGS = 60.0
-"""Seconds after which a submission is taken for one that never ends."""
+"""Seconds after which a submission is considered to hang."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mistake in a task."""
+    """The outcome of a mistake in a task."""
 
     task: str
     defect: str
@@ -82,9 +83,9 @@ def main() -> int:
 
 
 class Laboratory:
-    """Writes references with mistakes, and has them judged by both."""
+    """Writes references with mistakes, and lets both judge them."""
 
-    def __init__(self, folder: Path, warm: Nursery) -> None:
+    def __init__(self, folder: Path, warm: WorkerFactory) -> None:
         self._folder, self._warm = folder, warm
         self._count = 0
         self._ours: dict[tuple[str, str, Variant], bool] = {}
@@ -100,7 +101,7 @@ class Laboratory:
                 yield f"conform: {task.component} as in {task.id}"
 
     def outcomes(self, chosen: Sequence[Defect]) -> Iterator[Outcome]:
-        """Yield what became of each mistake in each task in which it takes part."""
+        """Yield the outcome of each mistake in each task in which it is used."""
         for number, defect in enumerate(chosen):
             if sys.stderr.isatty():
                 print(f"\r{number}/{len(chosen)} {defect.id}\033[K", end="\r", file=sys.stderr, flush=True)
@@ -123,7 +124,7 @@ class Laboratory:
         return write_reference(self._folder / str(self._count) / name, defect.patches if defect else (), variant)
 
     def _caught(self, package: Path, component: str) -> bool:
-        """Whether a binding clause about the component is red."""
+        """Whether a binding clause about the component fails."""
         try:
             with opened(RunRequest(impl=str(package)), self._warm, components={component}) as (implementation, _):
                 judge = Judge(implementation, tests())
@@ -134,8 +135,8 @@ class Laboratory:
 
 @contextmanager
 def laboratory() -> Iterator[Laboratory]:
-    """Make a place for copies, and a warm process."""
-    warm = nursery(1, torch=True)
+    """Create a folder for copies, and a warm process."""
+    warm = worker_factory(1, torch=True)
     try:
         with tempfile.TemporaryDirectory(prefix="conform-") as folder:
             yield Laboratory(Path(folder), warm)
@@ -144,13 +145,13 @@ def laboratory() -> Iterator[Laboratory]:
 
 
 def within(defect: Defect) -> list[Task]:
-    """Return the tasks whose submissions are made of what the mistake changes."""
+    """Return the tasks whose submissions contain the files that the mistake changes."""
     changed = {patch.file for patch in defect.patches}
     return [task for task in TASKS if changed <= task.files]
 
 
 def candidates() -> list[Defect]:
-    """Return the mistakes that could take part in some task."""
+    """Return the mistakes that can be used in some task."""
     return [defect for defect in defects().values() if within(defect)]
 
 
@@ -167,7 +168,7 @@ def imported(package: Path) -> ModuleType:
 
 
 def passes(task: Task, package: ModuleType) -> bool:
-    """Let torch-judge check a submission as it does in a notebook, whose names it looks up."""
+    """Let torch-judge check a submission as in a notebook, whose names it looks up."""
     said = io.StringIO()
     name = engine.get_task(task.id)["function_name"]
     with (
@@ -180,7 +181,7 @@ def passes(task: Task, package: ModuleType) -> bool:
 
 
 def forked(question: Callable[[], bool], *, hanging: bool = False) -> bool:
-    """Answer a question in a process of its own; False where it raises or ends early, `hanging` where it never ends.
+    """Answer a question in a separate process; False if it raises or ends early, `hanging` if it never ends.
 
     The fork is safe: this process has imported torch and computed nothing with it.
     """
@@ -206,7 +207,7 @@ def _answer(question: Callable[[], bool], sender: Any) -> None:
 
 
 def kill_table(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a row a task, and one in which each mistake counts once, caught where one of its tasks catches it."""
+    """Return one row per task, and one in which each mistake counts once, caught if one of its tasks catches it."""
     by_task: dict[str, list[Outcome]] = defaultdict(list)
     by_mistake: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -229,7 +230,7 @@ def shares(*groups: Sequence[bool]) -> tuple[str, ...]:
 
 
 def cost_table(rounds: int) -> list[str]:
-    """Measure both commands and a bare `import torch`, in turns; return what a check costs, start-up included."""
+    """Measure both commands and a bare `import torch`, in turns; return the cost of a check, including start-up."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         components = dict.fromkeys(task.component for task in TASKS)
@@ -268,19 +269,19 @@ def cost_table(rounds: int) -> list[str]:
 
 
 def own(component: str) -> list[Clause]:
-    """Return the clauses about this component alone."""
+    """Return the clauses about this component only."""
     return [clause for clause in binding(component) if clause.component == component]
 
 
 def timed(command: Sequence[str]) -> float:
-    """Return how long a command of this interpreter takes."""
+    """Return the seconds of a command of this interpreter."""
     started = time.perf_counter()
     subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
 def judged_once_by_torch_judge() -> int:
-    """Put the reference to torch-judge in this process, as in a notebook; gated where the task wants that."""
+    """Let torch-judge check the reference in this process, as in a notebook; gated if the task requires that."""
     plain = importlib.import_module("conformkit.reference")
     with tempfile.TemporaryDirectory() as folder:
         gated = imported(write_reference(Path(folder) / "gated", (), CANONICAL.but(gated=True, activation="silu")))

@@ -1,7 +1,7 @@
-"""The tasks of torch-judge that a piece of our reference fits, and how it is put into their shape.
+"""The tasks of torch-judge that parts of our reference fit, and how the parts are adapted to them.
 
-A submission is what a task asks for: a function or a class with the names, arguments and attributes that its tests
-use. It is made of a package, the reference or a copy of it with a mistake, whose code does all the work.
+A submission is what a task requires: a function or a class with the names, arguments and attributes that its tests
+use. It wraps a package, the reference or a copy of it with a mistake, whose code does all the work.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Call:
 class Task:
     """A task of torch-judge.
 
-    `files` are those of the reference that a submission is made of, `variant` the choices that the task makes,
-    `component` what we judge it as.
+    `files` are the files of the reference in a submission, `variant` the choices of the task,
+    `component` the component as which we judge it.
     """
 
     id: str
@@ -61,9 +61,9 @@ def causal_attention(package: ModuleType) -> Any:
 
 
 def multi_head_attention(package: ModuleType) -> Any:
-    """Return a class that projects three inputs of their own.
+    """Return a class that projects three separate inputs.
 
-    Ours attends to its one input: for others, what its layers for keys and values are given is exchanged on the way.
+    Ours attends to its single input: for others, the inputs of its key and value layers are replaced.
     """
 
     class Submission(_Named, package.MultiHeadAttention):  # type: ignore[misc, name-defined]
@@ -160,7 +160,7 @@ def _normalized(norm: type[nn.Module], x: Tensor, **parameters: Tensor) -> Any:
 
 
 SCALES = (1.0, 1.0, 30.0)
-"""Twice ordinary numbers, in which the two modes and other draws take part, and once large ones."""
+"""Ordinary numbers twice, with both modes and other draws, and large numbers once."""
 
 
 def _drawn(*shapes: tuple[int, ...]) -> Iterator[tuple[Tensor, ...]]:

@@ -1,9 +1,9 @@
-"""Whether a mistake shows where a task could see it: in what a submission does when used as the task says.
+"""Whether a mistake is visible to a task: in the behavior of a submission that is used as the task says.
 
 Two submissions, of the reference and of a copy with the mistake, get the same weights and the same inputs of many
-shapes, ordinary and large numbers, in training and in evaluation. The mistake shows when one raises, or outputs,
-gradients or what became of the inputs differ by more than rounding, or the mistaken one gives two answers to one
-question. Neither judge has a say in it.
+shapes, ordinary and large numbers, in training and in evaluation. The mistake is visible if one raises, or if outputs,
+gradients or the inputs afterwards differ by more than rounding, or if the mistaken one is not deterministic.
+Neither judge influences this.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TOLERANCE = 1e-5
 
 
 def shows(task: Task, right: ModuleType, mistaken: ModuleType) -> bool:
-    """Whether some use that the task allows tells the two apart."""
+    """Whether some use that the task allows distinguishes the two."""
     torch.manual_seed(0)
     ours = task.submission(right)
     try:
         theirs = task.submission(mistaken)
         return any(_differ(ours, theirs, call, number) for number, call in enumerate(task.calls()))
-    except Exception:  # noqa: BLE001 - whatever a mistake raises where the right one answers shows it
+    except Exception:  # noqa: BLE001 - any exception that only the mistake raises makes it visible
         return True
 
 
@@ -41,7 +41,7 @@ def _differ(ours: Any, theirs: Any, call: Call, number: int) -> bool:
 
 
 def _made(submission: Any, call: Call, training: bool) -> Any:
-    """Return what is called: the function itself, or an instance whose weights depend on the call's sizes only."""
+    """Return the callable: the function itself, or an instance whose weights depend only on the call's sizes."""
     if not isinstance(submission, type):
         return submission
     module: nn.Module = submission(**call.sizes).to(torch.float64).train(training)
@@ -53,9 +53,9 @@ def _made(submission: Any, call: Call, training: bool) -> Any:
 
 
 def _used(made: Any, call: Call) -> list[tuple[str, Tensor]]:
-    """Return everything that a use leaves behind, by name."""
+    """Return all results of a use, by name."""
     copies: dict[int, Tensor] = {id(x): x.clone().requires_grad_() for x in call.inputs}
-    given = [copies[id(x)] for x in call.inputs]  # one tensor given three times stays one
+    given = [copies[id(x)] for x in call.inputs]  # one tensor passed three times stays one
     parameters = dict(made.named_parameters()) if isinstance(made, nn.Module) else {}
     output = made(*given)
     weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)

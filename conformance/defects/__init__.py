@@ -10,7 +10,7 @@ A file `<stem>/<id>.toml` holds
     variant = { norm = "rmsnorm" }                # the choices under which it shows; canonical when absent
 
     [hint]                                        # one step more each
-    symptom = "the weights are too sharp, more so the wider the keys"
+    symptom = "the weights are too sharp, and sharper the wider the keys are"
     area = "between the dot products and the softmax"
     mistake = "divide the scores by math.sqrt(k.shape[-1])"
 
@@ -30,7 +30,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from conformkit.conformance.engine.results import Hint
+from conformkit.conformance.engine.hint import Hint
 from conformkit.spec.variants import CANONICAL, Variant
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 DriverError
 ├── ImplementationFailure   the implementation answered with an error; the worker lives on
 ├── WorkerLost              the worker died or was killed; restart before the next request
-├── ProtocolError           bytes on the wire that are no frame, or not the frame that was due
+├── ProtocolError           bytes on the wire that are not a frame, or not the expected frame
 ├── StartError              the driver cannot run here, whatever the implementation is
-└── IsolationUnavailable    the isolation asked for is not to be had here; no lesser one takes its place
+└── IsolationUnavailable    the requested isolation is not available here; there is no silent downgrade
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ FAILURES: frozenset[str] = frozenset(get_args(FailureKind))
 
 
 class DriverError(Exception):
-    """Anything that keeps a request from its answer."""
+    """Any reason why a request gets no answer."""
 
 
 class ImplementationFailure(DriverError):
-    """The implementation refused, raised, or returned what is no array.
+    """The implementation refused, raised, or returned something that is not an array.
 
-    `kind` tells which, `type` names the exception, `where` is the implementation's own innermost line, or empty.
+    `kind` says which, `type` names the exception, `where` is the implementation's own innermost line, or empty.
     """
 
     def __init__(self, kind: FailureKind, type: str, message: str, where: str = "") -> None:  # noqa: A002
@@ -48,7 +48,7 @@ class ImplementationFailure(DriverError):
 
 
 class WorkerLost(DriverError):
-    """The worker is gone. `kind` tells how it went, `detail` is a sentence about it."""
+    """The worker is gone. `kind` says how it ended, `detail` is a sentence about it."""
 
     def __init__(self, kind: LossKind, detail: str) -> None:
         self.kind = kind
@@ -57,7 +57,7 @@ class WorkerLost(DriverError):
 
 
 class ProtocolError(DriverError):
-    """Bytes that are no frame, or not the frame that was due."""
+    """Bytes that are not a frame, or not the expected frame."""
 
 
 class StartError(DriverError):
@@ -65,7 +65,7 @@ class StartError(DriverError):
 
 
 class IsolationUnavailable(DriverError):
-    """The isolation asked for is not to be had here. `advice` tells how to get it."""
+    """The requested isolation is not available here. `advice` says how to get it."""
 
     def __init__(self, problem: str, *advice: str) -> None:
         super().__init__(problem)

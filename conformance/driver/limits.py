@@ -9,7 +9,7 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a worker may use. Memory counts from what the warm process holds; output counts since it was last taken.
+    """What a worker may use. Memory counts from what the warm process holds; output counts since it was last read.
 
     `processes` counts all that a worker started, with their threads where the system counts those. `file_bytes`
     bounds one file and `tmp_bytes` all files together: they hold in a sandbox only.

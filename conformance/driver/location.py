@@ -16,7 +16,7 @@ from typing import Any, Literal
 __all__ = ["Location", "locate", "mentions", "mentions_torch", "parse", "read_source", "sources"]
 
 IMPORT_PATH = "CONFORM_IMPORT_PATH"
-"""The variable with further folders to find implementations and what they import in, joined as in PYTHONPATH."""
+"""The variable with further folders to search for implementations and their imports, joined as in PYTHONPATH."""
 _MAX_FILES = 500
 _MAX_FOLDERS = 2000
 _MAX_DEPTH = 20
@@ -42,14 +42,14 @@ class Location:
     """Whether it may not import the kit's own modules."""
 
     def header(self) -> dict[str, Any]:
-        """Return the form that goes over the wire."""
+        """Return the form that is sent over the wire."""
         path = None if self.path is None else str(self.path)
         places = [str(place) for place in self.sys_path]
         return {"kind": self.kind, "name": self.name, "path": path, "sys_path": places, "apart": self.apart}
 
 
 def locate(text: str, folder: Path | None = None) -> Location:
-    """Find what `text` names: an existing path, else a module beneath `folder` (default: the current one) or installed.
+    """Find what `text` names: an existing path, else a module below `folder` (default: the current one) or installed.
 
     Raises: FileNotFoundError when there is neither.
     """
@@ -65,9 +65,9 @@ def _locate(text: str, folder: Path) -> Location:
             return _of_file(path.resolve())
         if path.is_dir():
             return _of_folder(path.resolve())
-        odd = "is a link to nothing" if path.is_symlink() else "is neither a file nor a folder" if path.exists() else ""
+        odd = "is a broken link" if path.is_symlink() else "is neither a file nor a folder" if path.exists() else ""
     except (OSError, RuntimeError) as error:  # too long, not to be read, the home of nobody
-        message = f"{text[:200]!r} cannot be looked at: {getattr(error, 'strerror', None) or error}"
+        message = f"{text[:200]!r} cannot be read: {getattr(error, 'strerror', None) or error}"
         raise FileNotFoundError(message) from None
     if odd:
         message = f"{text!r} {odd}"
@@ -80,7 +80,7 @@ def _locate(text: str, folder: Path) -> Location:
 
 
 def _nearest(path: Path) -> str:
-    """Return what lies there under a name like this one, as the end of a sentence."""
+    """Return the nearest existing name, as the end of a sentence."""
     import difflib  # noqa: PLC0415 - only where something is wrong
 
     folders, files = _entries(path.parent)
@@ -92,15 +92,15 @@ def _nearest(path: Path) -> str:
 def sources(root: Path) -> Iterator[Path]:
     """Yield the Python files of an implementation, shallow ones first, without tests and scripts of its build.
 
-    Nobody has read it yet: where there are too many files or folders, or folders within each other, the rest is left
-    out, and so are links that lead out of it.
+    The code is untrusted: beyond a maximum number or depth of files and folders the rest is left out, and so are
+    links that lead outside.
     """
     if root.is_file():
         yield root
         return
     found: list[Path] = []
     waiting = [(root, 0)]
-    for folder, depth in waiting:  # grows meanwhile
+    for folder, depth in waiting:  # grows during the loop
         folders, files = _entries(folder)
         found += [path for path in files if not path.is_symlink() or _stays(path, root)]
         if len(found) > _MAX_FILES:
@@ -111,7 +111,7 @@ def sources(root: Path) -> Iterator[Path]:
 
 
 def read_source(path: Path) -> bytes | None:
-    """Return the content of a source file; None when it is too big, unreadable or no regular file."""
+    """Return the content of a source file; None if it is too big, unreadable or not a regular file."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -123,18 +123,18 @@ def read_source(path: Path) -> bytes | None:
 
 
 def parse(path: Path) -> ast.Module | None:
-    """Parse a source file; None when it is too big or no Python."""
+    """Parse a source file; None if it is too big or not Python."""
     content = read_source(path)
     return None if content is None else _parsed(content, path)
 
 
 def mentions_torch(root: Path) -> bool:
-    """Whether any source of the implementation imports torch, read off its text. Where that is too long, it does."""
+    """Whether any source of the implementation imports torch, read from its text; true if that is too long."""
     return mentions(root, "torch")
 
 
 def mentions(root: Path, package: str) -> bool:
-    """Whether any source of it imports a package, read off its text. Where that is too long, it does."""
+    """Whether any source of it imports a package, read from its text; true if that is too long."""
     read = parsed = 0
     for path in sources(root):
         content = read_source(path) or b""
@@ -156,7 +156,7 @@ def _parsed(content: bytes, path: Path) -> ast.Module | None:
 
 
 def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the folders and the sources in a folder, each in the order of their names."""
+    """Return the folders and the sources in a folder, each sorted by name."""
     folders: list[Path] = []
     files: list[Path] = []
     try:
@@ -172,7 +172,7 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _stays(path: Path, root: Path) -> bool:
-    """Whether a link leads to something beneath `root`."""
+    """Whether a link leads to something below `root`."""
     try:
         return path.resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError):
@@ -197,7 +197,7 @@ def _imports(tree: ast.Module, package: str) -> bool:
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield all statements, inside others too; an import is no part of an expression."""
+    """Yield all statements, nested ones too; an import is never part of an expression."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -230,7 +230,7 @@ def _package_root(folder: Path) -> tuple[Path, list[str]]:
 
 
 def _import_path() -> list[Path]:
-    """Return the folders that the user's PYTHONPATH named, which the command took off its own path."""
+    """Return the folders of the user's PYTHONPATH, which the command removed from its own path."""
     return [Path(entry) for entry in os.environ.get(IMPORT_PATH, "").split(os.pathsep) if entry]
 
 
@@ -242,7 +242,7 @@ def _of_module(name: str, folder: Path) -> Location:
                 return Location("module", name, candidate.resolve(), (entry.resolve(),))
     spec = importlib.util.find_spec(top)  # a top-level name: this imports nothing
     if spec is None:
-        message = f"no module {name!r}, neither beneath {folder} nor installed{_nearest(folder / top)}"
+        message = f"no module {name!r}, neither below {folder} nor installed{_nearest(folder / top)}"
         raise FileNotFoundError(message)
     origin = Path(spec.origin) if spec.origin and not rest else None
     path = origin.parent if origin is not None and origin.name == "__init__.py" else origin

@@ -1,1 +1,1 @@
-"""What clauses are made of: drawn inputs, comparisons, and measurements that several clauses share."""
+"""Measurements on components that several tests share."""

@@ -1,4 +1,4 @@
-"""The mean over many draws of dropout, beside what it must be."""
+"""The mean over many draws of dropout, compared with its expected value."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["check_mean_over_dropout"]
 
 DRAWS = 2000
 CALLS = 8
-"""What is drawn once a call, not once an element, has to come out right on average, too."""
+"""Even a mask drawn once per call, not per element, must be right on average."""
 SIGMAS = 7.0
-"""Standard errors allowed: by the normal law a right mean is further off once in 4e11 entries."""
+"""Standard errors allowed: under a normal distribution, a right mean is further off once in 4e11 entries."""
 
 
 def check_mean_over_dropout(instance: Instance, x: Array) -> None:
-    """Check that the mean of the outputs in training mode, over as many copies of x (1, T, D), is that in eval mode."""
+    """Check that the mean output in training mode, over `draws` copies of x (1, T, D), equals that in eval mode."""
     draws = nearest_allowed("batch", DRAWS, instance.subject.bound.limits)
     if draws < DRAWS:
         raise NotApplicable(f"its batches are limited to {draws}")

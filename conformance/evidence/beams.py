@@ -1,4 +1,4 @@
-"""The implementation's beam search, and models whose beams are worth following."""
+"""The implementation's beam search, and models on which beams differ from greedy text."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["Beams", "reader", "searched", "searcher"]
 
 
 _NONE = -1e4
-"""What is no beam, since texts are fewer, scores -inf or some -1e9; the least probable text scores more than this."""
+"""Unused beams, where texts are fewer than beams, score -inf or about -1e9; every text scores more than this."""
 
 
 class Beams:
-    """What a search returned: new ids (B, W, n) and scores (B, W)."""
+    """The result of a search: new ids (B, W, n) and scores (B, W)."""
 
     def __init__(self, new: Array, scores: Array) -> None:
         self.new = new
         self.scores = scores
 
     def row(self, number: int) -> list[tuple[float, list[int]]]:
-        """Return the beams of one row, each with its score, without those that are none."""
+        """Return the beams of one row, each with its score, without unused ones."""
         pairs = zip(self.scores[number].tolist(), self.new[number].tolist(), strict=True)
         return [(score, new) for score, new in pairs if score > _NONE]
 
@@ -66,12 +66,12 @@ def searched(tool: Tool, instance: Instance, prompts: Array, steps: int, width: 
     batch, length = prompts.shape
     found = ids("the beams", parts[0], (batch, width, length + steps))
     scores = numbers("the scores", parts[1], (batch, width))
-    check_equal("the prompts in front", found[..., :length], np.repeat(prompts[:, None], width, axis=1))
+    check_equal("the prompts at the start", found[..., :length], np.repeat(prompts[:, None], width, axis=1))
     return Beams(found[..., length:], scores)
 
 
 def clear(model: Model, prompt: Array, steps: int, width: int, **options: Any) -> bool:
-    """Whether no two continuations that the search compares are so near that rounding could exchange them."""
+    """Whether all continuations that the search compares differ by more than rounding."""
     wide = beam_search(model, prompt, steps, width + 2, **options)
     totals = sorted(score for score, _ in wide)
     return all(other - one > 1e-3 for one, other in itertools.pairwise(totals))

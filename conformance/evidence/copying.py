@@ -1,4 +1,4 @@
-"""Train an encoder-decoder to copy and to reverse, and measure what it predicts and what it writes when left alone.
+"""Train an encoder-decoder to copy and to reverse, and measure its predictions and the text that it generates.
 
 The loop is the kit's own, as in learning.py: cross-entropy without padding, AdamW without decay, gradients clipped.
 """
@@ -23,26 +23,26 @@ from conformkit.spec.loss import token_losses
 from conformkit.spec.padding import padding_mask, target_mask
 from conformkit.spec.training import IGNORED
 
-__all__ = ["CHUNK", "STEPS", "Outcome", "Pupil", "examples", "learned", "pupil"]
+__all__ = ["CHUNK", "STEPS", "CopyingOutcome", "Pupil", "examples", "learned", "pupil"]
 
 
 STEPS = 1000
 """At most."""
 CHUNK = 25
-"""So many steps are taken in one request."""
+"""Steps per request."""
 _BATCH = 32
 _HELD_OUT = 256
 _ALONE = 96
 _RATE = 6e-3
 _ENOUGH = 0.99
-"""Training ends once so many of the held-out ids are predicted, and the loss is that low."""
+"""Training ends once this share of the held-out ids is predicted, and the loss is this low."""
 _LOW = 0.1
 _SIZES = {"d_model": 32, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_ff": 64}
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of it, on held-out pairs."""
+class CopyingOutcome:
+    """The result, on held-out pairs."""
 
     instance: Instance
     steps: int
@@ -50,20 +50,20 @@ class Outcome:
     """Of each training batch, before its step."""
     held_out: Examples
     loss: float
-    """In nats a target."""
+    """In nats per target."""
     hits: float
-    """The share of targets that are the most probable ids after the right ones before them."""
+    """The share of targets that are predicted as most probable, given the right ids before them."""
     still: tuple[str, ...]
-    """Parameters that are as they were before."""
+    """Parameters that did not change."""
     alone: float = 0.0
-    """The share of targets that come where they belong when the model reads what it wrote itself."""
+    """The share of right targets when the model reads its own output."""
     written: float | Exception = 0.0
-    """The same share by the implementation's own way of writing, or what that raised."""
+    """The same share with the implementation's own generation, or the exception that it raised."""
 
 
 @dataclass
 class Pupil:
-    """A model, what remembers its steps, and how many it took."""
+    """A model, its trainer, and the number of steps taken."""
 
     instance: Instance
     loop: int
@@ -71,7 +71,7 @@ class Pupil:
 
     @property
     def steps(self) -> int:
-        """How many steps it took."""
+        """The number of steps taken."""
         return len(self.losses)
 
     def train(self, batches: list[Examples], rates: Array, max_norm: float = 1.0) -> None:
@@ -89,7 +89,7 @@ class Pupil:
 
 
 def pupil(model: Subject, task: Task, seed: int, **wanted: Any) -> Pupil:
-    """Build a model to be trained, as it is initialized. NotApplicable where it can't be trained at such sizes."""
+    """Build a model to be trained, as initialized. Raises NotApplicable if it can't be trained at such sizes."""
     sizes = {**_SIZES, "src_vocab_size": task.size, "tgt_vocab_size": task.size, "max_len": task.longest + 1}
     instance = model.build(dtype=training_form(model), seed=seed, **sizes, **wanted)
     for name, least in sizes.items():
@@ -102,22 +102,22 @@ def pupil(model: Subject, task: Task, seed: int, **wanted: Any) -> Pupil:
 
 
 def examples(model: Subject, task: Task, random: Any, count: int) -> list[Examples]:
-    """Draw so many batches."""
+    """Draw `count` batches."""
     return [task.draw(random, rows(model, _BATCH)) for _ in range(count)]
 
 
-_OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[Task, int], Outcome]] = WeakKeyDictionary()
+_OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[Task, int], CopyingOutcome]] = WeakKeyDictionary()
 
 
-def learned(model: Subject, task: Task, seed: int) -> Outcome:
-    """Return what a model has learned of a task; one that several clauses look at is given once."""
+def learned(model: Subject, task: Task, seed: int) -> CopyingOutcome:
+    """Return what a model has learned of a task; the result is shared by several clauses."""
     known = _OUTCOMES.setdefault(model, {})
     if (task, seed) not in known:
         known[task, seed] = _taught(model, task, seed)
     return known[task, seed]
 
 
-def _taught(model: Subject, task: Task, seed: int) -> Outcome:
+def _taught(model: Subject, task: Task, seed: int) -> CopyingOutcome:
     learner = pupil(model, task, seed)
     start(learner.instance, np.random.default_rng([seed, 6]))
     random = np.random.default_rng([seed, 1])
@@ -137,7 +137,7 @@ def _rates(done: int) -> Array:
     return np.asarray(_RATE * np.minimum(1.0, step / WARM_UP) * (1.0 - 0.8 * step / STEPS))
 
 
-def _outcome(learner: Pupil, held_out: Examples, before: dict[str, Array]) -> Outcome:
+def _outcome(learner: Pupil, held_out: Examples, before: dict[str, Array]) -> CopyingOutcome:
     instance = learner.instance
     logits = _logits(instance, held_out.src, held_out.tgt)  # (B, T, V)
     counted = held_out.wanted != IGNORED
@@ -145,11 +145,13 @@ def _outcome(learner: Pupil, held_out: Examples, before: dict[str, Array]) -> Ou
     after, own = instance.read_raw(), {p["name"] for p in instance.trainable}
     still = tuple(name for name, value in before.items() if name in own and not (after[name] != value).any())
     hits = float((logits.argmax(axis=-1) == held_out.wanted)[counted].mean())
-    return Outcome(instance, learner.steps, np.array(learner.losses), held_out, float(losses.mean()), hits, still)
+    return CopyingOutcome(
+        instance, learner.steps, np.array(learner.losses), held_out, float(losses.mean()), hits, still
+    )
 
 
 def _alone(instance: Instance, held_out: Examples) -> float:
-    """Let the model go on from its own arg maxes, one call for each position."""
+    """Let the model continue from its own arg maxes, one call per position."""
     src = held_out.src[:_ALONE]
     tgt = np.full((len(src), 1), BEGIN)
     for _ in range(held_out.wanted.shape[1]):
@@ -158,8 +160,8 @@ def _alone(instance: Instance, held_out: Examples) -> float:
     return _share(tgt[:, 1:], held_out.wanted[:_ALONE])
 
 
-def _written(outcome: Outcome) -> float | Exception:
-    """Let the model write about held-out sources while it is there."""
+def _written(outcome: CopyingOutcome) -> float | Exception:
+    """Let the model generate for held-out sources with its own method."""
     if not outcome.instance.subject.offers("generate"):
         return 0.0
     try:
@@ -168,7 +170,7 @@ def _written(outcome: Outcome) -> float | Exception:
         return failure
 
 
-def _own_share(outcome: Outcome) -> float:
+def _own_share(outcome: CopyingOutcome) -> float:
     want = outcome.held_out.wanted[: rows(outcome.instance.subject, _ALONE)]
     ends = {"eos_id": END} if outcome.instance.subject.offers("eos-id") else {}
     got = unwatched(outcome.instance, outcome.held_out.src[: len(want)], want.shape[1], **ends)

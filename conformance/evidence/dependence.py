@@ -1,4 +1,4 @@
-"""Which row of an output moves with which row of an input, where a component has several inputs."""
+"""Which output row depends on which input row, for components with several inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def keys_mask(real: Array) -> Array:
 
 
 def causal(x: Array, real: Array | None = None) -> Array:
-    """Return the mask (B, 1, T, T) for x (B, T, …) that hides what comes later, and what is not real (B, T)."""
+    """Return the mask (B, 1, T, T) for x (B, T, …) that hides later positions and padding (`real` is (B, T))."""
     own = keys_mask(np.ones(x.shape[:2]) if real is None else real)
     return own & np.tri(x.shape[1], dtype=np.bool_)
 
@@ -34,9 +34,9 @@ def repeated(inputs: tuple[Array | None, ...], copies: int) -> list[Array | None
 def moved(
     instance: Instance, draw: Draw, inputs: tuple[Array | None, ...], *which: int, method: str | None = None
 ) -> Array:
-    """Return by how much each output row t moves when row j of the inputs `which` changes, as (j, t).
+    """Return how much each output row t changes when row j of the inputs `which` changes, as (j, t).
 
-    `inputs` are of one sequence. Rows of features get others, ids get other ids that are drawn as the rest is.
+    `inputs` are of one sequence. Rows of features are redrawn, ids are replaced by other ids from the same draw.
     """
     first = inputs[which[0]]
     assert first is not None
@@ -52,20 +52,20 @@ def moved(
 
 
 def check_moves(label: str, by: Array) -> None:
-    """Check that every output row moves with every row of the input; `by` as `moved` gives it."""
+    """Check that every output row depends on every row of the input; `by` is the result of `moved`."""
     row, output = np.unravel_index(int(by.argmin()), by.shape)
     check(f"output {output} does not depend on {label} {row}", bool((by > 1e-6).all()))
 
 
 def check_still(label: str, by: Array, tolerance: float) -> None:
-    """Check that none of these outputs moves."""
+    """Check that none of these outputs changes."""
     check_zero(label, by, at_most=10 * tolerance)
 
 
 def check_all_arrive(instance: Instance, draw: Draw, inputs: tuple[Array | None, ...]) -> None:
     """Check that a gradient, finite and not 0, arrives at every input of features and every parameter.
 
-    A bias of keys gets 0 by right: the softmax cancels it.
+    A bias of keys rightly gets 0: the softmax cancels it.
     """
     names = instance.subject.bound.component.inputs
     taken = instance.subject.bound.call.names()
@@ -89,7 +89,7 @@ def check_drops_nothing(instance: Instance, plain: Instance, inputs: tuple[Array
     before = instance.call(*inputs, seed=1).out
     check_equal("output in a second call", instance.call(*inputs, seed=2).out, before)
     tolerance = instance.subject.tolerance(4)
-    check_close("output, beside that of dropout 0,", before, plain.call(*inputs).out, tolerance)
+    check_close("output, compared with that of dropout 0,", before, plain.call(*inputs).out, tolerance)
 
 
 def check_kept(instance: Instance, inputs: tuple[Array | None, ...]) -> None:

@@ -2,8 +2,8 @@
 
     f'(0) ≈ (f(h) - f(-h)) / 2h        f(t) = Σ cotangent ⊙ output(inputs + t · direction, parameters + t · direction)
 
-The direction is random and goes through all inputs and parameters at once: a wrong gradient shows, whichever it is,
-and costs two calls. Only when one shows is each looked at alone, to name it. The two one-sided slopes enclose the
+The direction is random and covers all inputs and parameters at once: any wrong gradient shows, at the cost of two
+calls. Only when one shows is each looked at alone, to name it. The two one-sided slopes enclose the
 derivative wherever the function bends one way, at a kink of ReLU too: half their distance is added to what is allowed.
 """
 
@@ -22,20 +22,33 @@ from conformkit.conformance.subject.component import Gradients, Instance, Subjec
 from conformkit.spec.arrays import Array
 
 __all__ = [
-    "Comparison", "Point", "Slope", "check_gradients", "compare", "cotangent_for", "differentiate", "directions",
-    "moved", "output_shape", "slope", "slope_of_definition", "wide_enough",
+    "Point",
+    "Slope",
+    "SlopeComparison",
+    "check_gradients",
+    "compare",
+    "cotangent_for",
+    "differentiate",
+    "directions",
+    "moved",
+    "output_shape",
+    "slope",
+    "slope_of_definition",
+    "wide_enough",
 ]  # fmt: skip
 
 Maybe = Mapping[str, Array | None]
 _Value = TypeVar("_Value")
 _SPREAD = 0.01
-"""Of a direction's entries. With the steps of spec/tolerances.py numbers of order 1 then move by 1e-7 in float64 and by
-1e-4 in float32: small enough to cross few kinks, large enough for rounding to stay ten times below what is allowed."""
+"""Size of a direction's entries.
+
+With the steps of spec/tolerances.py numbers of order 1 then move by 1e-7 in float64 and by 1e-4 in float32: small
+enough to cross few kinks, large enough for rounding to stay ten times below the tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """How fast a function of one number changes at 0, as seen from either side."""
+    """The slope of a function of one number at 0, from either side."""
 
     left: float
     right: float
@@ -47,13 +60,13 @@ class Slope:
 
     @property
     def bend(self) -> float:
-        """How far from the central difference the derivative may be without being refuted."""
+        """How far the derivative may be from the central difference."""
         return abs(self.right - self.left) / 2
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A directional derivative as given and as differences find it, and how large one along here usually is."""
+class SlopeComparison:
+    """A directional derivative as given and by differences, and its usual size along this direction."""
 
     given: float
     slope: Slope
@@ -81,11 +94,11 @@ def directions(draw: Draw, arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def moved(arrays: Mapping[str, Array], ways: Mapping[str, Array], amount: float) -> dict[str, Array]:
-    """Return the arrays; those that have a direction lie `amount` along it."""
+    """Return the arrays; those with a direction are moved by `amount` along it."""
     return {name: a + amount * ways[name] if name in ways else a for name, a in arrays.items()}
 
 
-def compare(gradients: Maybe, ways: Mapping[str, Array], found: Slope, *, scale: float = 0.0) -> Comparison:
+def compare(gradients: Maybe, ways: Mapping[str, Array], found: Slope, *, scale: float = 0.0) -> SlopeComparison:
     """Compare what gradients give along a direction with a slope; a gradient of None counts as zero.
 
     The error is judged relative to the larger of the two, to what a sum of these terms with random signs would be (it
@@ -94,7 +107,7 @@ def compare(gradients: Maybe, ways: Mapping[str, Array], found: Slope, *, scale:
     terms = [g * ways[name] for name, g in gradients.items() if g is not None and name in ways]
     given = sum(float(term.sum()) for term in terms)
     usual = math.sqrt(sum(float((term**2).sum()) for term in terms))
-    return Comparison(given, found, max(abs(given), abs(found.central), usual, scale))
+    return SlopeComparison(given, found, max(abs(given), abs(found.central), usual, scale))
 
 
 # -- of an implementation ----------------------------------------------------------------------------------------------
@@ -132,14 +145,16 @@ def differentiate(
 
 
 def wide_enough(every: Sequence[Subject]) -> list[Subject]:
-    """Return the components whose outputs are fine enough for differences; raise NotApplicable where none is.
+    """Return the components whose outputs are precise enough for differences; raise NotApplicable if there is none.
 
-    In half precision a step that shows is as large as what it is to be compared with.
+    In half precision a visible step is as large as the result itself.
     """
     wide = [subject for subject in every if not subject.half]
     if every and not wide:
         form = every[0].precision
-        raise NotApplicable(f"differences of its own outputs drown in {form}'s rounding: GRAD-ORACLE takes exact ones")
+        raise NotApplicable(
+            f"differences of its own outputs are lost in {form}'s rounding; GRAD-ORACLE uses exact ones"
+        )
     return wide
 
 
@@ -159,14 +174,14 @@ def slope_of_definition(
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where an instance is differentiated: inputs and parameters by name, `input x` for those of the call."""
+    """The point where an instance is differentiated: inputs and parameters by name, `input x` for those of the call."""
 
     instance: Instance
     inputs: tuple[Array, ...]
     arrays: Mapping[str, Array]
     mode: str = "eval"
     seed: int | None = None
-    """Of the random state at each call, for what drops at random."""
+    """The random state at each call, for dropout."""
 
     @classmethod
     def of(cls, instance: Instance, inputs: tuple[Array, ...], *, mode: str = "eval", seed: int | None = None) -> Point:
@@ -200,7 +215,7 @@ class Point:
 
 
 def check_gradients(label: str, point: Point, draw: Draw, *, step: float, tolerance: float) -> None:
-    """Check the gradients at a point against differences there; name the one that is furthest off."""
+    """Check the gradients at a point against differences; name the one that is furthest off."""
     ways = directions(draw, point.arrays)
     cotangent = cotangent_for(point.instance, point.inputs, draw)
     middle, given = point.gradients(cotangent)

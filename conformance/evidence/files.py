@@ -1,4 +1,4 @@
-"""A file that the implementation writes and reads; where it has the user's rights, anything may come of its folder."""
+"""A file that the implementation writes and reads. It may do anything to the folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["file_of_its_own"]
 
 @contextmanager
 def file_of_its_own(name: str = "model.ckpt") -> Iterator[Written]:
-    """Yield the name of a file in a new folder, which is removed afterwards."""
+    """Yield the path of a file in a new folder, which is removed afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="conform-"))
     try:
         yield Written(str(folder / name))
@@ -24,7 +24,7 @@ def file_of_its_own(name: str = "model.ckpt") -> Iterator[Written]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove what is there by now; a link, not what it leads to. What can't be removed is no verdict's business."""
+    """Remove whatever is there; of a link, the link only. A failure to remove does not affect a verdict."""
     with suppress(OSError, RecursionError):
         if folder.is_symlink():
             folder.unlink()

@@ -1,4 +1,4 @@
-"""The components that a clause for all of them is about."""
+"""The components that a clause about all of them applies to."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["depth", "each", "takes", "without_causal"]
 def each(
     every: Sequence[Subject], *abilities: str, named: Collection[str] = (), without: Collection[str] = ()
 ) -> Iterator[Subject]:
-    """Yield the components that have these abilities, noting each for the reader of a failure.
+    """Yield the components that have these abilities; a failure names the current one.
 
-    One that can't be built or called at all is left to the clause that says so. Beside abilities there are
-    `weights-bound`, and `parameters` where the definition has some. `named` keeps to some components, `without` leaves
+    A component that can't be built or called is left to the clause that reports it. Further abilities are
+    `weights-bound`, and `parameters` if the definition has some. `named` keeps to some components, `without` leaves
     some out. Raises NotApplicable when none is left.
     """
     meant = [s for s in every if (not named or s.name in named) and s.name not in without]
     found = [s for s in meant if s.bound.failure is None and _has(s, abilities)]
     if not found:
         wanted = f" with {' and '.join(abilities)}" if abilities else ""
-        raise NotApplicable(f"no component{wanted} is left to look at")
+        raise NotApplicable(f"no component{wanted} is left to check")
     for subject in found:
         under(subject.name)
         yield subject
@@ -44,13 +44,13 @@ def takes(subject: Subject, *sizes: str) -> bool:
 
 
 def without_causal(subject: Subject) -> Instance:
-    """Construct with the argument `causal` left out, where it is one and nothing was declared about the constructor."""
+    """Construct without the argument `causal`, if it exists and nothing is declared about the constructor."""
     if subject.bound.config.construct is not None or not takes(subject, "causal"):
-        raise NotApplicable("its constructor is told about causality in another way, or not at all")
+        raise NotApplicable("its constructor has no argument `causal` to leave out")
     return subject.construct({name: value for name, value in subject.sizes().items() if name != "causal"})
 
 
 def depth(instance: Instance) -> int:
-    """How many components a result passes, which is what tolerances grow with."""
+    """How many components a result passes through: tolerances grow with it."""
     layers: int = instance.sizes.get("num_layers", 0)
     return {"TransformerBlock": 2, "TinyTransformerLM": 2 * layers + 1}.get(instance.subject.name, 1)

@@ -1,8 +1,8 @@
 """Greedy text that varies: weights and prompts on which mistakes of generation show.
 
-Randomly drawn models soon repeat one id, and then any way of choosing the next one looks right. Here weights are drawn
-until the text of many prompts varies; prompts whose choices are narrow enough for rounding to flip an arg max are left
-out. What is expected comes from the model's own logits, called without `generate`.
+Randomly drawn models soon repeat one id, and then any method of choosing the next one looks right. Here weights are
+drawn until the text of many prompts varies; prompts whose choices are so close that rounding could change an arg max
+are left out. What is expected comes from the model's own logits, called without `generate`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 GREEDY: Mapping[str, Any] = {"greedy": True}
 SAMPLED: Mapping[str, Any] = {"temperature": 1.0}
 MARGIN = 3e-3
-"""How far the best logit is ahead, relative to all logits' spread: hundreds of times float32's rounding."""
+"""Lead of the best logit, relative to the spread of all logits: hundreds of times float32's rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ def plain(model: Subject) -> Mapping[str, Any]:
 
 
 def author(model: Subject, **wanted: Any) -> Instance:
-    """Build a model to tell stories with."""
+    """Build a model that generates."""
     return model.build(**{"vocab_size": 23, "num_layers": 2, "block_size": 6, **wanted})
 
 
 def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int = 8, alike: int = 0) -> Story:
-    """Draw weights and prompts until greedy text varies; keep the rows that vary most and have no narrow choice.
+    """Draw weights and prompts until greedy text varies; keep the rows that vary most and have no close choice.
 
     The first `alike` ids are the same in all prompts.
     """
@@ -89,12 +89,12 @@ def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int 
         if len(chosen) == keep and (keep < 4 or len(np.unique(new[chosen])) >= 4):
             break
     if not len(chosen):
-        raise NotApplicable("its logits are too even for any greedy text to be certain")
+        raise NotApplicable("its logits are too even for a certain greedy text")
     return Story(instance, prompts[chosen], text[chosen])
 
 
 def _tell(instance: Instance, prompts: Array, steps: int) -> tuple[Array, Array]:
-    """Continue greedily by the model's own logits; return ids (B, T + n) and each row's narrowest choice (B,)."""
+    """Continue greedily by the model's own logits; return ids (B, T + n) and the smallest lead in each row (B,)."""
     narrowest = np.full(len(prompts), np.inf)
 
     def logits(context: Array) -> Array:
@@ -108,7 +108,7 @@ def _tell(instance: Instance, prompts: Array, steps: int) -> tuple[Array, Array]
 
 
 def continued(told: Story, **options: Any) -> Array:
-    """Let the implementation continue the prompts of a story, greedily unless told otherwise; return the new ids."""
+    """Let the implementation continue the prompts of a story, greedily by default; return the new ids."""
     return newest(told.instance, told.prompts, told.count, **{**GREEDY, **options})
 
 
@@ -118,26 +118,26 @@ def check_text(label: str, told: Story, got: Array) -> None:
 
 
 def newest(instance: Instance, prompts: Array, count: int, **options: Any) -> Array:
-    """Let the implementation write, and return the last `count` ids of each row, whatever is in front of them."""
+    """Let the implementation generate, and return the last `count` ids of each row, whatever comes before them."""
     outcome = instance.generate(prompts, count, **{"seed": 1, **options})
     fits = outcome.out.ndim == 2 and len(outcome.out) == len(prompts) and outcome.out.shape[1] >= count
-    check(f"{count} ids after prompts {prompts.shape} come in an array {outcome.out.shape}", fits)
+    check(f"{count} ids after prompts {prompts.shape} are returned in an array {outcome.out.shape}", fits)
     return np.asarray(outcome.out[:, -count:])
 
 
 def written(instance: Instance, prompts: Array, count: int, **options: Any) -> Array:
-    """Let the implementation write, and return prompt and new ids (B, T + count), which are ids of the vocabulary."""
+    """Let the implementation generate; return prompt and new ids (B, T + count), all in the vocabulary."""
     outcome = instance.generate(prompts, count, **{"seed": 1, **options})
     check_shape(f"{count} ids after {prompts.shape[1]}", outcome.out, (len(prompts), prompts.shape[1] + count))
     check(f"the ids are {outcome.dtype}, want integers", "int" in outcome.dtype)
     size, ids = instance.sizes["vocab_size"], outcome.out.astype(np.int64)
     outside = ids[(ids < 0) | (ids >= size)]
-    check(f"id {outside[:1]} is none of 0 … {size - 1}", not outside.size)
+    check(f"id {outside[:1]} is not in 0 … {size - 1}", not outside.size)
     return ids
 
 
 def read_logits(instance: Instance, ids: Array) -> Array:
-    """Return the logits (B, V) after each row of ids, from the model itself, in as many calls as its limits want."""
+    """Return the model's own logits (B, V) after each row of ids, in as many calls as its limits need."""
     found = []
     for piece in np.array_split(ids[:, -instance.sizes["block_size"] :], parts(instance.subject, len(ids))):
         out = instance(piece)

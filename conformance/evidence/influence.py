@@ -1,4 +1,4 @@
-"""Which output depends on which input, and which parameter on anything at all: questions that gradients answer."""
+"""Which output depends on which input, and which parameters get a gradient at all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["check_all_reached", "check_sees", "influence"]
 def influence(instance: Instance, draw: Draw) -> Array:
     """Return how much output t (row) depends on input j (column): the largest gradient, (T, T).
 
-    For components from (B, T, D) to (B, T, …). Element t of a batch of equal sequences is asked for output t: one call
-    is enough.
+    For components from (B, T, D) to (B, T, …). Element t of a batch of equal sequences is used for output t, so one
+    call is enough.
     """
     length = instance.subject.tokens(5)
     x = np.repeat(draw.values(1, length, instance.sizes["d_model"]), length, axis=0)
@@ -24,23 +24,23 @@ def influence(instance: Instance, draw: Draw) -> Array:
     check_shape("output", out[..., :1], (length, length, 1))
     cotangent = draw.values(*out.shape) * np.eye(length)[..., None]
     gradient = instance.vjp(x, cotangent=cotangent, parameters=False).inputs["x"]
-    check("no gradient leads from the output to x", gradient is not None)
+    check("no gradient from the output reaches x", gradient is not None)
     assert gradient is not None
     check_finite("gradient of x", gradient)
     return np.asarray(np.abs(gradient).max(axis=-1))
 
 
 def check_sees(dependence: Array, allowed: Array) -> None:
-    """Check that every output depends on every input that is allowed (T, T)."""
+    """Check that every output depends on every allowed input (T, T)."""
     blind = np.argwhere(allowed & (dependence == 0.0))
     told = ", ".join(f"output {t} of input {j}" for t, j in blind[:4])
-    check(f"{len(blind)} outputs do not depend on what they may see", not len(blind), f"for one, {told}")
+    check(f"{len(blind)} outputs do not depend on inputs that they may see", not len(blind), f"for example {told}")
 
 
 def check_all_reached(instance: Instance, draw: Draw) -> None:
     """Check that every parameter gets a gradient, and every canonical matrix one that is not 0.
 
-    A bias of keys is no matrix: the softmax cancels it, and its gradient is 0 by right.
+    A bias of keys is not a matrix: the softmax cancels it, and its gradient is rightly 0.
     """
     x = draw.values(2, instance.subject.tokens(5), instance.sizes["d_model"])
     gradients = instance.vjp(x, cotangent=draw.values(*instance(x).shape)).parameters

@@ -1,7 +1,7 @@
-"""Train the implementation's model on a source of known entropy, and measure what it has learned from its logits.
+"""Train the implementation's model on a source of known entropy, and measure from its logits what it has learned.
 
-The loop is the kit's own, in float32: AdamW without decay, clipped by global norm, a short warm-up. What counts is what
-the model then predicts for texts that it was not trained on; the harness computes it.
+The loop is the kit's own, in float32: AdamW without decay, clipped by global norm, a short warm-up. What counts is
+the model's loss on held-out texts; the harness computes it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,26 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import token_losses
 from conformkit.spec.masks import causal_mask
-from conformkit.spec.training import IGNORED, Source, Texts
+from conformkit.spec.training import IGNORED, Texts, TextSource
 
 __all__ = [
-    "LUCK", "WARM_UP", "Learner", "Lesson", "Outcome", "learned", "outcome_of", "pupil", "start", "training_form",
+    "LUCK",
+    "WARM_UP",
+    "Learner",
+    "LearningOutcome",
+    "Lesson",
+    "learned",
+    "outcome_of",
+    "pupil",
+    "start",
+    "training_form",
 ]  # fmt: skip
 
 
 LUCK = math.log(1.0 / FALSE_ALARMS)
-"""So many nats a model that has not seen the texts gains on their source with the probability of a false alarm."""
+"""A model that has not seen the texts beats their source by this many nats only with the false-alarm probability."""
 _CHUNK = 25
-"""So many steps are taken in one request: a slow model must not look like one that hangs."""
+"""Steps per request: a slow model must not look like one that hangs."""
 _HELD_OUT = 256
 _CONTINUED = 64
 WARM_UP = 20
@@ -44,44 +53,44 @@ class Lesson:
     """What a model is trained on, and how."""
 
     name: str
-    source: Source
+    source: TextSource
     sizes: Mapping[str, int]
     length: int
     rate: float
     steps: int
     """At most."""
     enough: float
-    """Training ends once the held-out loss is so near to the source's, in nats a target."""
+    """Training ends once the held-out loss is this close to the source's, in nats per target."""
     batch: int = 32
     exactly: tuple[str, ...] = ()
-    """Sizes without which the lesson is another one."""
+    """Sizes that the lesson depends on."""
     started: bool = False
-    """Whether the weights that it begins with are drawn here, since how a model begins decides how soon it learns."""
+    """Whether the initial weights are drawn here: they decide how fast a model learns."""
     prompt: int = 0
-    """So many ids of held-out texts are given to continue at the end, where the model generates; 0: none."""
+    """At the end, the length of held-out prompts for generation; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of it, on held-out texts."""
+class LearningOutcome:
+    """The result, on held-out texts."""
 
     steps: int
     losses: Array
     """Of each training batch, before its step."""
     texts: Texts
-    """Held out; the surprise of targets that are ignored is 0."""
+    """The source's surprise at each held-out target; 0 if ignored."""
     surprise: Array
-    """The model's, of each held-out target; 0 where one is ignored."""
+    """The model's surprise at each held-out target; 0 if ignored."""
     hits: float
-    """The share of targets that the model holds for the most probable id."""
+    """The share of targets that the model predicts as most probable."""
     moved: Mapping[str, bool]
-    """By parameter, whether it is another than before."""
+    """By parameter, whether it changed."""
     written: Array | ImplementationFailure | None
-    """What it wrote greedily after the beginnings of held-out texts, as long as they are, or what that raised."""
+    """What it generated greedily after the beginnings of held-out texts, or the exception that this raised."""
 
     @property
     def loss(self) -> float:
-        """The model's mean surprise, in nats a target."""
+        """The model's mean surprise, in nats per target."""
         return float(self.surprise.sum() / self._counted)
 
     @property
@@ -91,17 +100,17 @@ class Outcome:
 
     @property
     def excess(self) -> float:
-        """How much more the model is surprised than the source."""
+        """The model's surprise minus the source's."""
         return self.loss - self.floor
 
     @property
     def gains(self) -> Array:
-        """How much less the model is surprised than the source at each position of all texts together, in nats (T,)."""
+        """The source's surprise minus the model's, summed over all texts, at each position, in nats (T,)."""
         return np.asarray((self.texts.surprise - self.surprise).sum(axis=0))
 
     @property
     def honest(self) -> bool:
-        """Whether what it gains is luck: at any one position, and in all of them together."""
+        """Whether its gain can be luck: at any one position, and in all of them together."""
         return bool(self.gains.sum() < LUCK and self.gains.max() < LUCK + math.log(len(self.gains)))
 
     @property
@@ -111,7 +120,7 @@ class Outcome:
 
 @dataclass
 class Learner:
-    """A model, what remembers its steps, and how many it took."""
+    """A model, its trainer, and the number of steps taken."""
 
     instance: Instance
     loop: int
@@ -140,7 +149,7 @@ class Learner:
 
 
 def pupil(model: Subject, sizes: Mapping[str, Any], seed: int, exactly: tuple[str, ...] = ()) -> Learner:
-    """Build a model to be trained, as it is initialized. NotApplicable where it can't be trained at such sizes."""
+    """Build a model to be trained, as initialized. Raises NotApplicable if it can't be trained at such sizes."""
     instance = model.build(dtype=training_form(model), seed=seed, **sizes)
     for name in exactly:
         if instance.sizes.get(name, sizes[name]) != sizes[name]:
@@ -150,7 +159,7 @@ def pupil(model: Subject, sizes: Mapping[str, Any], seed: int, exactly: tuple[st
 
 
 def training_form(model: Subject) -> str | None:
-    """Return the number format to train in, None for the model's own; NotApplicable where it can't be trained in it."""
+    """Return the number format to train in, None for the model's own. Raises NotApplicable if there is none."""
     model.requires("gradients")
     form = "float32" if model.offers("float32") else None
     if model.half and form is None:
@@ -159,18 +168,18 @@ def training_form(model: Subject) -> str | None:
     return form
 
 
-_OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[str, int], Outcome]] = WeakKeyDictionary()
+_OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[str, int], LearningOutcome]] = WeakKeyDictionary()
 
 
-def learned(model: Subject, lesson: Lesson, seed: int) -> Outcome:
-    """Return what a model has learned in a lesson; one that several clauses look at is given once."""
+def learned(model: Subject, lesson: Lesson, seed: int) -> LearningOutcome:
+    """Return what a model has learned in a lesson; the result is shared by several clauses."""
     known = _OUTCOMES.setdefault(model, {})
     if (lesson.name, seed) not in known:
         known[lesson.name, seed] = _taught(model, lesson, seed)
     return known[lesson.name, seed]
 
 
-def _taught(model: Subject, lesson: Lesson, seed: int) -> Outcome:
+def _taught(model: Subject, lesson: Lesson, seed: int) -> LearningOutcome:
     learner = pupil(model, lesson.sizes, seed, lesson.exactly)
     instance = learner.instance
     if instance.sizes["vocab_size"] < lesson.source.size:
@@ -190,13 +199,13 @@ def _taught(model: Subject, lesson: Lesson, seed: int) -> Outcome:
 
 
 def start(instance: Instance, random: Any) -> None:
-    """Write weights from which every variant learns: ids of size 1 where nothing else hangs on them.
+    """Write weights from which every variant learns: embeddings of size 1 unless they are tied to something else.
 
-    Parameters that are not the definition's begin as they do: it is wrong already.
+    Parameters that the definition lacks keep their initial values: the model is wrong already.
     """
     subject = instance.subject
     if subject.bound.rules is None and subject.bound.same_count:
-        raise NotApplicable("its weights could not be bound, and how it begins decides how soon it learns")
+        raise NotApplicable("its weights could not be bound, and its initial weights decide how fast it learns")
     if subject.bound.rules is None:
         return
     small = subject.variant.tied or subject.variant.embedding_scale
@@ -225,7 +234,7 @@ def _rates(lesson: Lesson, done: int) -> Array:
     return lesson.rate * np.minimum(1.0, (done + 1.0 + np.arange(_CHUNK)) / WARM_UP)
 
 
-def outcome_of(learner: Learner, held_out: Texts, before: Mapping[str, Array]) -> Outcome:
+def outcome_of(learner: Learner, held_out: Texts, before: Mapping[str, Array]) -> LearningOutcome:
     """Measure what was learned so far."""
     logits = logits_of_rows(learner.instance, held_out.x, record=False)
     counted = held_out.y != IGNORED
@@ -234,7 +243,7 @@ def outcome_of(learner: Learner, held_out: Texts, before: Mapping[str, Array]) -
     own = {p["name"] for p in learner.instance.trainable}
     moved = {name: bool((after[name] != value).any()) for name, value in before.items() if name in own}
     hits = float((logits.argmax(axis=-1) == held_out.y)[counted].mean())
-    return Outcome(learner.steps, np.array(learner.losses), held_out, surprise, hits, moved, None)
+    return LearningOutcome(learner.steps, np.array(learner.losses), held_out, surprise, hits, moved, None)
 
 
 def _written(instance: Instance, texts: Texts, prompt: int) -> Array | ImplementationFailure | None:
@@ -242,7 +251,7 @@ def _written(instance: Instance, texts: Texts, prompt: int) -> Array | Implement
     if not prompt or not instance.subject.offers("generate"):
         return None
     prompts, count = texts.x[: rows(instance.subject, _CONTINUED), :prompt], texts.y.shape[1] - prompt + 1
-    # the second way is for code that divides by a temperature of 0, which is another clause's affair
+    # the second way is for code that divides by a temperature of 0, which another clause judges
     ways: list[Mapping[str, Any]] = [GREEDY, {"top_k": 1}] if instance.subject.offers("top-k") else [GREEDY]
     refused: ImplementationFailure | None = None
     for way in ways:

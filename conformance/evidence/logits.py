@@ -30,11 +30,11 @@ __all__ = [
 
 
 SLIGHT = 1e-5
-"""What two logits of order 1 differ by at least, where something must matter: beyond rounding in float32."""
+"""The least difference between logits of order 1 that counts as a change: beyond float32's rounding."""
 
 
 def rows(subject: Subject, wanted: int, *, least: int = 1) -> int:
-    """Return how many sequences may be passed at once, near the wanted number."""
+    """Return the allowed batch size nearest to the wanted one."""
     found = nearest_allowed("batch", wanted, subject.bound.limits)
     if found < least:
         raise NotApplicable(f"its limits allow {found} sequence at a time, this takes {least}")
@@ -42,7 +42,7 @@ def rows(subject: Subject, wanted: int, *, least: int = 1) -> int:
 
 
 def parts(subject: Subject, batch: int) -> int:
-    """Return in how many calls this many rows are passed."""
+    """Return the number of calls for this many rows."""
     return -(-batch // rows(subject, batch))
 
 
@@ -53,20 +53,20 @@ def draw_ids(model: Instance, draw: Draw, batch: int = 2, tokens: int = 7) -> Ar
 
 
 def distinct_ids(model: Instance, draw: Draw, tokens: int) -> Array:
-    """Draw one row (1, T) of ids none of which comes twice, as far as the vocabulary reaches."""
+    """Draw one row (1, T) of ids, all different as far as the vocabulary allows."""
     length = min(model.subject.tokens(tokens), model.sizes["block_size"], model.sizes["vocab_size"])
     return draw.permutation(model.sizes["vocab_size"])[None, :length]
 
 
 def every_id(model: Instance, draw: Draw, tokens: int = 6) -> Array:
-    """Return ids (B, T) among which each id of the vocabulary is, in random order."""
+    """Return ids (B, T) that contain every id of the vocabulary, in random order."""
     vocab_size = model.sizes["vocab_size"]
     length = min(model.subject.tokens(tokens), model.sizes["block_size"])
     return np.resize(draw.permutation(vocab_size), (rows(model.subject, -(-vocab_size // length)), length))
 
 
 def other_ids(ids: Array, vocab_size: int, draw: Draw) -> Array:
-    """Return an id different from the given one at every place."""
+    """Return ids that differ from the given ones everywhere."""
     return (ids + 1 + draw.ids(max(vocab_size - 1, 1), *ids.shape)) % vocab_size
 
 
@@ -84,12 +84,12 @@ def logits_of_rows(model: Instance, ids: Array, **options: Any) -> Array:
 
 
 def own_tolerance(model: Instance) -> float:
-    """Return how far two results of the implementation itself may be apart that are equal in exact arithmetic."""
+    """Return how far apart two results of the implementation may be that are equal in exact arithmetic."""
     return model.subject.tolerance(2 * int(model.sizes["num_layers"]) + 1)
 
 
 def causal_slack(model: Instance) -> float:
-    """Return what may be left of a later id: nothing, or rounding where a mask is applied after the softmax."""
+    """Return how much influence of a later id may remain: none, or rounding if a mask is applied after the softmax."""
     return 1e-12 if model.subject.precision == "float64" and model.dtype == "float64" else own_tolerance(model)
 
 

@@ -11,7 +11,7 @@ __all__ = ["PAD", "example", "one_target", "partly_ignored"]
 
 
 PAD = 3
-"""An id that is ignored where asked to: neither the default nor 0."""
+"""An id to ignore: neither the default nor 0."""
 
 
 def example(draw: Draw) -> tuple[Array, Array]:
@@ -20,7 +20,7 @@ def example(draw: Draw) -> tuple[Array, Array]:
 
 
 def partly_ignored(draw: Draw, ignored: int) -> tuple[Array, Array]:
-    """Return logits (3, 4, 7) and targets (3, 4), some of which are ignored: none, one, three of a row."""
+    """Return logits (3, 4, 7) and targets (3, 4), of which none, one and three in a row are ignored."""
     targets = draw.ids(7, 3, 4)
     targets[targets == ignored] = (ignored + 1) % 7
     targets[1, 3] = targets[2, 1] = targets[2, 2] = targets[2, 3] = ignored

@@ -1,4 +1,4 @@
-"""What functions that build masks return, read as who may attend to what, however it is written."""
+"""The results of functions that build masks, read as who may attend to what, whatever their format."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ __all__ = ["Builder", "masks_of", "of_keys", "of_pairs"]
 
 
 _LOW = -1e3
-"""What is added to a score to hide its key is less than this; half precision reaches -65504."""
+"""Numbers added to hide a key are below this; half precision reaches -65504."""
 
 
 class Builder:
-    """A tool that returns masks: which entries say may attend, as declared."""
+    """A tool that returns masks, and which entries mean "may attend", as declared."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
         self.form = tool.bound.mask
 
     def __call__(self, label: str, value: Any) -> Array:
-        """Return a mask as truth values, True = may attend, in the shape in which it came."""
+        """Return a mask as booleans, True = may attend, in its own shape."""
         array = raw(label, value)
         added = array.dtype.kind == "f" and not (array == 1.0).any()
         if not added and set(np.unique(array)) <= {0, 1}:
             return np.asarray(array == 1 if self.form.true == "attend" else array == 0)
-        check(f"{label} holds {_examples(array)}, want truth values, 0 and 1, or 0 and what is added to hide",
+        check(f"{label} holds {_examples(array)}, want booleans, 0 and 1, or 0 and a large negative number",
               bool(((array == 0.0) | (array < _LOW)).all()))  # fmt: skip
         return np.asarray(array == 0.0)
 
     def check_kind(self, label: str, value: Any) -> None:
-        """Check that it consists of what is declared, of truth values where nothing is."""
+        """Check that it has the declared kind, booleans if none is declared."""
         found = {"b": "bool", "i": "int", "f": "float"}[raw(label, value).dtype.kind]
         wanted = {"bool": "truth values", "int": "0 and 1", "float": "0 and -inf"}[self.form.kind]
         check(f"{label} is made of {kind(value)}, want {wanted}", found == self.form.kind)
 
 
 def raw(label: str, value: Any) -> Array:
-    """Return truth values or numbers in nested lists as an array."""
+    """Return booleans or numbers in nested lists as an array."""
     try:
         array = np.asarray(value if of_numbers(value) else None)
     except (ValueError, OverflowError):
@@ -54,7 +54,7 @@ def raw(label: str, value: Any) -> Array:
 
 
 def of_keys(label: str, mask: Array, rows: int, keys: int) -> Array:
-    """Return who of (rows, keys) is seen; between these axes there may be others, along which nothing changes."""
+    """Return which keys are visible, (rows, keys); the mask must be the same along axes between these."""
     fits = mask.ndim >= 2 and (mask.shape[0], mask.shape[-1]) == (rows, keys) and mask.size
     check(f"{label} has shape {mask.shape}, want ({rows}, 1, 1, {keys})", bool(fits))
     flat = mask.reshape(rows, -1, keys)

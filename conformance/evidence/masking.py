@@ -1,6 +1,6 @@
-"""What `mask_tokens` made of ids: who was chosen, what became of them, and exact bounds on chance for both.
+"""The result of `mask_tokens`: which ids were chosen, how they were replaced, and exact bounds on chance for both.
 
-A share of hits is judged by Chernoff's bound as in `statistics`, from the nearer end of an interval where right
+A share of hits is judged by Chernoff's bound as in `statistics`, from the nearer end of an interval if right
 functions differ. It holds for exact counts, too: drawing without replacement keeps nearer to the mean than with it
 (Hoeffding 1963).
 """
@@ -23,17 +23,17 @@ __all__ = ["FIRST", "MASK", "RATE", "SIZE", "SPECIAL", "Masked", "Masking", "che
 
 
 SIZE, MASK, SPECIAL = 1000, 3, (0, 1, 2, 5)
-"""The vocabulary, the mask id, and ids that are never chosen; 0 pads."""
+"""The size of the vocabulary, the mask id, and ids that are never chosen; 0 is padding."""
 FIRST = 6
 """From here on ids are text."""
 FALSE_ALARMS = 1e-9
-"""How likely one clause may be to call a right function wrong."""
+"""The probability that one clause calls a right function wrong."""
 RATE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """Ids, and the inputs and labels that were made of them; `none` is the label of what was not chosen."""
+    """Ids, and the inputs and labels made from them; `none` is the label of ids that were not chosen."""
 
     ids: Array
     inputs: Array
@@ -58,19 +58,19 @@ class Masking:
         self.tool = tool
 
     def __call__(self, given: Array, *, seed: int = 1, probability: float | None = None) -> Masked:
-        """Mask ids (B, T); the most frequent label of a first draw, of RATE, is taken for that of nothing."""
+        """Mask ids (B, T); the most frequent label of a first draw at RATE is taken as "not chosen"."""
         inputs, labels = self._draw(given, seed, probability)
         usual = labels if probability is None else self._draw(text(60, 20), seed, None)[1]
         values, counts = np.unique(usual, return_counts=True)
         return Masked(given, inputs, labels, int(values[np.argmax(counts)]))
 
     def arguments(self, given: Array, probability: float | None = None) -> dict[str, Any]:
-        """Return what the function is given."""
+        """Return the arguments of the function."""
         share = {} if probability is None else {"probability": probability}
         return {"ids": given, "mask_id": MASK, "vocab_size": SIZE, "special_ids": SPECIAL, **share}
 
     def rates(self) -> list[float | None]:
-        """Return the shares to try: the default, and another one where that can be said."""
+        """Return the shares to try: the default, and another one if it can be passed."""
         return [None, 0.5] if self.tool.offers("probability") else [None]
 
     def _draw(self, given: Array, seed: int, probability: float | None) -> tuple[Array, Array]:
@@ -90,7 +90,7 @@ def text(rows: int, length: int, *, special: int = 0) -> Array:
 
 
 def check_share(label: str, hits: int, draws: int, share: Share, *, events: int) -> None:
-    """Check that so many hits can come of a share; `events` is how many the clause judges."""
+    """Check that this number of hits is plausible for a share; `events` is how many the clause judges."""
     got = hits / draws
     nearest = min(max(got, share.low), share.high)
     surprising = got != nearest and divergence(hits, draws, nearest) > threshold(events, FALSE_ALARMS)

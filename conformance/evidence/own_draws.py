@@ -1,4 +1,4 @@
-"""What initial weights say: matrices whose rows are units, and whether each matrix begins with numbers of its own."""
+"""Initial weights: matrices whose rows are units, and whether each matrix has its own random numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAY_BE_ZERO = ("q", "gate")
 
 
 def unit_matrices(weights: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the matrices whose rows are units that must not be twins."""
+    """Return the matrices whose rows are units, which must all differ."""
     found = {}
     for name, value in weights.items():
         role = name.split(".")[-2]
@@ -29,6 +29,6 @@ def unit_matrices(weights: Mapping[str, Array]) -> dict[str, Array]:
 def check_own_draws(label: str, weights: Mapping[str, Array]) -> None:
     """Fail where two matrices of units, as constructed, hold the same numbers."""
     matrices = unit_matrices(weights)
-    check(f"{label} has no weights to look at", bool(matrices))
+    check(f"{label} has no weights to compare", bool(matrices))
     for (name, one), (second, two) in itertools.combinations(matrices.items(), 2):
         check(f"{label}: {second} is a copy of {name}", not np.array_equal(one, two))

@@ -8,11 +8,11 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.values import ids, number, several
-from conformkit.conformance.evidence.learning import Learner, Outcome, outcome_of, pupil
+from conformkit.conformance.evidence.learning import Learner, LearningOutcome, outcome_of, pupil
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.trainable_fixtures import optimizer
 from conformkit.conformance.subject.component import Subject
-from conformkit.conformance.subject.tool import Made, Optimizer, Parameters, Tool
+from conformkit.conformance.subject.tool import Parameters, Tool, ToolObject, WorkerOptimizer
 from conformkit.fixtures.making import normals
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
@@ -33,10 +33,12 @@ _ENOUGH = 0.04
 _RATE = 3e-3
 
 
-def own_loop(train_step: Tool, model: Subject, own_adam: Tool | None, own_batches: Tool | None, seed: int) -> Outcome:
+def own_loop(
+    train_step: Tool, model: Subject, own_adam: Tool | None, own_batches: Tool | None, seed: int
+) -> LearningOutcome:
     """Train a model of the implementation with what it exports, until it is good or the steps are used up."""
     if model.bound.config.layout == "sequence first":
-        raise NotApplicable("its ids come positions first: what the tools are given is not said")
+        raise NotApplicable("its ids have positions first: the layout that the tools expect is not declared")
     learner = pupil(model, _SIZES, seed)
     random = np.random.default_rng([seed, 4])
     corpus = SOURCE.draw(random, 1, _CORPUS).x[0]
@@ -55,7 +57,7 @@ def own_loop(train_step: Tool, model: Subject, own_adam: Tool | None, own_batche
             return outcome
 
 
-def _optimizer(learner: Learner, own_adam: Tool | None) -> Made | Optimizer:
+def _optimizer(learner: Learner, own_adam: Tool | None) -> ToolObject | WorkerOptimizer:
     if own_adam is None:
         return optimizer(learner.instance, "torch.optim:AdamW", _RATE)
     options = {name: value for name, value in (("lr", _RATE), ("weight_decay", 0.0)) if own_adam.offers(_dashed(name))}

@@ -1,7 +1,7 @@
-"""Thousands of draws of the next id, and prompts after which they tell right from wrong.
+"""Thousands of draws of the next id, after prompts on which wrong sampling shows.
 
-The prompt is repeated along the batch, so that one call draws as often as there are rows. The expected probabilities
-come from the implementation's own logits in eval mode, so that a wrong model is not found a second time here.
+The prompt is repeated along the batch, so that one call draws once per row. The expected probabilities
+come from the implementation's own logits in eval mode, so that a wrong model does not fail again here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 DRAWS = 2000
 """Ids drawn to judge a distribution: a share of 0.3 is then known to 0.07."""
 FEW = 1000
-"""Ids drawn to see which ones come at all: one of probability RARE misses all of them less than once in 1e8."""
+"""Ids drawn to see which ones occur: an id of probability RARE is missing less than once in 1e8 times."""
 RARE = 0.02
 
 
@@ -82,7 +82,7 @@ def sample(instance: Instance, prompts: Array, draws: int, draw: Draw, *, count:
 def chances(
     model: Subject, draw: Draw, score: Callable[[Array], Array] | None = None, *, gain: float = 1.4, enough: float = 2.0
 ) -> Chances:
-    """Choose, of many prompts, the one whose next id suits the clause best; separated probabilities if none is said.
+    """Choose the prompt whose next id suits the clause best; by default one with well separated probabilities.
 
     A score above `enough` ends the search.
     """
@@ -98,7 +98,7 @@ def chances(
 
 
 def _candidates(model: Subject, draw: Draw, gain: float) -> tuple[Instance, Array, Array]:
-    """Return a model, prompts as short as may be, and the logits after each of them."""
+    """Return a model, the shortest possible prompts, and the logits after each of them."""
     instance = model.build(vocab_size=19, num_layers=1, block_size=6).scatter(draw, gain=gain)
     size, length = instance.sizes["vocab_size"], model.tokens(1)
     prompts = draw.ids(size, 60, length) if length > 1 else np.arange(size)[:, None]
@@ -107,21 +107,21 @@ def _candidates(model: Subject, draw: Draw, gain: float) -> tuple[Instance, Arra
         return instance, prompts, logits
     apart = _apart(logits) > model.tolerance() / 4  # among logits of half precision there are ties
     if apart.sum() < 2:
-        raise NotApplicable(f"in {model.precision} its first logits are too near to each other")
+        raise NotApplicable(f"in {model.precision} its highest logits are too close to each other")
     return instance, prompts[apart], logits[apart]
 
 
 def _apart(logits: Array, ranks: int = 5) -> Array:
-    """Return how far the first logits of each row (B, V) are from one another, relative to the spread of all."""
+    """Return the gaps between the highest logits of each row (B, V), relative to the spread of all."""
     ranked = -np.sort(-logits, axis=-1)
     gaps = (ranked[:, :-1] - ranked[:, 1:])[:, :ranks].min(axis=-1)
     return np.asarray(gaps / np.maximum(ranked[:, 0] - ranked[:, -1], 1e-30))
 
 
 def separated(logits: Array, ranks: int = 5) -> Array:
-    """Score logits (B, V): above 2 where the first probabilities are apart, none overwhelming and none rare.
+    """Score logits (B, V): above 2 if the highest probabilities are apart, none overwhelming and none rare.
 
-    The most probable ids are wanted late in the vocabulary, where ranks and ids are different things.
+    The most probable ids should be late in the vocabulary, so that ranks and ids differ.
     """
     order = np.argsort(-logits, axis=-1, kind="stable")
     ranked = -np.sort(-next_token_probabilities(logits), axis=-1)[:, : ranks + 1]
@@ -154,16 +154,16 @@ def unlike(model: Subject, draw: Draw) -> tuple[Instance, Array, Array]:
 
 
 def check_set(label: str, drawn: Array, wanted: Sequence[int], probabilities: Array) -> None:
-    """Check that exactly the wanted ids were drawn; one that is too rare to be sure of may be missing."""
+    """Check that exactly the wanted ids were drawn; ids that are too rare may be missing."""
     counts = np.bincount(drawn, minlength=len(probabilities))
     came = [int(i) for i in np.flatnonzero(counts)]
     details = (f"drawn: {_listed(came)}; wanted: {_listed(wanted)}, the most probable first",)
     outside = [i for i in came if i not in wanted]
     times = int(counts[outside].sum())
-    check(f"{label}: id {_listed(outside)} came {times} times, want never", not outside, *details)
+    check(f"{label}: id {_listed(outside)} was sampled {times} times, want never", not outside, *details)
     sure = [i for i in wanted if probabilities[i] > 0.0 and drawn.size >= hits_needed(float(probabilities[i]))]
     missing = [i for i in sure if i not in came]
-    check(f"{label}: id {_listed(missing)} never came in {drawn.size} draws", not missing, *details)
+    check(f"{label}: id {_listed(missing)} was never sampled in {drawn.size} draws", not missing, *details)
 
 
 def _listed(ids: Sequence[int]) -> str:
@@ -171,19 +171,19 @@ def _listed(ids: Sequence[int]) -> str:
 
 
 def halfway(probabilities: Array, count: int) -> float:
-    """Return a p between what the count - 1 and the count most probable ids have: rounding can't change the set."""
+    """Return a p between the sums of the count - 1 and the count most probable ids, beyond rounding."""
     together = np.concatenate([[0.0], np.cumsum(-np.sort(-probabilities))])
     return float((together[count - 1] + together[count]) / 2.0)
 
 
 def many(probabilities: Array, share: float = 0.92) -> int:
-    """Return how many of the most probable ids reach that share; at least one is left out."""
+    """Return how many of the most probable ids reach that sum; at least one is left out."""
     together = np.cumsum(-np.sort(-probabilities))
     return min(int(np.argmax(together >= share)) + 1, len(probabilities) - 1)
 
 
 def with_p(law: Chances, counts: Sequence[int], **options: Any) -> Iterator[tuple[int, float]]:
-    """Yield numbers of ids and the p that keeps as many, noting both for the reader of a failure."""
+    """Yield numbers of ids and the p that keeps as many; a failure names both."""
     probabilities = law.expected(**options)
     first = " ".join(f"{x:.3f}" for x in -np.sort(-probabilities)[:6])
     for count in counts:
@@ -193,7 +193,7 @@ def with_p(law: Chances, counts: Sequence[int], **options: Any) -> Iterator[tupl
 
 
 def p_between(logits: Array, rounding: float = 1e-3) -> float:
-    """Return a p that no row of logits (R, V) hits within rounding, and whose sets are as different as may be."""
+    """Return a p that no row of logits (R, V) meets within rounding, with sets as different as possible."""
     together = np.cumsum(-np.sort(-next_token_probabilities(logits), axis=-1), axis=-1)
     best, found = -1.0, 0.5
     for p in np.linspace(0.3, 0.95, 131):

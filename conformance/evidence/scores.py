@@ -1,4 +1,4 @@
-"""What scores were divided by, worked out from the output of two positions, whatever the layer around it."""
+"""The number that scores are divided by, computed from the output of two positions, whatever layer is around."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from conformkit.conformance.assertions.checks import NotApplicable, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.spec.arrays import Array
 
-__all__ = ["Heads", "divisor", "telling_positions"]
+__all__ = ["HeadProjection", "divisor", "telling_positions"]
 
-Heads = Callable[[Array], tuple[Array, Array, Array]]
+HeadProjection = Callable[[Array], tuple[Array, Array, Array]]
 """From x (1, 2, D) to one head's queries, keys and values, each (2, width)."""
 
 
-def telling_positions(draw: Draw, width: int, heads: Heads) -> tuple[Array, float, Array]:
+def telling_positions(draw: Draw, width: int, heads: HeadProjection) -> tuple[Array, float, Array]:
     """Return two positions x (1, 2, width), how far their dot products with the second query differ, and their values.
 
-    They are drawn until that difference is neither too small nor too large to be measured.
+    They are redrawn until that difference can be measured.
     """
     for _ in range(200):
         x = draw.values(1, 2, width)
@@ -27,7 +27,7 @@ def telling_positions(draw: Draw, width: int, heads: Heads) -> tuple[Array, floa
         apart = float(q[1] @ (k[1] - k[0]))
         if 0.7 < abs(apart) / np.sqrt(q.shape[-1]) < 1.5:
             return x, apart, v
-    raise NotApplicable("no two positions with telling scores were found")
+    raise NotApplicable("no two positions with measurable scores were found")
 
 
 def divisor(out: Array, values: Array, apart: float) -> Array:

@@ -1,7 +1,7 @@
-"""What an encoder-decoder writes for its sources, and what its own logits say that it should have written.
+"""The text that an encoder-decoder generates, and the text that its own logits call for.
 
-What is expected comes from the model's own logits, called on a source and the target so far. Ids of the pad never come
-in a text that is judged: whether one that was written is read again differs among right models.
+What is expected comes from the model's own logits, called on a source and the target so far. The pad id never occurs
+in a judged text: right models differ in whether they read a generated pad.
 """
 
 from __future__ import annotations
@@ -32,16 +32,32 @@ from conformkit.spec.decoding import Model
 from conformkit.spec.padding import padding_mask, target_mask
 
 __all__ = [
-    "EVERY", "Pairs", "authored", "begin", "by_either", "drawn", "greedy", "logits_after", "new_ids", "padded", "plain",
-    "readers", "sampled", "searched", "sources", "speaker", "unwatched", "write",
+    "EVERY",
+    "Pairs",
+    "authored",
+    "begin",
+    "build_generator",
+    "by_either",
+    "drawn",
+    "greedy",
+    "logits_after",
+    "new_ids",
+    "padded",
+    "plain",
+    "readers",
+    "sampled",
+    "searched",
+    "sources",
+    "unwatched",
+    "write",
 ]  # fmt: skip
 
 
 _BEGIN = 1
 MARGIN = 3e-3
-"""How far the best logit is ahead, relative to all logits' spread: hundreds of times float32's rounding."""
+"""Lead of the best logit, relative to the spread of all logits: hundreds of times float32's rounding."""
 EVERY = 9
-"""The length of the longest target that is asked for."""
+"""The length of the longest requested target."""
 _SIZES = {
     "src_vocab_size": 13, "tgt_vocab_size": 19, "d_model": 12, "num_heads": 3, "num_encoder_layers": 1,
     "num_decoder_layers": 2, "d_ff": 20, "max_len": 12,
@@ -50,7 +66,7 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Sources (B, S), and the ids (B, n) that the model's own logits make of them, greedily."""
+    """Sources (B, S), and the greedy ids (B, n) by the model's own logits."""
 
     instance: Instance
     src: Array
@@ -65,8 +81,8 @@ class Pairs:
 # --- models and sources -----------------------------------------------------------------------------------------------
 
 
-def speaker(model: Subject, **wanted: Any) -> Instance:
-    """Build a model to write with; both vocabularies have one size where they share a table."""
+def build_generator(model: Subject, **wanted: Any) -> Instance:
+    """Build a model that generates; both vocabularies have the same size if they share a table."""
     sizes = {**_SIZES, **wanted}
     if model.variant.shared_embeddings:
         sizes["src_vocab_size"] = sizes["tgt_vocab_size"]
@@ -88,14 +104,14 @@ def padded(instance: Instance, src: Array, length: int) -> Array:
 
 
 def begin(instance: Instance) -> int:
-    """Return the begin id: 1, or another one where that is the pad's."""
+    """Return the begin id: 1, or another one if 1 is the pad."""
     return _BEGIN if instance.sizes["pad_id"] != _BEGIN else _BEGIN + 1
 
 
 def authored(
     instance: Instance, draw: Draw, *, steps: int, keep: int = 4, length: int = 5, avoid: Sequence[int] = ()
 ) -> Pairs:
-    """Draw weights and sources until greedy text varies; keep the rows that vary most and have no narrow choice.
+    """Draw weights and sources until greedy text varies; keep the rows that vary most and have no close choice.
 
     Rows that hold the pad's id, or one to `avoid`, are left out.
     """
@@ -113,12 +129,12 @@ def authored(
         if len(chosen) == keep and (keep < 3 or len(np.unique(text[chosen], axis=0)) >= 3):
             break
     if not len(chosen):
-        raise NotApplicable("no greedy text of it is certain, and without the pad's id")
+        raise NotApplicable("it has no certain greedy text without the pad id")
     return Pairs(instance, src[chosen], text[chosen])
 
 
 def _told(instance: Instance, src: Array, steps: int) -> tuple[Array, Array]:
-    """Write greedily by the model's own logits; return ids (B, n) and each row's narrowest choice (B,)."""
+    """Write greedily by the model's own logits; return ids (B, n) and the smallest lead in each row (B,)."""
     tgt = np.full((len(src), 1), begin(instance))
     narrowest = np.full(len(src), np.inf)
     for _ in range(steps):
@@ -134,7 +150,7 @@ def _told(instance: Instance, src: Array, steps: int) -> tuple[Array, Array]:
 
 
 def logits_after(instance: Instance, src: Array, tgt: Array, *, read_pads: bool = False) -> Array:
-    """Return the logits (B, V) after each target so far, in as many calls as its limits want.
+    """Return the logits (B, V) after each target so far, in as many calls as its limits need.
 
     Padding of the target is hidden unless it is to be read.
     """
@@ -155,35 +171,35 @@ def write(
     instance: Instance, src: Array, count: int, *, method: str = "generate", masked: bool = True, mode: str = "eval",
     seed: int | None = 1, watch: bool = False, echo: bool = False, **options: Any,
 ) -> Outcome:  # fmt: skip
-    """Let the implementation write; `masked` says whether it is told which places of the source are padding."""
+    """Let the implementation generate; `masked` says whether it gets a mask of the source's padding."""
     mask = padding_mask(src, instance.sizes["pad_id"]) if masked else None
     bound = instance.subject.bound.methods[method]
     given = {"max_new_tokens": count, "bos_id": begin(instance), **options}
     if "use_cache" in bound.call.names():
-        given.setdefault("use_cache", False)  # whatever its default is: caches have clauses of their own
+        given.setdefault("use_cache", False)  # whatever its default: caches have separate clauses
     if given.get("eos_id") is None and bound.insists("eos_id"):
-        given["eos_id"] = -1  # who insists on one gets one that never comes
+        given["eos_id"] = -1  # where one is required, an id that never occurs
     return instance.call(
         src, mask, method=method, options=given, mode=mode, seed=seed, watch=watch, echo=echo, record=True
     )
 
 
 _IN_FRONT: WeakKeyDictionary[Subject, dict[str, bool]] = WeakKeyDictionary()
-"""Whether a method returns the begin id in front."""
+"""Whether a method returns the begin id first."""
 
 
 def new_ids(instance: Instance, out: Array, count: int, batch: int) -> Array:
-    """Return the ids (B, n) that are new; the begin id may come in front."""
+    """Return the new ids (B, n); the begin id may come first."""
     front = int(_begins(instance))
     fits = out.ndim == 2 and len(out) == batch and front <= out.shape[1] <= front + count
-    check(f"at most {count} ids for {batch} sources come in an array {out.shape}", fits)
+    check(f"at most {count} ids for {batch} sources are returned in an array {out.shape}", fits)
     if front:
-        check_equal("the begin id in front", out[:, 0], np.full(batch, begin(instance)))
+        check_equal("the begin id at the start", out[:, 0], np.full(batch, begin(instance)))
     return np.asarray(out[:, front:], np.int64)
 
 
 def _begins(instance: Instance, method: str = "generate") -> bool:
-    """Ask for one id, and look whether two come of which the first is the begin id."""
+    """Ask for one id, and see whether two are returned, the begin id first."""
     known = _IN_FRONT.setdefault(instance.subject, {})
     if method not in known:
         src = sources(instance, Draw(0, "a source"), 1, 3)
@@ -199,20 +215,20 @@ def plain(model: Subject) -> Mapping[str, Any]:
 
 
 def greedy(instance: Instance, src: Array, count: int, **options: Any) -> Array:
-    """Let the implementation write greedily; return the new ids, all that were asked for."""
+    """Let the implementation generate greedily; return exactly the requested number of new ids."""
     got = unwatched(instance, src, count, **options)
     check_shape(f"{count} ids for {len(src)} sources", got, (len(src), count))
     return got
 
 
 def unwatched(instance: Instance, src: Array, count: int, **options: Any) -> Array:
-    """Let the implementation write greedily; return the new ids, however many there are."""
+    """Let the implementation generate greedily; return the new ids, however many."""
     asked = {"temperature": 0.0, **options} if instance.subject.offers("temperature") else options
     return new_ids(instance, write(instance, src, count, **asked).out, count, len(src))
 
 
 def sampled(instance: Instance, src: Array, count: int, **options: Any) -> Array:
-    """Let the implementation draw; return the new ids (B, n)."""
+    """Let the implementation sample; return the new ids (B, n)."""
     out = write(instance, src, count, **{"temperature": 1.0, **options}).out
     got = new_ids(instance, out, count, len(src))
     check_shape(f"{count} ids for {len(src)} sources", got, (len(src), count))
@@ -231,28 +247,28 @@ def drawn(instance: Instance, src: Array, draws: int, draw: Draw, **options: Any
 
 
 def searched(instance: Instance, src: Array, steps: int, width: int, **options: Any) -> Beams:
-    """Search, check the shapes, and take the begin id away where it comes in front."""
+    """Search, check the shapes, and remove a leading begin id."""
     found = write(instance, src, steps, method="beam_search", beam_width=width, **options)
     out, front = found.out, int(_begins(instance, "beam_search"))
     fits = out.ndim == 3 and len(out) == len(src) and front <= out.shape[2] <= front + steps
     least = min(width, _texts(instance.sizes["tgt_vocab_size"], steps, ends=options.get("eos_id") is not None))
     fits = fits and least <= out.shape[1] <= width
-    check(f"{width} beams of at most {steps} ids for {len(src)} sources come in an array {out.shape}", fits)
-    check("no scores come beside the beams", found.extra is not None)
+    check(f"{width} beams of at most {steps} ids for {len(src)} sources are returned in an array {out.shape}", fits)
+    check("no scores are returned with the beams", found.extra is not None)
     assert found.extra is not None
     check_shape("the scores", found.extra, out.shape[:2])
     return Beams(np.asarray(out[..., front:], np.int64), np.asarray(found.extra, np.float64))
 
 
 def _texts(size: int, steps: int, *, ends: bool) -> int:
-    """Return how many texts there are: a search for more beams than that has nothing to fill the others with."""
+    """Return how many texts exist: a search for more beams leaves some unused."""
     if not ends:
         return int(size**steps)
     return int((size - 1) ** steps + sum((size - 1) ** before for before in range(steps)))
 
 
 def readers(instance: Instance, src: Array) -> list[Model]:
-    """Return the model's logits after targets of one source (S,), a written pad hidden and read: both are right."""
+    """Return the logits after targets of one source (S,), a generated pad hidden and read: both are right."""
     return [_reader(instance, src, read_pads=read_pads) for read_pads in (False, True)]
 
 
@@ -274,7 +290,7 @@ def _reader(instance: Instance, src: Array, *, read_pads: bool) -> Model:
 
 
 def _with_another_pad(instance: Instance) -> Instance:
-    """Return a model with its weights whose pad is one id more, which never comes; itself where a mask hides pads."""
+    """Return a model with the same weights and a new pad id that never occurs; itself if a mask hides pads."""
     bound = instance.subject.bound
     if {"tgt_mask", "tgt_padding"} & bound.call.names() or "pad_id" not in bound.construct.names() or not bound.rules:
         return instance
@@ -286,12 +302,12 @@ def _with_another_pad(instance: Instance) -> Instance:
 
 
 def _grown(weight: Array, shape: Sequence[int]) -> Array:
-    """Append zeros up to a shape: rows of ids that are more."""
+    """Append zeros up to a shape, for additional ids."""
     return np.pad(weight, [(0, wanted - have) for wanted, have in zip(shape, weight.shape, strict=True)])
 
 
 def by_either(readers: Sequence[Model], judge: Callable[..., None], *facts: Any) -> None:
-    """Judge by one way of reading what was written, and where that does not hold by the other."""
+    """Judge by one reading of the generated text, and if that fails by the other."""
     *first, last = readers
     for reader in first:
         with suppress(ClauseFailure):

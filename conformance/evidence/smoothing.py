@@ -1,4 +1,4 @@
-"""The implementation's smoothed loss: an object for each smoothing, batches or single rows, and its reading."""
+"""The implementation's smoothed loss: an object per smoothing, batches or single rows, its definition of ε."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.values import TOLERANCE, number
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.subject.tool import Made, Tool
+from conformkit.conformance.subject.tool import Tool, ToolObject
 from conformkit.spec.arrays import Array
 from conformkit.spec.smoothing_loss import READINGS, Reading
 
@@ -23,7 +23,7 @@ class Smoothed:
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
         self.flat = False
-        self._made: dict[tuple[int, float, int | None], Made] = {}
+        self._made: dict[tuple[int, float, int | None], ToolObject] = {}
         try:
             self.value(np.zeros((2, 3, 5)), np.ones((2, 3), np.int64))
         except ImplementationFailure:
@@ -45,7 +45,7 @@ class Smoothed:
         return made.slope("logits", logits=given, targets=wanted)[1].reshape(logits.shape)
 
     def reading(self) -> Reading:
-        """Return which of the known readings gives its losses, of one target each; fail where none does."""
+        """Return which of the known definitions gives its losses for single targets; fail if none does."""
         logits, target = np.array([[[2.0, -1.0, 0.5, 0.0, 1.5]]]), np.array([[3]])
         found: dict[float, float] = {smoothing: self(logits, target, smoothing) for smoothing in (0.1, 0.4)}
         for reading in READINGS:
@@ -55,7 +55,7 @@ class Smoothed:
         check(f"with ε = 0.1, the loss of id 3 of 5 is {found[0.1]:.7g}, want one of {', '.join(wanted)}", holds=False)
         raise AssertionError
 
-    def _loss(self, logits: Array, smoothing: float, ignore_index: int | None) -> Made:
+    def _loss(self, logits: Array, smoothing: float, ignore_index: int | None) -> ToolObject:
         key = (logits.shape[-1], smoothing, ignore_index)
         if key not in self._made:
             given: dict[str, Any] = {"vocab_size": key[0]} if self.tool.offers("vocab-size") else {}

@@ -1,4 +1,4 @@
-"""What a table of embeddings learns: the gradients of its rows."""
+"""The gradients of the rows of an embedding table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["TABLE", "check_row_gradient", "table_gradient"]
 TABLE = "embedding.weight"
 """The canonical name of the table."""
 _MOVE = 0.3
-"""Of a row's entries along a direction: large enough that one row alone changes the sum by more than float32 rounds."""
+"""Size of a row's entries along a direction: one row alone changes the sum by more than float32's rounding."""
 
 
 def table_gradient(instance: Instance, ids: Array, cotangent: Array) -> Array:
@@ -42,7 +42,7 @@ def check_row_gradient(instance: Instance, ids: Array, token: int, cotangent: Ar
 
     found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True)
     middle = float((found.out * cotangent).sum())
-    if instance.subject.half:  # whose own outputs are too coarse for differences
+    if instance.subject.half:  # its own outputs are too coarse for differences
         sloped = slope_of_definition(instance, (ids,), {TABLE: way}, cotangent)
     else:
         sloped = slope(function, STEP[instance.subject.precision], middle)

@@ -1,4 +1,4 @@
-"""Texts to make tokenizers from, and texts to try them on."""
+"""Texts to train tokenizers on, and texts to try them on."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LINES = (
 """Common pieces, repeated blanks, a tab, an empty line, both kinds of line ends; no digits, no capital Z."""
 
 LONG = "thatcatsatonthemat" * 20
-"""A word of more letters than any that is looked up in a table of words; all of its letters are in LINES."""
+"""A word longer than any in a table of words; all of its letters are in LINES."""
 
 RUNS = "aaa aaaaa b    aaaaaaaa\n    baaaab aaaaaaa   b\n"
 """Letters and blanks in rows: a pair of two equal ones overlaps itself."""
 
 STRANGE = ("é", "naïve café", "日本語", "🙂🙃", "\x00\x07", "a\u0301", "Ω≈ç√", "00112233", "ZZZ", " \n ", "\r\n\r\n")
-"""What LINES lacks: other scripts, controls, an accent by itself, digits."""
+"""Characters that LINES lacks: other scripts, controls, a combining accent, digits."""
 
 ALPHABET = "ab \n\tcdeB.!éß日"
 
@@ -32,6 +32,6 @@ def drawn(draw: Draw, alphabet: str = ALPHABET, *, length: int = 40) -> str:
 
 
 def word(*pieces: tuple[str, int]) -> str:
-    """Return one word in which each piece comes so often, every time between letters that come once."""
+    """Return one word in which each piece occurs `times` times, always between letters that occur once."""
     fillers = iter("QWERTYUIOPSDFGHJKLZXVBNM")
     return "".join(piece + next(fillers) for piece, count in pieces for _ in range(count))

@@ -9,7 +9,7 @@ from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import logits_of
 from conformkit.conformance.subject.component import Instance, Subject
-from conformkit.conformance.subject.tool import Made, Optimizer, Parameters, Tool
+from conformkit.conformance.subject.tool import Parameters, Tool, ToolObject, WorkerOptimizer
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import loss_gradient
 from conformkit.spec.metrics import mean_loss
@@ -23,9 +23,9 @@ Batch = tuple[Array, Array]
 
 
 def trainee(model: Subject, draw: Draw, **wanted: Any) -> Instance:
-    """Build a small model whose weights are drawn, for tools that are given it with ids (B, T)."""
+    """Build a small model with drawn weights, for tools that take a model and ids (B, T)."""
     if model.bound.config.layout == "sequence first":
-        raise NotApplicable("its ids come positions first: what the tools are given is not said")
+        raise NotApplicable("its ids have positions first: the layout that the tools expect is not declared")
     sizes = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 1, "d_ff": 20, "block_size": 9, **wanted}
     return model.build(**sizes).scatter(draw)
 
@@ -37,7 +37,7 @@ def batch(model: Instance, draw: Draw, rows: int, length: int) -> Batch:
 
 
 def own_loss(model: Instance, batches: Sequence[Batch]) -> float:
-    """Return the mean loss over all targets of what the model itself predicts, in eval mode."""
+    """Return the mean loss over all targets by the model's own logits, in eval mode."""
     return mean_loss([(logits_of(model, x), y) for x, y in batches])
 
 
@@ -47,13 +47,13 @@ def modes(model: Instance, ids: Array) -> tuple[bool, ...]:
 
 
 def gradients(model: Instance) -> dict[str, Array]:
-    """Return the gradients that are kept beside its parameters."""
+    """Return the gradients stored with its parameters."""
     reply = model.subject.link.request({"op": "gradients", "handle": model.handle}, {})
     return dict(reply.tensors)
 
 
 def parameters_of(model: Instance) -> dict[str, Array]:
-    """Return its trainable arrays as they are now, each memory once."""
+    """Return its current trainable arrays, shared ones once."""
     names = {p["name"] for p in model.trainable}
     return {name: value for name, value in model.read_raw().items() if name in names}
 
@@ -65,25 +65,25 @@ def gradient_of(model: Instance, x: Array, y: Array) -> dict[str, Array]:
 
 
 def put_gradients(model: Instance, gradients: Mapping[str, Array]) -> None:
-    """Set the gradients beside its parameters."""
+    """Set the gradients of its parameters."""
     model.subject.link.request({"op": "gradients", "handle": model.handle}, dict(gradients))
 
 
-def descent(model: Instance, rate: float, own: Tool | None) -> Optimizer:
+def descent(model: Instance, rate: float, own: Tool | None) -> WorkerOptimizer:
     """Make plain gradient descent for a model; its methods are called as those of the implementation's own AdamW."""
     names = {name: call.method for name, call in own.bound.calls.items()} if own is not None else {}
     return optimizer(model, "conformkit.conformance.driver.worker.frameworks.torch_training:Descent", rate, names=names)
 
 
-def adam(model: Instance, own: Tool | None) -> Optimizer | Made:
-    """Make an AdamW for a model: the implementation's own where there is one, else the framework's."""
+def adam(model: Instance, own: Tool | None) -> WorkerOptimizer | ToolObject:
+    """Make an AdamW for a model: the implementation's own if it has one, else the framework's."""
     if own is not None:
         return own.make(params=Parameters(model.handle))
     return optimizer(model, "torch.optim:AdamW", 1e-3)
 
 
-def optimizer(model: Instance, path: str, rate: float, **options: Any) -> Optimizer:
-    """Make an optimizer that is found under a path, for a model."""
+def optimizer(model: Instance, path: str, rate: float, **options: Any) -> WorkerOptimizer:
+    """Make the optimizer at an import path, for a model."""
     link, given = model.subject.link, {"lr": rate, **options}
     header = {"op": "build", "path": path, "args": [{"$parameters": model.handle}], "kwargs": given}
-    return Optimizer(link.request(header, {}).header["handle"], link)
+    return WorkerOptimizer(link.request(header, {}).header["handle"], link)

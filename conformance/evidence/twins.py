@@ -17,20 +17,20 @@ def check_same(label: str, got: Array, want: Array, instance: Instance) -> None:
 
 
 def trainable(instance: Instance) -> dict[str, Array]:
-    """Return the values of what an instance can train, by name."""
+    """Return the values of an instance's trainable parameters, by name."""
     raw = instance.read_raw()
     return {p["name"]: raw[p["name"]] for p in instance.trainable}
 
 
 def twin(instance: Instance, *, seed: int = 0) -> Instance:
-    """Return another object with the same parameters, constructed from another random state."""
+    """Return another object with the same parameters, constructed with another random state."""
     other = instance.subject.construct(instance.sizes, seed=seed)
     other.write_raw(trainable(instance))
     return other
 
 
 def fresh(instance: Instance) -> Instance:
-    """Return another object with the same parameters that was never called, which a copy of a new one is."""
+    """Return an object with the same parameters that was never called: a copy of a new one."""
     try:
         return instance.copy()
     except ImplementationFailure:

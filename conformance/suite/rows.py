@@ -26,6 +26,6 @@ def output(instance: Instance, x: Array, **options: Any) -> Array:
 
 
 def check_sizes_refused(subject: Subject, draw: Draw, sizes: Mapping[str, Any], what: str) -> None:
-    """Check that nothing can be constructed with these sizes, or at least not called."""
+    """Check that construction with these sizes fails, or at least the call."""
     x = draw.values(2, subject.tokens(5), sizes["d_model"])
     check_refuses(what, lambda: subject.construct(sizes)(x))

@@ -1,4 +1,4 @@
-"""Goldens, on an implementation that they say something about."""
+"""Goldens, on an implementation that they apply to."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from conformkit.spec.variants import CANONICAL
 __all__ = ["check_goldens"]
 
 DIGITS = 1e-6
-"""Some stored values were worked out by hand, to six places."""
+"""Some stored values were computed by hand, to six places."""
 
 
 def check_goldens(
     subject: Subject, goldens: Sequence[Golden], *, tolerance: float | None = None, required: bool = True
 ) -> None:
-    """Check each stored x that the declared variant and limits leave valid; NotApplicable when that is none.
+    """Check each stored x that the declared variant and limits allow; NotApplicable if there is none.
 
-    `required=False` is for clauses that have checked something else: without an example they hold all the same.
+    `required=False` is for clauses that have other evidence: they hold without an example.
     """
     checked = 0
     for golden in goldens:
@@ -37,7 +37,7 @@ def check_goldens(
 
 
 def _prepared(subject: Subject, golden: Golden) -> Instance | None:
-    """Return an instance with the example's weights, None where variant or limits exclude it."""
+    """Return an instance with the example's weights, None if variant or limits exclude it."""
     sizes = subject.sizes(**golden.sizes)
     length = golden.inputs["x"].shape[1]
     if subject.tokens(length) != length or any(sizes[name] != size for name, size in golden.sizes.items()):

@@ -14,7 +14,7 @@ __all__ = ["build", "check_in_turn", "check_varies", "layers_of", "silent", "wit
 
 
 def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
-    """Build a layer or a stack of small sizes, and say which below what fails."""
+    """Build a layer or a stack of small sizes; failures name them."""
     instance = layer.build(d_model=width, num_heads=heads, d_ff=hidden, **options)
     under(", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff")))
     return instance
@@ -35,7 +35,7 @@ def layers_of(instance: Instance, sublayers: Sequence[str]) -> list[str]:
 
 
 def with_silent(instance: Instance, sublayers: Sequence[str], *inputs: Array | None) -> Array:
-    """Return the output with some sublayers silent, and put their weights back."""
+    """Return the output with some sublayers silenced, and restore their weights."""
     own = instance.weights
     y = instance.write(silent(instance, *sublayers))(*inputs)
     instance.write(own)
@@ -43,12 +43,12 @@ def with_silent(instance: Instance, sublayers: Sequence[str], *inputs: Array | N
 
 
 def check_in_turn(instance: Instance, sublayers: Sequence[str], x: Array, *others: Array | None) -> None:
-    """Check that a pre-norm layer is its sublayers' own steps, one after the other, all others silent."""
+    """Check that a pre-norm layer equals its sublayers applied one after the other."""
     want = x
     for name in sublayers:
         want = with_silent(instance, [other for other in sublayers if other != name], want, *others)
     tolerance = instance.subject.tolerance(len(sublayers))
-    check_close("output, beside that of its sublayers in turn,", instance(x, *others), want, tolerance)
+    check_close("output, compared with its sublayers in turn,", instance(x, *others), want, tolerance)
 
 
 def check_varies(

@@ -33,12 +33,13 @@ from conformkit.spec.tolerances import GRADIENT, STEP
 def test_the_output_has_a_row_per_query_as_wide_as_a_value(attend: Attend, draw: Draw) -> None:
     leading = attend.leading()
     for lengths in each_of(
+        "lengths",
         [
             {"queries": 5, "keys": 5, "dk": 4, "dv": 6},
             {"queries": 4, "keys": 4, "dk": 7, "dv": 3},
             {"queries": 3, "keys": 3, "dk": 4, "dv": 1},
             {"queries": 3, "keys": 3, "dk": 1, "dv": 5},
-        ]
+        ],
     ):
         out = attend(*draw.qkv(leading, **lengths))
         check_shape("output", out, (*leading, lengths["queries"], lengths["dv"]))
@@ -48,7 +49,9 @@ def test_the_output_has_a_row_per_query_as_wide_as_a_value(attend: Attend, draw:
 @clause("SDPA-TQ-NE-TK")
 def test_queries_and_keys_may_differ_in_number(attend: Attend, draw: Draw) -> None:
     leading = attend.leading()
-    for lengths in each_of([{"queries": 3, "keys": 7}, {"queries": 7, "keys": 3}, {"queries": 1, "keys": 5}]):
+    for lengths in each_of(
+        "lengths", [{"queries": 3, "keys": 7}, {"queries": 7, "keys": 3}, {"queries": 1, "keys": 5}]
+    ):
         out = attend(*draw.qkv(leading, dk=4, dv=6, **lengths))
         check_shape("output", out, (*leading, lengths["queries"], 6))
         check_finite("output", out)
@@ -64,7 +67,7 @@ def test_inputs_without_a_batch_give_the_rows_of_a_batch_of_one(attend: Attend, 
 
 @clause("SDPA-LEADING")
 def test_leading_dimensions_give_what_one_flat_batch_gives(attend: Attend, draw: Draw) -> None:
-    for leading in each_of([(2, 3), (3, 3), (2, 1, 3), (1, 2, 2, 2)]):
+    for leading in each_of("leading", [(2, 3), (3, 3), (2, 1, 3), (1, 2, 2, 2)]):
         q, k, v = draw.qkv(leading, queries=5, keys=5, scale=1.5)
         flat = attend(*(part.reshape(-1, *part.shape[-2:]) for part in (q, k, v)))
         out = attend(q, k, v)
@@ -74,7 +77,7 @@ def test_leading_dimensions_give_what_one_flat_batch_gives(attend: Attend, draw:
 
 @clause("SDPA-EMPTY")
 def test_nothing_in_gives_nothing_out_in_the_usual_shape(attend: Attend, draw: Draw) -> None:
-    for leading, queries in each_of([(attend.leading(0), 3), (attend.leading(), 0)]):
+    for leading, queries in each_of("leading, queries", [(attend.leading(0), 3), (attend.leading(), 0)]):
         out = attend(*draw.qkv(leading, queries=queries, keys=5))
         check_shape("output", out, (*leading, queries, 6))
 
@@ -82,7 +85,7 @@ def test_nothing_in_gives_nothing_out_in_the_usual_shape(attend: Attend, draw: D
 @clause("SDPA-RETURNS")
 def test_returned_weights_have_a_row_per_query_and_a_column_per_key(attend: Attend, draw: Draw) -> None:
     leading = attend.leading()
-    for queries, keys in each_of([(3, 7), (7, 3), (1, 5)]):
+    for queries, keys in each_of("queries, keys", [(3, 7), (7, 3), (1, 5)]):
         returned = attend.call(*draw.qkv(leading, queries=queries, keys=keys))
         check_shape("output", returned.out, (*leading, queries, 6))
         check_shape("returned weights", _weights(returned.extra), (*leading, queries, keys))
@@ -109,14 +112,14 @@ def test_the_inputs_are_left_as_they_were(attend: Attend, draw: Draw) -> None:
 
 @clause("SDPA-NONCONTIG")
 def test_views_with_gaps_give_the_same_result(attend: Attend, draw: Draw) -> None:
-    for leading in each_of([attend.leading(), *attend.ranks((2, 3))]):
+    for leading in each_of("leading", [attend.leading(), *attend.ranks((2, 3))]):
         q, k, v = draw.qkv(leading, queries=5, keys=5)
         check_close("output for strided inputs", attend(q, k, v, strided=True), attend(q, k, v), attend.tolerance())
 
 
 @clause("SDPA-LEADING-BCAST")
 def test_leading_extents_of_one_are_stretched_or_refused(attend: Attend, draw: Draw) -> None:
-    for ours, theirs in each_of([((2, 3), (2, 1)), ((1, 3), (2, 3)), ((3, 3), (1, 3))]):
+    for ours, theirs in each_of("ours, theirs", [((2, 3), (2, 1)), ((1, 3), (2, 3)), ((3, 3), (1, 3))]):
         q = draw.values(*ours, 3, 4)
         k, v = draw.values(*theirs, 5, 4), draw.values(*theirs, 5, 6)
         leading = np.broadcast_shapes(ours, theirs)
@@ -132,7 +135,7 @@ def test_leading_extents_of_one_are_stretched_or_refused(attend: Attend, draw: D
 
 @clause("SDPA-WEIGHTS-RANGE")
 def test_weights_lie_between_0_and_1(attend: Attend, draw: Draw) -> None:
-    for scale in each_of([1.0, 3.0]):
+    for scale in each_of("scale", [1.0, 3.0]):
         weights = _shown(attend, draw, attend.leading(), scale)
         check_finite("weights", weights)
         check_zero("what is below 0 in the weights", np.minimum(weights, 0.0))
@@ -141,7 +144,7 @@ def test_weights_lie_between_0_and_1(attend: Attend, draw: Draw) -> None:
 
 @clause("SDPA-SOFTMAX-KEYS")
 def test_the_keys_of_each_query_share_the_same_total(attend: Attend, draw: Draw) -> None:
-    for leading in each_of(attend.ranks((3,), (2, 3))):
+    for leading in each_of("leading", attend.ranks((3,), (2, 3))):
         totals = _shown(attend, draw, leading).sum(axis=-1)
         want = np.full_like(totals, totals.flat[0])
         check_close("sum over keys (as for the first query)", totals, want, attend.tolerance(10))
@@ -149,7 +152,7 @@ def test_the_keys_of_each_query_share_the_same_total(attend: Attend, draw: Draw)
 
 @clause("SDPA-WEIGHTS-SUM")
 def test_the_weights_of_a_query_add_up_to_1(attend: Attend, draw: Draw) -> None:
-    for scale in each_of([1.0, 3.0]):
+    for scale in each_of("scale", [1.0, 3.0]):
         totals = _shown(attend, draw, attend.leading(), scale).sum(axis=-1)
         check_close("sum over keys", totals, np.ones_like(totals), attend.tolerance())
 
@@ -213,18 +216,19 @@ def test_two_orthogonal_tokens_prefer_their_own_values(attend: Attend, goldens: 
 @clause("SDPA-FORMULA")
 def test_the_output_equals_the_definition(attend: Attend, draw: Draw) -> None:
     for queries, keys, dk, dv, scale in each_of(
+        "queries, keys, dk, dv, scale",
         [
             (5, 5, 4, 6, 1.0),
-            (6, 6, 5, 5, 1.0),  # equal sizes let a residual and a transposed value pass
+            (6, 6, 5, 5, 1.0),  # equal sizes hide a residual and a transposed value
             (4, 4, 1, 3, 1.7),
             (6, 3, 17, 5, 1.0),
             (3, 7, 5, 1, 1.7),
             (1, 9, 8, 2, 1.3),
             (7, 1, 2, 13, 1.0),
-            (17, 34, 3, 2, 1.0),  # beyond the blocks of 16, 32, 64 and 128 in which long inputs are gone through
+            (17, 34, 3, 2, 1.0),  # beyond blocks of 16, 32, 64 and 128, the usual chunk sizes
             (130, 66, 2, 3, 1.3),
             (66, 130, 4, 2, 1.0),
-        ]
+        ],
     ):
         leading = attend.leading({5: 3, 4: 34}.get(queries, 2) if max(queries, keys) < 20 else 1)
         q, k, v = draw.qkv(leading, queries=queries, keys=keys, dk=dk, dv=dv, scale=scale)
@@ -233,17 +237,17 @@ def test_the_output_equals_the_definition(attend: Attend, draw: Draw) -> None:
 
 @clause("SDPA-GRAD")
 def test_gradients_of_q_k_and_v_are_those_of_the_formula(attend: Attend, draw: Draw) -> None:
-    for batch, queries, keys in each_of([(2, 3, 5), (1, 4, 4), (5, 2, 3), (1, 34, 35)]):
+    for batch, queries, keys in each_of("batch, queries, keys", [(2, 3, 5), (1, 4, 4), (5, 2, 3), (1, 34, 35)]):
         q, k, v = draw.qkv(attend.leading(batch), queries=queries, keys=keys)
         cotangent = draw.values(*q.shape[:-1], v.shape[-1])
         got = attend.vjp(q, k, v, cotangent=cotangent)
         check_shape("output", got.out, cotangent.shape)
         for name, gradient in got.inputs.items():
-            check(f"no gradient leads from the output to {name}", gradient is not None)
+            check(f"no gradient from the output reaches {name}", gradient is not None)
         if _is_formula(got.out, q, k, v, attend.tolerance()):
             for name, want in _analytic(q, k, v, cotangent).items():
                 check_close(f"gradient of {name}", np.asarray(got.inputs[name]), want, attend.tolerance(2))
-        elif not attend.subject.half:  # what is wrong with the output is told by other clauses
+        elif not attend.subject.half:  # other clauses report a wrong output
             how = {"step": STEP[attend.subject.precision], "tolerance": GRADIENT[attend.subject.precision]}
             check_gradients("attention", Point.of(attend.instance, (q, k, v)), draw, **how)
 
@@ -280,14 +284,14 @@ def _divisor(
     keys: int,
     dv: int = 2,
 ) -> Array:
-    """Return what the last query's scores are divided by: their difference over that of the weights' logarithms."""
+    """Return the divisor of the last query's scores: their difference over that of the weights' logarithms."""
     query, two = pair
     q, k, v = draw.qkv(leading, queries=queries, keys=keys, dk=len(query), dv=dv, scale=0.5)
     q[..., -1, :], k[..., :2, :], v[..., :2] = query, two, np.eye(keys, 2)
     weights = attend(q, k, v)[..., -1, :2].reshape(-1, 2)[0]
     check("one of two similar keys has no weight", bool((weights > 0.0).all()))
     apart = np.log(weights[1] / weights[0])
-    check("the key with the higher score has no more weight", bool(apart > 0.0))
+    check("the key with the higher score does not have more weight", bool(apart > 0.0))
     return np.asarray(query @ (two[1] - two[0]) / apart)
 
 

@@ -48,7 +48,7 @@ def test_a_vector_added_to_all_keys_changes_nothing(attend: Attend, draw: Draw) 
 @clause("SDPA-CONVEX")
 def test_the_output_stays_within_the_range_of_the_values(attend: Attend, draw: Draw) -> None:
     q, k, v = draw.qkv(attend.leading(), scale=2.0)
-    v = v - v.mean(axis=-2, keepdims=True)  # around 0: weights that add up to less than 1 are SDPA-V-SHIFT's affair
+    v = v - v.mean(axis=-2, keepdims=True)  # around 0: SDPA-V-SHIFT judges whether weights add up to 1
     low, high = v.min(axis=-2, keepdims=True), v.max(axis=-2, keepdims=True)
     room = attend.tolerance() * float(np.abs(v).max())
     for how, mask in {"no mask": None, "a mask": draw.mask(*q.shape[:-1], 5)}.items():
@@ -61,7 +61,7 @@ def test_the_output_stays_within_the_range_of_the_values(attend: Attend, draw: D
 
 @clause("SDPA-MEAN-EXACT")
 def test_equal_values_come_back_as_they_are(attend: Attend, draw: Draw) -> None:
-    for scale in each_of([0.0, 1.0, 5.0]):
+    for scale in each_of("scale", [0.0, 1.0, 5.0]):
         q, k, v = draw.qkv(attend.leading(), scale=scale)
         same = np.repeat(v[..., :1, :], 5, axis=-2)
         check_close("output", attend(q, k, same), same[..., :3, :], attend.tolerance())
@@ -69,7 +69,7 @@ def test_equal_values_come_back_as_they_are(attend: Attend, draw: Draw) -> None:
 
 @clause("SDPA-ZERO-Q")
 def test_a_query_of_zeros_gets_the_mean_of_all_values(attend: Attend, draw: Draw) -> None:
-    for queries, keys in each_of([(5, 5), (3, 7)]):
+    for queries, keys in each_of("queries, keys", [(5, 5), (3, 7)]):
         q, k, v = draw.qkv(attend.leading(), queries=queries, keys=keys)
         mean = np.repeat(v.mean(axis=-2, keepdims=True), queries, axis=-2)
         check_close("output for queries of zeros", attend(0.0 * q, k, v), mean, attend.tolerance())
@@ -77,7 +77,7 @@ def test_a_query_of_zeros_gets_the_mean_of_all_values(attend: Attend, draw: Draw
 
 @clause("SDPA-SINGLE-KEY")
 def test_with_one_key_every_query_gets_its_value(attend: Attend, draw: Draw) -> None:
-    for batch, queries, dv in each_of([(2, 4, 6), (1, 1, 5), (3, 1, 1), (1, 4, 1)]):
+    for batch, queries, dv in each_of("batch, queries, dv", [(2, 4, 6), (1, 1, 5), (3, 1, 1), (1, 4, 1)]):
         q, k, v = draw.qkv(attend.leading(batch), queries=queries, keys=1, dv=dv, scale=3.0)
         check_close("output", attend(q, k, v), np.repeat(v, queries, axis=-2), attend.tolerance())
 
@@ -89,14 +89,14 @@ def test_a_query_scaled_up_picks_the_value_of_its_best_key(attend: Attend, draw:
     while _lead(q, k) < ahead:
         q, k, v = draw.qkv(attend.leading())
     best = (q @ np.swapaxes(k, -1, -2)).argmax(axis=-1)
-    for factor in each_of([attend.subject.up_to(1e4), attend.subject.up_to(1e6)]):
+    for factor in each_of("factor", [attend.subject.up_to(1e4), attend.subject.up_to(1e6)]):
         out = attend(factor * q, k, v)
         check_close("output", out, np.take_along_axis(v, best[..., None], axis=-2), attend.tolerance())
 
 
 @clause("SDPA-KEY-PERM")
 def test_the_order_of_the_keys_does_not_matter(attend: Attend, draw: Draw) -> None:
-    for queries, keys in each_of([(5, 5), (3, 6)]):
+    for queries, keys in each_of("queries, keys", [(5, 5), (3, 6)]):
         q, k, v = draw.qkv(attend.leading(), queries=queries, keys=keys, scale=1.5)
         order = draw.permutation(keys)
         got = attend(q, k[..., order, :], v[..., order, :])
@@ -105,7 +105,7 @@ def test_the_order_of_the_keys_does_not_matter(attend: Attend, draw: Draw) -> No
 
 @clause("SDPA-DUP-KEYS")
 def test_equal_keys_get_equal_weights(attend: Attend, draw: Draw) -> None:
-    for scale in each_of([1.0, 3.0]):
+    for scale in each_of("scale", [1.0, 3.0]):
         q, k, _ = draw.qkv(attend.leading(), keys=6, scale=scale)
         k[..., 4, :] = k[..., 1, :]
         weights = attend.weights(q, k)
@@ -116,7 +116,7 @@ def test_equal_keys_get_equal_weights(attend: Attend, draw: Draw) -> None:
 def test_a_query_affects_its_own_output_row_only(attend: Attend, draw: Draw) -> None:
     q, k, v = draw.qkv(attend.leading(), queries=5, keys=5, scale=1.5)
     before = attend(q, k, v)
-    for row in each_of([1, 2, 4]):
+    for row in each_of("row", [1, 2, 4]):
         changed = q.copy()
         changed[..., row, :] = draw.values(*q.shape[:-2], 4, scale=2.0)
         after = attend(changed, k, v)
@@ -137,6 +137,6 @@ def test_batch_elements_do_not_influence_one_another(attend: Attend, draw: Draw)
 
 
 def _lead(q: Array, k: Array) -> float:
-    """Return by how much the best score leads, in the query where it is closest."""
+    """Return the smallest lead of a best score over all queries."""
     scores = np.sort(q @ np.swapaxes(k, -1, -2), axis=-1)
     return float((scores[..., -1] - scores[..., -2]).min())

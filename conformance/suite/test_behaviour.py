@@ -28,7 +28,7 @@ from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
-"""Components whose inputs no clause of their own protects."""
+"""Components without a separate clause that protects their inputs."""
 
 
 @clause("DET-EVAL")
@@ -95,7 +95,7 @@ def test_objects_with_other_arguments_leave_this_one_alone(every: list[Subject],
                 other(*other.example_inputs(draw, batch=len(inputs[0]), tokens=inputs[0].shape[1]))
             told = f"{subject.name}: the output after an object with other arguments was built and called"
             check_same(told, instance(*inputs), before, instance)
-        told = f"{subject.name}: nothing is dropped any more, since an object with dropout rate 0 was built"
+        told = f"{subject.name}: nothing is dropped any more, after an object with dropout rate 0 was built"
         check(told, not drops or _varies(instance, inputs))
 
 
@@ -134,7 +134,7 @@ def test_two_objects_share_no_parameters(every: list[Subject], draw: Draw) -> No
 def test_initial_weights_break_symmetry(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
         matrices = unit_matrices(subject.build(seed=draw.integer(0, 999)).read())
-        check(f"{subject.name} has no weights to look at", bool(matrices))
+        check(f"{subject.name} has no weights to compare", bool(matrices))
         for name, matrix in matrices.items():
             equal = len(matrix) - len(np.unique(matrix, axis=0))
             check(f"{subject.name}: {equal} rows of {name} are copies of others, want none", not equal)
@@ -197,7 +197,7 @@ def test_a_mask_means_the_same_in_every_number_format(attend: Attend, draw: Draw
         check_close(
             f"the output for {form} inputs and a {form} mask", attend(q, k, v, bias), wanted, attend.tolerance()
         )
-    for own, other in each_of(_formats(attend.subject)):
+    for own, other in each_of("own, other", _formats(attend.subject)):
         arrays = q.astype(own), k.astype(own), v.astype(own)
         label = f"the output for {own} inputs"
         if attend.subject.offers("bool-masks"):
@@ -231,7 +231,7 @@ def _varies(instance: Instance, inputs: tuple[Array, ...]) -> bool:
 
 
 def _others(subject: Subject, instance: Instance) -> Iterator[Instance]:
-    """Yield objects that differ from one in causality, number format, dropout rate or sizes."""
+    """Yield objects that differ in causality, number format, dropout rate or sizes."""
     own = {name: value for name, value in instance.sizes.items() if name not in {"kv_heads", "head_width"}}
     form = "float32" if subject.offers("float32") else None
     yield subject.build(**{**own, "dropout": 0.0, "causal": not own.get("causal", True)})
@@ -239,12 +239,12 @@ def _others(subject: Subject, instance: Instance) -> Iterator[Instance]:
 
 
 def _use(instance: Instance, draw: Draw) -> None:
-    """Call with other values and another batch size, in training mode where there is one, and generate."""
+    """Call with other values and another batch size, in training mode if there is one, and generate."""
     subject = instance.subject
     mode = "train" if subject.offers("modes") else None
     instance.call(*instance.example_inputs(draw, batch=3), mode=mode, seed=1)
     if subject.offers("generate"):
-        with contextlib.suppress(ImplementationFailure):  # the clauses on generation say so
+        with contextlib.suppress(ImplementationFailure):  # clauses on generation report it
             instance.generate(draw.ids(instance.sizes["vocab_size"], 1, subject.tokens(3)), 2, greedy=True)
 
 

@@ -38,7 +38,7 @@ Goldens = Callable[[str], list[Golden]]
 
 
 def told(instance: Instance) -> str:
-    """Return the sizes of a block for a failure to name."""
+    """Return the sizes of a block, for messages."""
     return ", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff", "causal"))
 
 
@@ -55,14 +55,14 @@ def inputs(instance: Instance, draw: Draw, batch: int, tokens: int, scale: float
 def wired(block: Subject, draw: Draw) -> tuple[Instance, Array]:
     """Return a block with a feed-forward network that halves what it reads, and sequences of one position.
 
-    There attention is linear and the activation cancels, so that what shows is how the parts are put together.
+    There attention is linear and the activation cancels, so that only the arrangement of the parts matters.
     """
     instance = build(block, 8, 2, 20).randomize(draw)
     return instance.write(halving(instance, "feed_forward.")), inputs(instance, draw, 6, 1, scale=2.0)
 
 
 def with_silent(instance: Instance, x: Array, *, attention: bool = False, network: bool = False) -> Array:
-    """Return the output for x with a sublayer silent, and put its weights back."""
+    """Return the output for x with a sublayer silenced, and restore its weights."""
     own = instance.weights
     silent = (silent_attention(instance) if attention else {}) | (silent_feed_forward(instance) if network else {})
     y = instance.write(silent)(x)
@@ -71,7 +71,7 @@ def with_silent(instance: Instance, x: Array, *, attention: bool = False, networ
 
 
 def _alike(one: Array, other: Array) -> float:
-    """Return how far rows lie on the same lines, 1 at most, whatever their lengths."""
+    """Return the cosine similarity of rows, at most 1."""
     lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
     return float((np.abs((one * other).sum(axis=-1)) / np.maximum(lengths, 1e-30)).mean())
 
@@ -108,7 +108,7 @@ def test_past_a_silent_network_attention_still_shows(block: Subject, draw: Draw)
     x = inputs(instance, draw, 3, 5)
     attending = with_silent(instance, x, network=True)
     alone = with_silent(instance, x, attention=True, network=True)
-    check_differs("the output for another attention, the network silent,", attending, alone, at_least=1e-2)
+    check_differs("the output for other attention weights, the network silenced,", attending, alone, at_least=1e-2)
 
 
 @clause("BLOCK-RESIDUAL-ATTN")
@@ -116,14 +116,14 @@ def test_past_silent_attention_the_input_still_shows(block: Subject, draw: Draw)
     instance = build(block).randomize(draw)
     x = inputs(instance, draw, 3, 5)
     y, other = (with_silent(instance, z, attention=True, network=True) for z in (x, draw.values(*x.shape)))
-    check_differs("the output for another input, both sublayers silent,", y, other, at_least=1e-2)
+    check_differs("the output for another input, both sublayers silenced,", y, other, at_least=1e-2)
 
 
 @clause("BLOCK-ZERO-IDENTITY")
 def test_silent_sublayers_leave_the_input(block: Subject, draw: Draw) -> None:
     instance = build(block).randomize(draw)
-    begins = float(instance(inputs(instance, draw, 2, 5)).flat[0])  # where silence hides what else is wrong
-    under(f"{told(instance)}; without silence the output begins with {begins:.6g}")
+    begins = float(instance(inputs(instance, draw, 2, 5)).flat[0])  # where the silenced sublayers hide other mistakes
+    under(f"{told(instance)}; with both sublayers the output begins with {begins:.6g}")
     instance.write({**silent_attention(instance), **silent_feed_forward(instance)})
     for scale in (3.0, block.up_to(1e6)):
         x = inputs(instance, draw, 2, 5, scale=scale)
@@ -156,11 +156,9 @@ def test_the_block_is_attention_half_then_network_half(block: Subject, draw: Dra
     scale = float(np.abs(7 * x).max()) if block.half else None  # that of what is subtracted
     first = with_silent(instance, x, network=True)
     second = with_silent(instance, first, attention=True)
-    check_close("output, beside that of its halves in turn,", instance(x), second, block.tolerance(2))
+    check_close("output, compared with its halves in turn,", instance(x), second, block.tolerance(2))
     added, unscaled = with_silent(instance, 7 * x, network=True) - 7 * x, first - x
-    check_close(
-        "what attention adds to 7x", added, unscaled, 1e-3, scale=scale
-    )  # beside ε, which takes 1e-7 at this spread
+    check_close("what attention adds to 7x", added, unscaled, 1e-3, scale=scale)  # ε changes it by 1e-7 at this spread
     added, unscaled = (with_silent(instance, z, attention=True) - z for z in (7 * x, x))
     check_close("what the network adds to 7x", added, unscaled, 1e-3, scale=scale)
 
@@ -199,7 +197,7 @@ def test_a_mean_is_removed_by_layernorm_alone(block: Subject, draw: Draw) -> Non
     seen = window(draw.values(4, window.width), offset=5.0)
     own, other = ("layernorm", "rmsnorm") if block.variant.norm == "layernorm" else ("rmsnorm", "layernorm")
     alike = {kind: _alike(seen.given, window.expected(seen, kind)) for kind in (own, other)}
-    told = f"what the norm gives has cosine {alike[own]:.3g} with the declared {own}, {alike[other]:.3g} with {other}"
+    told = f"the norm's output has cosine {alike[own]:.3g} with the declared {own}, {alike[other]:.3g} with {other}"
     check(told, alike[own] >= alike[other])
 
 
@@ -211,16 +209,16 @@ def test_each_sublayer_has_its_own_norm(block: Subject, draw: Draw) -> None:
     one = sum(size for name, size in sizes.items() if name.startswith("norm1."))
     check(f"{lacking} trainable numbers are missing, as many as one norm has", lacking != one)
     if block.bound.rules is None:
-        raise NotApplicable("its weights could not be bound; BLOCK-PARAM-COUNT says why")
+        raise NotApplicable("its weights could not be bound; see BLOCK-PARAM-COUNT")
     x = inputs(instance.randomize(draw), draw, 3, 5)
     whole, own = instance(x), instance.weights
     for name, silent in (("norm1", {"attention": True}), ("norm2", {"network": True})):
         without = with_silent(instance, x, **silent)
         instance.write({n: draw.values(*value.shape) for n, value in own.items() if n.startswith(f"{name}.")})
         check_differs(f"the output for another {name}", instance(x), whole, at_least=1e-2)
-        if block.variant.placement == "pre":  # after a sum, either norm acts on everything
+        if block.variant.placement == "pre":  # after the sum, either norm acts on everything
             changed = with_silent(instance, x, **silent)
-            check_close(f"the output for another {name}, its sublayer silent,", changed, without, block.tolerance())
+            check_close(f"the output for another {name}, its sublayer silenced,", changed, without, block.tolerance())
         instance.write(own)
 
 
@@ -236,7 +234,7 @@ def test_a_later_position_leaves_earlier_outputs_unchanged(block: Subject, draw:
     if block.offers("gradients"):
         each = np.arange(x.shape[1])
         cotangent = np.zeros((len(each), *x.shape[1:]))
-        cotangent[each, each] = draw.values(*x[0].shape)  # copy t asks for output t
+        cotangent[each, each] = draw.values(*x[0].shape)  # copy t is differentiated at output t
         gradient = instance.vjp(np.repeat(x, len(each), axis=0), cotangent=cotangent, parameters=False).inputs["x"]
         check("x receives no gradient", gradient is not None)
         later = each[None, :] > each[:, None]
@@ -252,7 +250,7 @@ def test_causality_is_on_unless_it_is_switched_off(block: Subject, draw: Draw) -
 
 
 def changes(instance: Instance, draw: Draw, x: Array) -> Array:
-    """Return by how much each output t moves when x (1, T, D) changes at j, as (j, t)."""
+    """Return how much each output t changes when x (1, T, D) changes at j, as (j, t)."""
     each = np.arange(x.shape[1])
     changed = np.repeat(x, len(each), axis=0)
     changed[each, each] += 3.0 * draw.values(*x[0].shape)
@@ -307,7 +305,7 @@ def test_a_sequence_gives_the_same_output_in_any_batch(block: Subject, draw: Dra
         alone = instance(x[sequence : sequence + 1])[0]
         check_close(f"output of sequence {sequence} alone", alone, together[sequence], block.tolerance(2))
     x[1] *= 5.0
-    check_close("output of sequence 0 beside another", instance(x)[0], together[0], block.tolerance(2))
+    check_close("output of sequence 0 batched with another", instance(x)[0], together[0], block.tolerance(2))
 
 
 @clause("BLOCK-DROPOUT-EVAL")
@@ -318,7 +316,7 @@ def test_evaluation_drops_nothing(block: Subject, draw: Draw) -> None:
     x = inputs(instance, draw, 2, 5)
     y = instance(x, seed=1)
     check_equal("output in a second call", instance(x, seed=2), y)
-    check_close("output, beside that of dropout 0,", y, plain(x), block.tolerance(2))
+    check_close("output, compared with that of dropout 0,", y, plain(x), block.tolerance(2))
 
 
 @clause("BLOCK-DROPOUT-TRAIN")

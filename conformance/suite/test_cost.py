@@ -54,16 +54,16 @@ def test_the_heads_share_one_mask(model: Subject, draw: Draw) -> None:
 
 
 def _constants(instance: Instance, draw: Draw) -> int:
-    """Return how many numbers are held beside the parameters of the definition, once it was called and generated."""
+    """Return how many numbers are held besides the definition's parameters, after a call and generation."""
     inputs = instance.example_inputs(draw)
     instance(*inputs)
     if instance.subject.offers("generate"):
-        with contextlib.suppress(ImplementationFailure):  # the clauses on generation say so
+        with contextlib.suppress(ImplementationFailure):  # clauses on generation report it
             instance.generate(inputs[0], 2, greedy=True)
     return _held(instance) - sum(math.prod(parameter.shape) for parameter in instance.canonical.values())
 
 
 def _held(instance: Instance) -> int:
-    """Return how many numbers its arrays have, each memory counted once."""
+    """Return how many numbers its arrays have, shared memory counted once."""
     reply = instance.subject.link.request({"op": "parameters", "handle": instance.handle}, {})
     return sum(math.prod(p["shape"]) for p in reply.header["parameters"] if p["alias"] is None and not p["lazy"])

@@ -38,7 +38,7 @@ def build(cross_attention: Subject, width: int = 12, heads: int = 3, **options: 
 
 
 def sequences(instance: Instance, draw: Draw, batch: int, queries: int, keys: int) -> tuple[Array, Array, Array]:
-    """Return query (B, Tq, D), key and value (B, Tk, D), one and the same where both are one argument."""
+    """Return query (B, Tq, D), key and value (B, Tk, D), the same array if both are one argument."""
     tq, tk = instance.subject.tokens(queries), instance.subject.tokens(keys)
     width = instance.sizes["d_model"]
     query, key, value = (draw.values(batch, tokens, width) for tokens in (tq, tk, tk))
@@ -134,10 +134,10 @@ def test_a_sequence_gives_the_same_output_in_any_batch(cross_attention: Subject,
 
 
 def hiding(instance: Instance, draw: Draw, *counts: int) -> tuple[Array, Array, Array, Array]:
-    """Return sequences and which rows of the memory are real: all but so many at the end, for each sequence."""
+    """Return sequences and which rows of the memory are real: all but some at the end, for each sequence."""
     q, k, v = sequences(instance, draw, len(counts), 3, 6)
     if k.shape[1] <= max(counts):
-        raise NotApplicable("the declared limits leave sequences too short to hide something")
+        raise NotApplicable("the declared limits allow only sequences too short to hide something")
     real = np.arange(k.shape[1])[None] < k.shape[1] - np.array(counts)[:, None]
     return q, k, v, real
 
@@ -196,7 +196,7 @@ def test_the_output_is_that_of_the_definition(cross_attention: Subject, draw: Dr
 def test_a_sequence_that_asks_itself_gets_self_attention(cross_attention: Subject, draw: Draw) -> None:
     instance = build(cross_attention).randomize(draw)
     x = sequences(instance, draw, 2, 5, 5)[0]
-    variant = cross_attention.variant.but(positions="none")  # what comes from elsewhere is not turned
+    variant = cross_attention.variant.but(positions="none")  # the memory is not rotated
     heads = {name: instance.sizes[name] for name in ("num_heads", "kv_heads")}
     want = multi_head_attention(instance.weights, x, **heads, causal=False, variant=variant)
     check_close("output", instance(x, x, x), want, cross_attention.tolerance())

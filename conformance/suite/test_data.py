@@ -1,4 +1,4 @@
-"""Clauses of spec/data.md. Ids count up, so that each says where in the sequence it comes from."""
+"""Clauses of spec/data.md. Ids count up, so that each tells its place in the sequence."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.data import sliding_windows as definition
 
 FIRST = 100
-"""Where counting begins: no id is its own place."""
+"""Where counting begins, so that no id equals its place."""
 
 
 @clause("DATA-NO-LEAK")
 def test_no_id_is_in_both_parts(train_val_split: Tool) -> None:
-    for count in each_of([10, 1000, 1001]):
+    for count in each_of("count", [10, 1000, 1001]):
         train, val = _split(train_val_split, count)
         shared = np.intersect1d(train, val) - FIRST
         check(f"of {count} ids, {len(shared)} are in both parts, such as number {shared[:1]}", not len(shared))
@@ -30,12 +30,12 @@ def test_no_id_is_in_both_parts(train_val_split: Tool) -> None:
 
 @clause("DATA-SPLIT-CONTIGUOUS")
 def test_both_parts_are_in_order_the_training_part_in_front(train_val_split: Tool) -> None:
-    for count in each_of([10, 1001]):
+    for count in each_of("count", [10, 1001]):
         train, val = _split(train_val_split, count)
         for name, part in (("training", train), ("validation", val)):
             steps = np.flatnonzero(np.diff(part) != 1)
             at = f"ids number {part[steps[0]] - FIRST} and {part[steps[0] + 1] - FIRST}" if len(steps) else ""
-            check(f"in the {name} part, {at} follow one another", not len(steps))
+            check(f"in the {name} part, {at} are adjacent", not len(steps))
         begins = len(train) and train[0] == FIRST
         check(f"of {count} ids, the training part begins with number {train[:1] - FIRST}", bool(begins))
 
@@ -43,30 +43,32 @@ def test_both_parts_are_in_order_the_training_part_in_front(train_val_split: Too
 @clause("DATA-SPLIT-SIZE")
 def test_the_parts_have_the_sizes_asked_for(train_val_split: Tool) -> None:
     fractions = [0.9, 0.8, 0.5] if train_val_split.offers("fraction") else [0.9]
-    for count, fraction in each_of([(count, fraction) for count in (10, 1000, 1001, 1009) for fraction in fractions]):
+    for count, fraction in each_of(
+        "count, fraction", [(count, fraction) for count in (10, 1000, 1001, 1009) for fraction in fractions]
+    ):
         train, val = _split(train_val_split, count, fraction)
         together = f"the parts of {count} ids have {len(train)} and {len(val)} ids"
         check(f"{together}: {count - len(train) - len(val)} are lost", len(train) + len(val) == count)
-        check(f"{together}, want {fraction:g} in front", abs(len(train) - fraction * count) < 1.0 + 1e-9)
+        check(f"{together}, want {fraction:g} for the training part", abs(len(train) - fraction * count) < 1.0 + 1e-9)
 
 
 @clause("DATA-SHAPE")
 def test_a_batch_is_two_arrays_of_ids(get_batch: Tool) -> None:
-    for rows, length in each_of([(3, 5), (1, 1), (7, 2)]):
+    for rows, length in each_of("rows, length", [(3, 5), (1, 1), (7, 2)]):
         _draw(get_batch, 40, rows, length)
 
 
 @clause("DATA-VAL-FROM-VAL")
 def test_a_batch_comes_from_the_ids_that_are_given(get_batch: Tool) -> None:
-    for first in each_of([100, 500, 100]):
+    for first in each_of("first", [100, 500, 100]):
         for part in _draw(get_batch, 40, 8, 5, first=first):
             foreign = part[(part < first) | (part >= first + 40)]
-            check(f"id {foreign[:1]} is none of {first} … {first + 39}, which were given", not foreign.size)
+            check(f"id {foreign[:1]} is not among {first} … {first + 39}, the given ids", not foreign.size)
 
 
 @clause("DATA-CONTIGUOUS")
 def test_a_row_is_a_piece_of_the_sequence(get_batch: Tool) -> None:
-    for count, length in each_of([(40, 5), (9, 7), (12, 4)]):
+    for count, length in each_of("count, length", [(40, 5), (9, 7), (12, 4)]):
         for _ in range(4):
             x, _targets = _draw(get_batch, count, 16, length)
             check_equal("the distance of one input to the next", np.diff(x), np.ones((16, length - 1), np.int64))
@@ -74,14 +76,14 @@ def test_a_row_is_a_piece_of_the_sequence(get_batch: Tool) -> None:
 
 @clause("DATA-SHIFT")
 def test_the_target_of_each_position_is_the_next_id(get_batch: Tool) -> None:
-    for count, length in each_of([(40, 5), (12, 1), (9, 7)]):
+    for count, length in each_of("count, length", [(40, 5), (12, 1), (9, 7)]):
         x, y = _draw(get_batch, count, 16, length)
         check_equal("the targets of inputs that count up", y, x + 1)
 
 
 @clause("DATA-MIN")
 def test_the_shortest_sequence_has_one_window(get_batch: Tool) -> None:
-    for length in each_of([1, 5]):
+    for length in each_of("length", [1, 5]):
         x, y = _draw(get_batch, length + 1, 4, length)
         want = np.tile(np.arange(FIRST, FIRST + length), (4, 1))
         check_equal(f"the inputs, of {length + 1} ids", x, want)
@@ -91,7 +93,7 @@ def test_the_shortest_sequence_has_one_window(get_batch: Tool) -> None:
 @clause("DATA-SHORT")
 def test_a_sequence_without_a_window_is_refused(get_batch: Tool) -> None:
     _draw(get_batch, 40, 3, 5)
-    for count in each_of([5, 4, 1]):
+    for count in each_of("count", [5, 4, 1]):
         check_refuses(f"a block_size of 5, of {count} ids,", partial(_ask, get_batch, count, 3, 5))
 
 
@@ -126,7 +128,7 @@ def test_each_row_has_a_start_of_its_own(get_batch: Tool) -> None:
 def test_each_call_draws_new_windows(get_batch: Tool) -> None:
     drawn = [_draw(get_batch, 500, 16, 3)[0] for _ in range(3)]
     again = all((other == drawn[0]).all() for other in drawn[1:])
-    check("three calls, one after the other, gave the same 16 windows of 500 ids", not again)
+    check("three consecutive calls gave the same 16 windows of 500 ids", not again)
 
 
 @clause("DATA-SEED")
@@ -138,13 +140,13 @@ def test_the_same_seed_draws_the_same_batch(get_batch: Tool) -> None:
 
 @clause("DATA-WINDOW-COUNT")
 def test_there_is_one_window_for_each_start(sliding_windows: Tool) -> None:
-    for count, length in each_of([(10, 4), (12, 1), (6, 5), (30, 7)]):
+    for count, length in each_of("count, length", [(10, 4), (12, 1), (6, 5), (30, 7)]):
         _windows(sliding_windows, count, length)
 
 
 @clause("DATA-WINDOWS")
 def test_windows_follow_one_another_targets_one_id_ahead(sliding_windows: Tool) -> None:
-    for count, length in each_of([(10, 4), (12, 1), (6, 5)]):
+    for count, length in each_of("count, length", [(10, 4), (12, 1), (6, 5)]):
         x, y = _windows(sliding_windows, count, length)
         want = definition(np.arange(FIRST, FIRST + count), length)
         check_equal("the inputs", x, want[0])
@@ -178,10 +180,10 @@ def _draw(get_batch: Tool, count: int, rows: int, length: int, **options: Any) -
 
 
 def _starts(get_batch: Tool, count: int, length: int, rows: int) -> Array:
-    """Draw so many rows at once, with a fixed seed; return the place of each row's first id."""
+    """Draw these rows at once, with a fixed seed; return the place of each row's first id."""
     starts = _draw(get_batch, count, rows, length, seed=1)[0][:, 0] - FIRST
     outside = starts[(starts < 0) | (starts > count - length - 1)]
-    check(f"a row starts at id number {outside[:1]} of {count}, windows of {length} do at most at {count - length - 1}",
+    check(f"a row starts at id number {outside[:1]} of {count}, the last window starts at {count - length - 1}",
           not outside.size)  # fmt: skip
     return np.asarray(starts)
 

@@ -73,7 +73,7 @@ def test_later_positions_leave_earlier_outputs_unchanged(decoder_layer: Subject,
     check_causal(instance, draw)
     x, memory = inputs(instance, draw, 1, 6, 4)
     by = moved(instance, draw, (x, memory, causal(x)), 0)
-    check_moves("position", by + np.tri(len(by), k=-1))  # what comes later counts as seen
+    check_moves("position", by + np.tri(len(by), k=-1))  # later positions count as visible
 
 
 def check_causal(instance: Instance, draw: Draw) -> None:
@@ -126,7 +126,7 @@ def test_hidden_rows_of_the_memory_change_nothing(decoder_layer: Subject, draw: 
 def check_memory_padding(instance: Instance, draw: Draw) -> None:
     x, memory = inputs(instance, draw, 1, 4, 6)
     if memory.shape[1] < 2:
-        raise NotApplicable("the declared limits leave memories of one row")
+        raise NotApplicable("the declared limits allow only memories of one row")
     real = np.arange(memory.shape[1]) < max(memory.shape[1] - 2, 1)
     by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 1)[~real]
     check_still("the change of the output when a hidden row changes", by, instance.subject.tolerance(3))
@@ -137,7 +137,7 @@ def test_padded_target_positions_leave_real_ones_unchanged(decoder_layer: Subjec
     instance = build(decoder_layer).scatter(draw)
     x, memory = inputs(instance, draw, 1, 6, 4)
     if x.shape[1] < 5:
-        raise NotApplicable("the declared limits leave targets too short to pad one inside")
+        raise NotApplicable("the declared limits allow only targets too short to pad inside")
     for hidden in ([1, 3], [2]):  # inside, where causality hides nothing; the first position is real
         real = ~np.isin(np.arange(x.shape[1]), hidden)
         by = moved(instance, draw, (x, memory, causal(x, real[None])), 0)[~real][:, real]
@@ -149,7 +149,7 @@ def test_each_mask_is_for_its_own_attention(decoder_layer: Subject, draw: Draw) 
     instance = build(decoder_layer).scatter(draw)
     x, memory = inputs(instance, draw, 1, 5, 5)
     if not 3 < x.shape[1] == memory.shape[1]:
-        raise NotApplicable("the declared limits leave no target as long as its memory")
+        raise NotApplicable("the declared limits allow no target as long as its memory")
     check_moves("memory row", moved(instance, draw, (x, memory, causal(x)), 1))
     real = np.arange(memory.shape[1]) != 1
     by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 0)
@@ -198,7 +198,7 @@ def test_the_last_third_is_that_of_the_definition(decoder_layer: Subject, draw: 
 
 
 def check_with(layer: Subject, draw: Draw, label: str, *silenced: str) -> None:
-    """Compare with the definition, some sublayers silent."""
+    """Compare with the definition, some sublayers silenced."""
     instance = build(layer).randomize(draw)
     instance.write(silent(instance, *silenced))
     for scale in (1.0, 10.0):
@@ -219,7 +219,7 @@ def test_each_norm_serves_one_sublayer(decoder_layer: Subject, draw: Draw) -> No
         check_differs(f"the output for another {name}", instance(x, memory), whole, at_least=1e-3)
         if decoder_layer.variant.placement == "pre":
             got = with_silent(instance, [sublayer], x, memory)
-            label = f"the output for another {name}, its sublayer silent,"
+            label = f"the output for another {name}, its sublayer silenced,"
             check_close(label, got, without, decoder_layer.tolerance(3))
         instance.write(own)
 

@@ -1,6 +1,6 @@
 """Clauses of spec/decoding.md.
 
-What is expected comes from the model's own logits, or from its own text without the option.
+Expected results come from the model's own logits, or from its own text without the option.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SCORES = 1e-4
 @clause("GEN-EOS-STOP")
 def test_a_text_ends_at_its_end_id(model: Subject, draw: Draw) -> None:
     told = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=6)
-    for row in each_of(range(len(told.prompts))):
+    for row in each_of("row", range(len(told.prompts))):
         prompt, new = told.prompts[row : row + 1], told.text[row, told.prompts.shape[1] :].tolist()
         end = new[3]
         got = _after(told.instance, prompt, 8, end)
         want = until_end(new, end)
         check_equal(f"the text up to the end id {end}", got[0, : len(want)], np.array(want))
         check(
-            f"after the end id {end} comes {got[0, len(want) :].tolist()}", len(set(got[0, len(want) :].tolist())) < 2
+            f"after the end id {end} follows {got[0, len(want) :].tolist()}", len(set(got[0, len(want) :].tolist())) < 2
         )
 
 
@@ -53,7 +53,7 @@ def test_rows_end_one_by_one(model: Subject, draw: Draw) -> None:
     texts = told.text[:, told.prompts.shape[1] :].tolist()
     if len(texts) < 2:
         raise NotApplicable("its limits allow one sequence at a time")
-    for end in each_of(sorted({text[2] for text in texts})[:4]):
+    for end in each_of("end", sorted({text[2] for text in texts})[:4]):
         got = _after(told.instance, told.prompts, 8, end)
         longest = max(len(until_end(text, end)) for text in texts)
         check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
@@ -72,7 +72,7 @@ def test_an_end_id_in_the_prompt_ends_nothing(model: Subject, draw: Draw) -> Non
     wanted = [(prompt, new, end) for prompt, new in texts for end in prompt.tolist() if end not in new]
     if not wanted:
         raise NotApplicable("its greedy texts repeat all ids of their prompts")
-    for prompt, new, end in each_of(wanted[:4]):
+    for prompt, new, end in each_of("prompt, new, end", wanted[:4]):
         check_equal(f"the text after a prompt with the end id {end}", _after(told.instance, prompt[None], 6, end)[0],
                     np.array(new))  # fmt: skip
 
@@ -82,15 +82,15 @@ def test_an_end_id_in_the_prompt_ends_nothing(model: Subject, draw: Draw) -> Non
 
 @clause("KV-POSITIONS")
 def test_a_cached_text_counts_its_positions_on(model: Subject, draw: Draw) -> None:
-    for tokens in each_of([1, 4, 7]):
+    for tokens in each_of("tokens", [1, 4, 7]):
         told = story(author(model, block_size=12), draw, tokens=tokens, steps=2, keep=12)
-        for prompt in told.prompts:  # one at a time: rows of a batch are the business of KV-BATCH
+        for prompt in told.prompts:  # one at a time: KV-BATCH judges rows of a batch
             _same(told.instance, prompt[None], 2)
 
 
 @clause("KV-EQUIV")
 def test_a_cache_changes_no_text(model: Subject, draw: Draw) -> None:
-    for tokens, steps in each_of([(1, 15), (4, 12), (8, 8)]):
+    for tokens, steps in each_of("tokens, steps", [(1, 15), (4, 12), (8, 8)]):
         told = story(author(model, block_size=16), draw, tokens=tokens, steps=steps, keep=8)
         for prompt in told.prompts:
             _same(told.instance, prompt[None], steps)
@@ -102,7 +102,7 @@ def test_a_new_text_begins_with_an_empty_cache(model: Subject, draw: Draw) -> No
     half = max(1, len(told.prompts) // 2)
     first, second = told.prompts[:half], told.prompts[-half:]
     want = newest(told.instance, second, 5, **UNCACHED)
-    for before in each_of([first, first[:1], second]):
+    for before in each_of("before", [first, first[:1], second]):
         newest(told.instance, before, 5, **CACHED)
         check_equal("the new ids, after another text was generated,", newest(told.instance, second, 5, **CACHED), want)
 
@@ -111,7 +111,7 @@ def test_a_new_text_begins_with_an_empty_cache(model: Subject, draw: Draw) -> No
 def test_each_row_has_keys_and_values_of_its_own(model: Subject, draw: Draw) -> None:
     told = story(author(model, block_size=12), draw, tokens=3, steps=6, keep=6)
     together = newest(told.instance, told.prompts, 6, **CACHED)
-    for row in each_of(range(len(told.prompts))):
+    for row in each_of("row", range(len(told.prompts))):
         alone = newest(told.instance, told.prompts[row : row + 1], 6, **UNCACHED)
         check_equal("the new ids of a row in a batch", together[row : row + 1], alone)
 
@@ -119,7 +119,7 @@ def test_each_row_has_keys_and_values_of_its_own(model: Subject, draw: Draw) -> 
 @clause("KV-CROP")
 def test_beyond_the_block_the_text_is_still_that_without_a_cache(model: Subject, draw: Draw) -> None:
     takes_block_size(model)
-    for tokens, steps in each_of([(3, 9), (6, 5), (9, 4)]):
+    for tokens, steps in each_of("tokens, steps", [(3, 9), (6, 5), (9, 4)]):
         told = story(author(model, block_size=6), draw, tokens=tokens, steps=steps, keep=8)
         want = newest(told.instance, told.prompts, steps, **UNCACHED)
         try:
@@ -134,7 +134,7 @@ def test_beyond_the_block_the_text_is_still_that_without_a_cache(model: Subject,
 def test_a_cache_changes_no_sample(model: Subject, draw: Draw) -> None:
     instance = author(model, block_size=12).scatter(draw, gain=0.7)
     prompts = draw.ids(instance.sizes["vocab_size"], 4, model.tokens(3))
-    for seed in each_of([1, 2, 3]):
+    for seed in each_of("seed", [1, 2, 3]):
         options = {"temperature": 1.3, "seed": seed}
         want = newest(instance, prompts, 8, use_cache=False, **options)
         check_equal("the sampled ids", newest(instance, prompts, 8, use_cache=True, **options), want)
@@ -146,7 +146,7 @@ def test_a_cache_changes_no_sample(model: Subject, draw: Draw) -> None:
 @clause("BEAM-SHAPE")
 def test_a_beam_search_returns_continuations_and_scores(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw)
-    for rows, length, steps, width in each_of([(2, 3, 4, 3), (1, 1, 1, 2), (3, 2, 2, 1)]):
+    for rows, length, steps, width in each_of("rows, length, steps, width", [(2, 3, 4, 3), (1, 1, 1, 2), (3, 2, 2, 1)]):
         searched(beam_search, instance, draw.ids(5, rows, length), steps, width)
 
 
@@ -154,7 +154,7 @@ def test_a_beam_search_returns_continuations_and_scores(beam_search: Tool, model
 def test_one_beam_is_greedy_text(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw, vocab_size=11)
     logits = reader(instance)
-    for length, steps in each_of([(1, 6), (4, 5)]):
+    for length, steps in each_of("length, steps", [(1, 6), (4, 5)]):
         prompts = _clear(draw, logits, 11, length, steps, 1, rows=4)
         want = continue_greedily(lambda ids: logits(ids)[:, None], prompts, steps, 12)[:, length:]
         found = [searched(beam_search, instance, prompt[None], steps, 1).new[0, 0] for prompt in prompts]
@@ -165,7 +165,7 @@ def test_one_beam_is_greedy_text(beam_search: Tool, model: Subject, draw: Draw) 
 def test_a_score_is_the_sum_of_log_probabilities(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw)
     logits = reader(instance)
-    for steps, width in each_of([(1, 3), (4, 2), (3, 4)]):
+    for steps, width in each_of("steps, width", [(1, 3), (4, 2), (3, 4)]):
         prompt = draw.ids(5, 1, 3)
         for score, new in searched(beam_search, instance, prompt, steps, width).row(0):
             want = log_probability(logits, prompt[0], new)
@@ -175,10 +175,10 @@ def test_a_score_is_the_sum_of_log_probabilities(beam_search: Tool, model: Subje
 @clause("BEAM-SORTED")
 def test_beams_are_distinct_the_best_first(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw)
-    for steps, width in each_of([(3, 4), (1, 5), (4, 3)]):
+    for steps, width in each_of("steps, width", [(3, 4), (1, 5), (4, 3)]):
         beams = searched(beam_search, instance, draw.ids(5, 1, 3), steps, width)
         texts = [tuple(new) for _, new in beams.row(0)]
-        check(f"{len(texts)} beams are {len(set(texts))} texts", len(set(texts)) == len(texts))
+        check(f"{len(texts)} beams contain {len(set(texts))} distinct texts", len(set(texts)) == len(texts))
         rises = np.diff(beams.scores[0])
         check(f"the scores are {np.round(beams.scores[0], 4).tolist()}", bool((rises <= SCORES).all()))
 
@@ -187,7 +187,7 @@ def test_beams_are_distinct_the_best_first(beam_search: Tool, model: Subject, dr
 def test_beams_compete_with_one_another(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw)
     logits = reader(instance)
-    for steps, width in each_of([(4, 2), (5, 3), (3, 4)]):
+    for steps, width in each_of("steps, width", [(4, 2), (5, 3), (3, 4)]):
         for prompt in _clear(draw, logits, 5, 3, steps, width, rows=4):
             beams = searched(beam_search, instance, prompt[None], steps, width)
             _compare(beams, 0, definition(logits, prompt, steps, width))
@@ -211,7 +211,7 @@ def test_beams_of_different_prompts_dont_mix(beam_search: Tool, model: Subject, 
     logits = reader(instance)
     prompts = _clear(draw, logits, 5, 3, 4, 3, rows=3)
     together = searched(beam_search, instance, prompts, 4, 3)
-    for row in each_of(range(len(prompts))):
+    for row in each_of("row", range(len(prompts))):
         alone = searched(beam_search, instance, prompts[row : row + 1], 4, 3)
         check_equal("the beams of a row in a batch", together.new[row], alone.new[0])
         check_close("their scores", together.scores[row], alone.scores[0], SCORES)
@@ -221,10 +221,10 @@ def test_beams_of_different_prompts_dont_mix(beam_search: Tool, model: Subject, 
 def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw, vocab_size=3)
     logits = reader(instance)
-    for end, wide in each_of([(0, True), (1, True), (2, True), (1, False)]):
+    for end, wide in each_of("end, wide", [(0, True), (1, True), (2, True), (1, False)]):
         prompt = draw.ids(3, 1, 2)
         every = [(log_probability(logits, prompt[0], new), new) for new in _complete(3, 3, end)]
-        width = len(every) if wide else 4  # with more beams than there are texts, nothing says what the others hold
+        width = len(every) if wide else 4  # with more beams than texts, the content of the others is undefined
         beams = searched(beam_search, instance, prompt, 3, width, eos_id=end)
         for score, new in beams.row(0):
             own = until_end(new, end)
@@ -242,7 +242,7 @@ def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, 
     instance = searcher(model, draw)
     logits = reader(instance)
     ends = [None, 0, 3] if beam_search.offers("eos-id") else [None]
-    for penalty, end in each_of(itertools.product((0.6, 1.0), ends)):
+    for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), ends)):
         options = {} if end is None else {"eos_id": end}
         prompt = draw.ids(5, 1, 3)
         beams = searched(beam_search, instance, prompt, 4, 3, length_penalty=penalty, **options)
@@ -260,12 +260,12 @@ def _after(instance: Instance, prompts: Array, count: int, end: int) -> Array:
     out = instance.generate(prompts, count, seed=1, eos_id=end, **GREEDY).out
     length = prompts.shape[1]
     fits = out.ndim == 2 and len(out) == len(prompts) and length <= out.shape[1] <= length + count
-    check(f"prompts {prompts.shape} and at most {count} ids come in an array {out.shape}", fits)
+    check(f"prompts {prompts.shape} and at most {count} ids are returned in an array {out.shape}", fits)
     return np.asarray(out[:, length:])
 
 
 def _same(instance: Instance, prompts: Array, steps: int) -> None:
-    """Compare greedy text with a cache and without one; the cache is that of a model that has written nothing yet."""
+    """Compare greedy text with a cache and without one; with the cache of a model that has not generated before."""
     want = newest(instance, prompts, steps, **UNCACHED)
     check_equal("the new ids with a cache", newest(instance.copy(), prompts, steps, **CACHED), want)
 
@@ -280,7 +280,7 @@ def _clear(
 
 
 def _complete(size: int, steps: int, end: int) -> list[list[int]]:
-    """Return every text of so many ids, or fewer where it ends earlier."""
+    """Return every text of this many ids, or fewer if it ends earlier."""
     every = [list(new) for new in itertools.product(range(size), repeat=steps)]
     return [list(own) for own in sorted({tuple(until_end(new, end)) for new in every})]
 

@@ -43,16 +43,19 @@ def test_an_id_means_the_same_in_every_batch(model: Subject, draw: Draw) -> None
     batches = draw.ids(instance.sizes["vocab_size"], 4, count)
     batches[1:, -1] = batches[0, 0]
     logits = np.concatenate([instance(np.repeat(batch[:, None], length, axis=1)) for batch in batches])
-    for token in each_of(np.unique(batches)):
+    for token in each_of("token", np.unique(batches)):
         met = logits[batches.ravel() == token]
         check_close(
-            f"the logits of id {token}, met again", met, np.broadcast_to(met[0], met.shape), _tolerance(instance)
+            f"the logits of id {token}, at its second occurrence",
+            met,
+            np.broadcast_to(met[0], met.shape),
+            _tolerance(instance),
         )
 
 
 @clause("EMB-LOOKUP")
 def test_each_id_reads_its_own_row_of_the_table(model: Subject, draw: Draw) -> None:
-    for wanted in each_of([{"vocab_size": 11, "num_layers": 1}, {"vocab_size": 23, "num_layers": 1}]):
+    for wanted in each_of("wanted", [{"vocab_size": 11, "num_layers": 1}, {"vocab_size": 23, "num_layers": 1}]):
         instance = model.build(**wanted).randomize(draw)
         instance.write(_no_bias(instance))
         ids, row_of = _every_id(instance, draw), draw.permutation(instance.sizes["vocab_size"])
@@ -69,7 +72,7 @@ def test_rows_of_the_table_are_read_at_the_length_that_they_have(model: Subject,
     lengths = draw.uniform(len(rows), 1, low=0.05, high=2.0) * np.resize([1.0, 12.0, 150.0], (len(rows), 1))
     _silence(instance, {TABLE: rows / np.linalg.norm(rows, axis=-1, keepdims=True) * lengths})
     ids, written = _every_id(instance, draw), instance.read_raw()
-    for mode in each_of(["eval", "train"] if model.offers("modes") else ["eval"]):
+    for mode in each_of("mode", ["eval", "train"] if model.offers("modes") else ["eval"]):
         got = instance.call(ids, mode=mode, seed=1).out
         check_close("logits", got, instance.expected(ids), _tolerance(instance))
     left = instance.read_raw()
@@ -102,7 +105,7 @@ def test_the_rows_of_the_ids_that_occur_learn(model: Subject, draw: Draw) -> Non
         raise NotApplicable("its limits allow no vocabulary of more than five ids")
     occurring, scored = np.array([0, vocab_size - 1, *others[:2]]), others[2:4]
     ids = np.resize(occurring, (_rows(model, 2), _length(instance, 5)))
-    cotangent = np.zeros((*ids.shape, vocab_size))  # of ids that don't occur: the head's gradient goes to their rows
+    cotangent = np.zeros((*ids.shape, vocab_size))  # a head's gradient also reaches rows of ids that don't occur
     cotangent[..., scored] = draw.values(*ids.shape, len(scored))
     table = table_gradient(instance, ids, cotangent)
     learning = np.unique(ids)
@@ -181,11 +184,11 @@ def test_the_matrix_stays_shared_when_the_number_format_changes(model: Subject, 
     instance = model.build(vocab_size=11, num_layers=1).randomize(draw)
     if model.half and not model.offers("float32"):
         raise NotApplicable(f"it declares no format wider than {model.precision}")
-    for dtype in each_of(["float32", model.precision if model.half else "float64"]):
+    for dtype in each_of("dtype", ["float32", model.precision if model.half else "float64"]):
         model.link.request({"op": "cast", "handle": instance.handle, "dtype": dtype}, {})
         instance.dtype = dtype
         _check_same_count(instance)
-        _check_tied(instance.write({}), draw)  # as drawn again, not as the cast rounded it
+        _check_tied(instance.write({}), draw)  # drawn again, not the values that the cast rounded
 
 
 @clause("TIE-COPY")
@@ -230,7 +233,7 @@ def _text_without(instance: Instance, draw: Draw) -> tuple[int, Array]:
 
 
 def _with_positions_times(instance: Instance, ids: Array, scale: float) -> Array:
-    """Return what the definition gives where positions are multiplied by a number before they are added."""
+    """Return the definition's result with positions multiplied by a number before they are added."""
     variant = instance.subject.variant
     nothing = np.zeros((1, instance.sizes["block_size"], instance.sizes["d_model"]))
     table = scale * positional_encoding(instance.weights, nothing, variant=variant)[0]
@@ -240,7 +243,7 @@ def _with_positions_times(instance: Instance, ids: Array, scale: float) -> Array
 
 
 def _silence(instance: Instance, weights: Mapping[str, Array]) -> None:
-    """Write these weights, and zeros with which every block adds nothing to its input."""
+    """Write these weights, and zeros so that every block adds nothing to its input."""
     last = (".v.weight", ".v.bias", ".out.bias", ".down.weight", ".down.bias")
     silent = {
         n: np.zeros(p.shape) for n, p in instance.canonical.items() if n.startswith("blocks.") and n.endswith(last)
@@ -249,7 +252,7 @@ def _silence(instance: Instance, weights: Mapping[str, Array]) -> None:
 
 
 def _no_bias(instance: Instance) -> dict[str, Array]:
-    """Return weights with which logits are products alone."""
+    """Return weights with which logits are plain products."""
     return {name: np.zeros(p.shape) for name, p in instance.canonical.items() if name == "head.bias"}
 
 
@@ -274,7 +277,7 @@ def _check_numbers_per_id(model: Subject, *, matrices: int) -> None:
     grown = [p for p, q in zip(large.trainable, small.trainable, strict=False) if p["shape"] != q["shape"]]
     told = ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in grown) or "nothing"
     label = f"each id of the vocabulary has {have:g} trainable numbers, want {want}"
-    check(label, have == want, f"what grows with the vocabulary: {told}")
+    check(label, have == want, f"parameters that grow with the vocabulary: {told}")
 
 
 def _check_same_count(instance: Instance) -> None:
@@ -282,7 +285,7 @@ def _check_same_count(instance: Instance) -> None:
     before = instance.count()
     reply = instance.subject.link.request({"op": "parameters", "handle": instance.handle}, {})
     instance.listing = reply.header["parameters"]
-    check(f"there are {instance.count()} trainable numbers, before there were {before}", instance.count() == before)
+    check(f"there are {instance.count()} trainable numbers, {before} before", instance.count() == before)
 
 
 def _check_tied(instance: Instance, draw: Draw) -> None:

@@ -77,10 +77,10 @@ def test_a_sequence_gives_the_same_output_in_any_batch(encoder_layer: Subject, d
 
 
 def padded(instance: Instance, draw: Draw, *counts: int) -> tuple[Array, Array]:
-    """Return x (B, S, D) and which rows are real: all but so many at the end, for each sequence."""
+    """Return x (B, S, D) and which rows are real: all but some at the end, for each sequence."""
     x = inputs(instance, draw, len(counts), 6)
     if x.shape[1] <= max(counts):
-        raise NotApplicable("the declared limits leave sequences too short to pad one")
+        raise NotApplicable("the declared limits allow only sequences too short to pad")
     return x, np.arange(x.shape[1])[None] < x.shape[1] - np.array(counts)[:, None]
 
 

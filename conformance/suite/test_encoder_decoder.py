@@ -41,7 +41,7 @@ _SIZES = (
     "d_ff",
 )
 DEPTH = 10
-"""So many components a row of logits passes, two layers of each kind and more."""
+"""The number of components that a row of logits passes through, with two layers of each kind."""
 
 
 def build(transformer: Subject, width: int = 12, heads: int = 3, **options: Any) -> Instance:
@@ -71,7 +71,7 @@ def logits(instance: Instance, src: Array, tgt: Array) -> Array:
 
 
 def other_id(ids: Array, vocab_size: int, pad_id: int) -> Array:
-    """Return for each id the next one that is no padding."""
+    """Return for each id the next one that is not padding."""
     following = (ids + 1) % vocab_size
     return np.where(following == pad_id, (following + 1) % vocab_size, following)
 
@@ -208,11 +208,11 @@ def test_the_target_in_another_order_gives_other_logits(transformer: Subject, dr
 
 def check_order(positions: int) -> None:
     if positions < 2:
-        raise NotApplicable("the declared limits leave nothing to put in another order")
+        raise NotApplicable("the declared limits allow nothing to reorder")
 
 
 def distinct(instance: Instance, side: str, count: int) -> Array:
-    """Return ids that all differ, as far as the vocabulary goes, and are no padding."""
+    """Return ids without padding that all differ, as far as the vocabulary allows."""
     size, pad = instance.sizes[f"{side}_vocab_size"], instance.sizes["pad_id"]
     return np.asarray((pad + 1 + np.arange(count) % max(size - 1, 1)) % size)
 
@@ -240,7 +240,7 @@ def test_padding_of_the_target_leaves_its_logits_unchanged(transformer: Subject,
 
 
 def padded(instance: Instance, ids: Array, length: int) -> Array:
-    """Return ids (B, T) with padding appended, as far as the model goes."""
+    """Return ids (B, T) with padding appended, as far as the model allows."""
     longest = max(min(instance.subject.tokens(length), instance.sizes["max_len"]), ids.shape[1])
     found = np.full((len(ids), longest), instance.sizes["pad_id"])
     found[:, : ids.shape[1]] = ids
@@ -269,7 +269,7 @@ def test_each_pair_gives_the_same_logits_in_any_batch(transformer: Subject, draw
     for number, (src, tgt) in enumerate(apart):
         alone = logits(instance, src, tgt)[0]
         got = together[number, : tgt.shape[1]]
-        check_close(f"logits of pair {number} beside others", got, alone, transformer.tolerance(DEPTH))
+        check_close(f"logits of pair {number} batched with others", got, alone, transformer.tolerance(DEPTH))
 
 
 @clause("S2S-MASKS-BUILT")
@@ -336,13 +336,13 @@ def test_past_silent_layers_the_source_s_embedding_shows(transformer: Subject, d
     src, _ = pairs(instance, draw, 2, 6, 2)
     mask = padding_mask(src, instance.sizes["pad_id"])
     got, want = instance.call(src, mask, method="encode").out, instance.expected(src, mask, method="encode")
-    check_close("the memory, sublayers giving a bias at most,", got, want, transformer.tolerance(4))
+    check_close("the memory, with sublayers that give at most a bias,", got, want, transformer.tolerance(4))
 
 
 def biases_alone(instance: Instance) -> dict[str, Array]:
     """Return weights with which sublayers give nothing, but attention its last bias, where it has one.
 
-    A norm hides how large its input is; beside something of one size that shows.
+    A norm hides the size of its input; next to a constant the size shows.
     """
     biases = ("attention.out.bias", "attention.v.bias")
     written = silent(instance, *all_sublayers(instance))
@@ -376,7 +376,7 @@ def test_equal_rows_of_the_source_embedding_are_equal_targets(transformer: Subje
 
 
 def of_one_and_two_sizes(transformer: Subject, draw: Draw) -> Iterator[Instance]:
-    """Yield models with silent sublayers, also with vocabularies of one size: there any matrix has the right shape."""
+    """Yield models with silenced sublayers, also with equal vocabularies: there any matrix has the right shape."""
     for options in ({}, {"src_vocab_size": 13, "tgt_vocab_size": 13}):
         instance = build(transformer, **options).randomize(draw)
         instance.write(silent(instance, *all_sublayers(instance)))
@@ -395,7 +395,7 @@ def with_twins(instance: Instance, draw: Draw) -> tuple[Array, Array, tuple[int,
 
 
 def check_read_alike(instance: Instance, src: Array, tgt: Array, twins: tuple[int, int], name: str) -> None:
-    """Write one row for two ids, and compare what comes of reading one of them and the other."""
+    """Write the same row for two ids, and compare the results of reading one and the other."""
     exchanged = tgt.copy()
     exchanged[:, -1] = twins[1]
     check_differs("the logits after another id", logits(instance, src, tgt), logits(instance, src, exchanged),

@@ -81,10 +81,10 @@ def test_there_is_a_bias_for_each_map_or_none(feed_forward: Subject, draw: Draw)
     d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
     want = (f * (2 if variant.gated else 1) + d) if variant.ffn_bias else 0
     got = instance.count() - matrix_numbers(instance)
-    check(f"it has {got} numbers beside its matrices, want {want}", got == want)
+    check(f"it has {got} numbers besides its matrices, want {want}", got == want)
     nothing = np.zeros_like(inputs(instance, draw, 2, 3))
     if variant.ffn_bias:
-        check_differs("the output for x = 0, beside 0,", instance(nothing), nothing)
+        check_differs("the output for x = 0, compared with 0,", instance(nothing), nothing)
     else:
         check_zero("the output for x = 0", instance(nothing))
 
@@ -129,7 +129,7 @@ def test_the_output_for_a_sum_is_not_the_sum_of_outputs(feed_forward: Subject, d
     instance = build(feed_forward, 12, 20).scatter(draw)
     a, b = inputs(instance, draw, 2, 5), inputs(instance, draw, 2, 5)
     together, apart = instance(a + b) + instance(np.zeros_like(a)), instance(a) + instance(b)
-    check_differs("f(a + b) + f(0), beside f(a) + f(b),", together, apart, at_least=1e-3)
+    check_differs("f(a + b) + f(0), compared with f(a) + f(b),", together, apart, at_least=1e-3)
 
 
 @clause("FFN-ACT")
@@ -191,7 +191,7 @@ def test_with_a_silent_second_map_the_input_does_not_matter(feed_forward: Subjec
     check_differs("the output for another input", instance(x), instance(-x))
     instance.write(zeros(instance, "down.weight"))
     y, other = instance(x), instance(-x)
-    check_close("output for x, W₂ = 0, beside that for -x", y, other, feed_forward.tolerance(), scale=1.0)
+    check_close("output for x, W₂ = 0, compared with that for -x", y, other, feed_forward.tolerance(), scale=1.0)
 
 
 @clause("FFN-NO-OUTER-ACT")
@@ -224,7 +224,7 @@ def test_evaluation_drops_nothing(feed_forward: Subject, draw: Draw) -> None:
     x = inputs(instance, draw, 2, 5)
     y = instance(x, seed=1)
     check_equal("output in a second call", instance(x, seed=2), y)
-    check_close("output, beside that of dropout 0,", y, plain(x), feed_forward.tolerance())
+    check_close("output, compared with that of dropout 0,", y, plain(x), feed_forward.tolerance())
 
 
 @clause("FFN-DROPOUT-MEAN")

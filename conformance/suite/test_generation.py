@@ -1,7 +1,7 @@
 """Clauses of spec/generation.md.
 
-Expected continuations come from the implementation's own logits, called without `generate`: a wrong model is the
-business of model.md. Prompts are chosen so that mistakes show: greedy text that varies, arg maxes that rounding can't
+Expected continuations come from the implementation's own logits, called without `generate`: model.md judges the model
+itself. Prompts are chosen so that mistakes show: greedy text that varies, arg maxes that rounding can't
 flip.
 """
 
@@ -37,13 +37,13 @@ from conformkit.conformance.suite.registry import clause
 @clause("GEN-LENGTH")
 def test_as_many_ids_are_added_as_asked_for(model: Subject, draw: Draw) -> None:
     instance = model.build(block_size=11).scatter(draw)
-    # fewer new ids than the prompt has: what lacks one, what lacks the prompt and what counts it differ in length
-    for batch, tokens, count in each_of([(1, 4, 3), (2, 3, 5), (1, 1, 1)]):
+    # fewer new ids than the prompt has: results without one id, without the prompt, or counting it differ in length
+    for batch, tokens, count in each_of("batch, tokens, count", [(1, 4, 3), (2, 3, 5), (1, 1, 1)]):
         prompts = prompt_ids(instance, draw, batch, tokens)
         out = instance.generate(prompts, count, seed=1, **plain(model)).out
         check_shape(f"{count} new ids after {prompts.shape[1]}", out, (len(prompts), prompts.shape[1] + count))
     few = model.build(vocab_size=2, num_layers=1, block_size=11).scatter(draw, gain=0.05)
-    under("a vocabulary of 2, each id of which comes soon: none of them ends the text")
+    under("a vocabulary of 2, where each id occurs soon: none of them ends the text")
     prompts = prompt_ids(few, draw, 1, 1)
     out = few.generate(prompts, 9, seed=1, **plain(model)).out
     check_shape("9 new ids", out, (len(prompts), prompts.shape[1] + 9))
@@ -52,7 +52,7 @@ def test_as_many_ids_are_added_as_asked_for(model: Subject, draw: Draw) -> None:
 @clause("GEN-ZERO")
 def test_no_new_ids_leave_the_prompt(model: Subject, draw: Draw) -> None:
     instance = model.build().scatter(draw)
-    for batch, tokens in each_of([(2, 4), (1, 1)]):
+    for batch, tokens in each_of("batch, tokens", [(2, 4), (1, 1)]):
         prompts = prompt_ids(instance, draw, batch, tokens)
         check_equal("the result of 0 new ids", instance.generate(prompts, 0, seed=1, **plain(model)).out, prompts)
 
@@ -61,7 +61,9 @@ def test_no_new_ids_leave_the_prompt(model: Subject, draw: Draw) -> None:
 def test_the_prompt_comes_back_in_front(model: Subject, draw: Draw) -> None:
     instance = model.build(block_size=5).scatter(draw)
     long = instance.sizes["block_size"] + 4
-    for tokens, options in each_of([(1, GREEDY), (3, plain(model)), (long, GREEDY), (long, plain(model))]):
+    for tokens, options in each_of(
+        "tokens, options", [(1, GREEDY), (3, plain(model)), (long, GREEDY), (long, plain(model))]
+    ):
         prompts = prompt_ids(instance, draw, 3, tokens)
         out = instance.generate(prompts, 2, seed=1, **options).out
         check_shape("prompt and 2 new ids", out, (len(prompts), prompts.shape[1] + 2))
@@ -72,17 +74,17 @@ def test_the_prompt_comes_back_in_front(model: Subject, draw: Draw) -> None:
 def test_new_ids_are_ids_of_the_vocabulary(model: Subject, draw: Draw) -> None:
     instance = model.build(vocab_size=7).scatter(draw, gain=0.3)
     vocab_size = instance.sizes["vocab_size"]
-    for batch, count in each_of([(200, 1), (3, 3)]):
+    for batch, count in each_of("batch, count", [(200, 1), (3, 3)]):
         outcome = instance.generate(prompt_ids(instance, draw, batch, 2), count, seed=1, **plain(model))
         check(f"the ids are {outcome.dtype}, want integers", "int" in outcome.dtype)
         outside = outcome.out[(outcome.out < 0) | (outcome.out >= vocab_size)]
-        check(f"{outside[:1]} is none of 0 … {vocab_size - 1}", not outside.size)
+        check(f"{outside[:1]} is not in 0 … {vocab_size - 1}", not outside.size)
 
 
 @clause("GEN-DTYPE-KEPT")
 def test_ids_keep_the_type_of_the_prompt(model: Subject, draw: Draw) -> None:
     instance = model.build().scatter(draw)
-    for options in each_of([GREEDY, plain(model)]):
+    for options in each_of("options", [GREEDY, plain(model)]):
         outcome = instance.generate(prompt_ids(instance, draw), 2, seed=1, **options)
         check(f"the ids are {outcome.dtype}, the prompt is int64", outcome.dtype == "int64")
 
@@ -104,14 +106,14 @@ def test_greedy_text_takes_the_most_probable_id(model: Subject, draw: Draw) -> N
 @clause("GEN-LAST-POS")
 def test_the_last_position_decides(model: Subject, draw: Draw) -> None:
     instance = author(model)
-    for tokens in each_of([3, instance.sizes["block_size"], 2]):
+    for tokens in each_of("tokens", [3, instance.sizes["block_size"], 2]):
         told = story(instance, draw, tokens=min(tokens, instance.sizes["block_size"]), steps=1, keep=12)
         check_text(f"the id after {told.prompts.shape[1]} ids", told, continued(told))
 
 
 @clause("GEN-AUTOREGRESSIVE")
 def test_each_new_id_is_read_before_the_next(model: Subject, draw: Draw) -> None:
-    instance = author(model, block_size=8, num_layers=3)  # what two layers share is not yet shared by all
+    instance = author(model, block_size=8, num_layers=3)  # what two layers share need not be shared by all
     told = story(instance, draw, tokens=1, steps=7, keep=12)
     check_text("the new ids", told, continued(told))
 
@@ -163,7 +165,7 @@ def test_a_prompt_is_continued_as_it_is_alone(model: Subject, draw: Draw) -> Non
 @clause("GEN-EVAL-MODE")
 def test_generation_runs_without_dropout(model: Subject, draw: Draw) -> None:
     told = story(author(model, dropout=0.5), draw, tokens=3, steps=3)
-    for seed in each_of([1, 2]):
+    for seed in each_of("seed", [1, 2]):
         check_text("greedy text from training mode, dropout 0.5", told, continued(told, mode="train", seed=seed))
 
 
@@ -172,7 +174,7 @@ def test_the_mode_afterwards_is_the_mode_before(model: Subject, draw: Draw) -> N
     instance = model.build(dropout=0.1).scatter(draw)
     prompts = prompt_ids(instance, draw)
     for mode, flag in (("train", True), ("eval", False)):
-        for options in each_of([GREEDY, plain(model)]):
+        for options in each_of("options", [GREEDY, plain(model)]):
             check_modes(instance.generate(prompts, 2, mode=mode, seed=1, **options), mode, training=flag)
 
 
@@ -212,7 +214,7 @@ def test_parameters_and_prompt_are_left_as_they_were(model: Subject, draw: Draw)
     instance = model.build(block_size=11).scatter(draw, gain=2.0)
     names = [p["name"] for p in instance.trainable]
     before = instance.read_raw()
-    for tokens, options in each_of([(3, GREEDY), (5, plain(model))]):
+    for tokens, options in each_of("tokens, options", [(3, GREEDY), (5, plain(model))]):
         prompts = prompt_ids(instance, draw, 3, tokens)
         outcome = instance.generate(prompts.copy(), 4, mode="train", seed=1, **options)
         check_equal("the prompt after the call", outcome.arguments["ids"], model.bound.to_theirs(prompts))
@@ -225,9 +227,9 @@ def test_parameters_and_prompt_are_left_as_they_were(model: Subject, draw: Draw)
 def test_generation_keeps_nothing_for_derivatives(model: Subject, draw: Draw) -> None:
     instance = model.build().scatter(draw)
     prompts = prompt_ids(instance, draw)
-    for mode, options in each_of([("eval", GREEDY), ("train", plain(model))]):
+    for mode, options in each_of("mode, options", [("eval", GREEDY), ("train", plain(model))]):
         outcome = instance.generate(prompts, 2, mode=mode, seed=1, **options)
-        check("while it generates, tensors are kept for a backward pass that never comes", not outcome.graph)
+        check("while it generates, tensors are saved for a backward pass that is never run", not outcome.graph)
 
 
 @clause("GEN-GRAD-AFTER")
@@ -238,7 +240,7 @@ def test_gradients_flow_after_generation(model: Subject, draw: Draw) -> None:
     cotangent = draw.values(*prompts.shape, instance.sizes["vocab_size"])
     found = instance.vjp(prompts, cotangent=cotangent, wrt=(), parameters=True).parameters
     lost = [name for name, gradient in found.items() if gradient is None]
-    check(f"{quoted(lost)} gets no gradient any more", not lost)
+    check(f"{quoted(lost)} no longer gets a gradient", not lost)
 
 
 @clause("GEN-EMPTY-PROMPT")

@@ -99,10 +99,10 @@ def test_float32_gradients_equal_differences_of_the_definition(every: list[Subje
         wanted = slope_of_definition(instance, inputs, ways, cotangent)
         gradients = {**found.inputs, **found.parameters}
         given = compare(gradients, ways | _raw(instance, ways), wanted)
-        # rounding adds up on the way there and on the way back
+        # rounding adds up forward and backward
         allowed = GRADIENT[form] if subject.half else 10 * tolerance("float32", depth(instance))
         given.check(f"{subject.name}: the derivative along all inputs and parameters", allowed)
-        if subject.half:  # which only this clause compares
+        if subject.half:  # only this clause compares it
             least = given.scale / np.sqrt(len(ways))
             for name, way in ways.items():
                 wanted = slope_of_definition(instance, inputs, {name: way}, cotangent)
@@ -138,12 +138,12 @@ def test_with_dropout_gradients_are_those_of_what_was_kept(every: list[Subject],
     for subject in each(wide_enough(every), "gradients", "modes", "dropout"):
         instance, inputs = subject.example(draw, num_layers=1, dropout=0.3)
         one, again = (instance(*inputs, mode="train", seed=1) for _ in range(2))
-        if np.array_equal(one, again):  # else it draws from a generator of its own
+        if np.array_equal(one, again):  # otherwise it uses a separate generator
             told += 1
             how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
             check_gradients(subject.name, Point.of(instance, inputs, mode="train", seed=1), draw, **how)
     if not told:
-        raise NotApplicable("what it drops does not follow from the seed of the global random state")
+        raise NotApplicable("its dropout does not depend on the global random seed")
 
 
 @clause("GRAD-BATCH-MEAN")
@@ -207,19 +207,19 @@ def _check_reached(label: str, gradient: Array | None) -> None:
     check_finite(label, gradient)
     missed = ~np.abs(gradient).max(axis=-1).astype(bool)
     at = ", ".join(map(str, np.argwhere(missed)[0])) if missed.any() else ""
-    check(f"{label} is 0 everywhere in row [{at}], want some other number", not missed.any())
+    check(f"{label} is 0 everywhere in row [{at}], want another number", not missed.any())
 
 
 def _zeros(shape: Sequence[int], gradient: Array | None) -> Array:
-    """Return where there is no gradient."""
+    """Return the mask of entries without a gradient."""
     return np.ones(shape, np.bool_) if gradient is None else np.asarray(gradient == 0.0)
 
 
 def _check_independent(point: Point, name: str, silent: Array, before: Array, draw: Draw) -> None:
     """Check that the output does not depend on those entries of a parameter that received no gradient.
 
-    Units of ReLU that are off for every input receive none either: what moves must not wake them. In narrower formats,
-    where a move that shows above rounding would, only whole parameters are looked at.
+    Units of ReLU that are off for every input receive none either: the change must not activate them. In narrower
+    formats, where any visible change would, only whole parameters are checked.
     """
     subject = point.instance.subject
     wide = subject.precision == "float64"
@@ -243,7 +243,7 @@ def _raw(instance: Instance, ways: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _size(gradients: Mapping[str, Array], prefix: str) -> float:
-    """Return the root of the mean square of those whose names begin so."""
+    """Return the root mean square of the gradients whose names have this prefix."""
     chosen = np.concatenate([gradient.ravel() for name, gradient in gradients.items() if name.startswith(prefix)])
     return float(np.sqrt((chosen**2).mean()))
 
@@ -253,7 +253,7 @@ def _flat(found: Gradients) -> dict[str, Array | None]:
 
 
 def _check_same(label: str, got: Mapping[str, Array | None], want: Mapping[str, Array | None], allowed: float) -> None:
-    """Check that gradients agree, relative to the largest of them all: some vanish but for rounding."""
+    """Check that gradients agree, relative to the largest: some are 0 except for rounding."""
     scale = max((float(np.abs(g).max(initial=0.0)) for g in want.values() if g is not None), default=0.0)
     for name, gradient in got.items():
         wanted = want[name]
@@ -272,7 +272,7 @@ def _check_all_finite(label: str, found: Gradients) -> None:
 
 
 def _enlarged(array: Array, times: float) -> Array:
-    """Return a batch whose last element is that many times as large; ids stay."""
+    """Return a batch whose last element is multiplied by `times`; ids are unchanged."""
     if not np.issubdtype(array.dtype, np.floating):
         return array
     factor = np.ones((len(array),) + (1,) * (array.ndim - 1))
@@ -281,7 +281,7 @@ def _enlarged(array: Array, times: float) -> Array:
 
 
 def _jacobian(attend: Attend, scores: Array, cotangent: Array) -> Array:
-    """Pull a cotangent of the weights (T, n) back to the scores: with k = √n 1 and v = 1, q is the scores."""
+    """Pull a cotangent of the weights (T, n) back to the scores: with k = √n 1 and v = 1, q equals the scores."""
     lead = attend.subject.bound.leading(1)
     count = scores.shape[-1]
     q, c = (np.broadcast_to(a, (*lead, *a.shape)) for a in (scores, cotangent))

@@ -18,7 +18,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
-from conformkit.conformance.evidence.scores import Heads, divisor, telling_positions
+from conformkit.conformance.evidence.scores import HeadProjection, divisor, telling_positions
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.rows import check_sizes_refused, drawn, output
@@ -52,7 +52,7 @@ def test_queries_keys_and_values_each_have_a_projection_that_matters(multi_head:
     instance = multi_head.build().randomize(draw)
     x = drawn(instance, draw, 2, 5)
     weights, before = dict(instance.weights), output(instance, x)
-    for name in each_of(["q.weight", "k.weight", "v.weight"]):
+    for name in each_of("name", ["q.weight", "k.weight", "v.weight"]):
         changed = draw.values(*weights[name].shape, scale=0.5)
         check_differs(
             f"output when {name} changes", output(instance.write(weights | {name: changed}), x), before, at_least=1e-4
@@ -61,7 +61,7 @@ def test_queries_keys_and_values_each_have_a_projection_that_matters(multi_head:
 
 @clause("MHA-CONCAT-ORDER")
 def test_heads_are_put_side_by_side_in_their_order(multi_head: Subject, draw: Draw) -> None:
-    for heads in each_of([3, 2]):
+    for heads in each_of("heads", [3, 2]):
         instance = multi_head.build(d_model=12, num_heads=heads, causal=False).randomize(draw)
         _project_by(instance, lambda m, n: np.eye(m, n) * np.arange(1, m + 1)[:, None])
         x = drawn(instance, draw, 3, 1)[:, :1]
@@ -70,18 +70,18 @@ def test_heads_are_put_side_by_side_in_their_order(multi_head: Subject, draw: Dr
 
 @clause("MHA-SPLIT-POSITIONS")
 def test_splitting_into_heads_leaves_positions_where_they_are(multi_head: Subject, draw: Draw) -> None:
-    for heads in each_of([3, 2, 6]):
+    for heads in each_of("heads", [3, 2, 6]):
         instance = multi_head.build(d_model=12, num_heads=heads, causal=True).scatter(draw)
         x = drawn(instance, draw, 2, 5)
         out = output(instance, np.repeat(x[:, :1], x.shape[1], axis=1))
-        # The first output alone may come of nothing, which is what MHA-CAUSAL-REACH is about.
+        # The first output may see nothing at all; MHA-CAUSAL-REACH judges that.
         want = np.broadcast_to(out[:, -1:], out[:, 1:].shape)
         check_close("output for equal positions, from the second on", out[:, 1:], want, multi_head.tolerance())
 
 
 @clause("MHA-SPLIT-MERGE")
 def test_merging_heads_undoes_the_split(multi_head: Subject, draw: Draw) -> None:
-    for width, heads in each_of([(12, 3), (12, 4), (12, 2), (15, 3), (10, 10)]):
+    for width, heads in each_of("width, heads", [(12, 3), (12, 4), (12, 2), (15, 3), (10, 10)]):
         instance = multi_head.build(d_model=width, num_heads=heads, causal=False).randomize(draw)
         instance.write({name: 0.0 * array for name, array in instance.weights.items() if name.startswith("q.")})
         _project_by(instance, np.eye)
@@ -190,7 +190,7 @@ def test_exchanging_heads_with_their_columns_changes_nothing(multi_head: Subject
 
 @clause("MHA-H1-IS-SA")
 def test_one_head_is_self_attention_then_the_output_projection(multi_head: Subject, draw: Draw) -> None:
-    for width, causal in each_of([(12, True), (7, False)]):
+    for width, causal in each_of("width, causal", [(12, True), (7, False)]):
         instance = multi_head.build(d_model=width, num_heads=1, causal=causal).randomize(draw)
         if instance.sizes["num_heads"] != 1:
             raise NotApplicable("its declared limits exclude a single head")
@@ -226,7 +226,7 @@ def test_each_key_value_head_serves_consecutive_query_heads(multi_head: Subject,
     under("one position, where the output is the values")
     check_close("output", output(instance, x[:, :1]), instance.expected(x[:, :1]), multi_head.tolerance())
     for head in range(instance.sizes["kv_heads"]):
-        if _owned(instance, "k.weight", head)[1].stop <= x.shape[-1]:  # else the identity cuts its features off
+        if _owned(instance, "k.weight", head)[1].stop <= x.shape[-1]:  # otherwise the identity cuts features off
             _check_owner(instance, draw, x, "k.weight", head)
 
 
@@ -234,7 +234,7 @@ def test_each_key_value_head_serves_consecutive_query_heads(multi_head: Subject,
 
 
 def _project_by(instance: Instance, make: Callable[[int, int], Array]) -> None:
-    """Write an output projection made for its extents, where there is one."""
+    """Write an output projection of its shape, if it has one."""
     if "out.weight" in instance.weights:
         instance.write({"out.weight": make(*instance.weights["out.weight"].shape)})
 
@@ -286,7 +286,7 @@ def _grouped(subject: Subject) -> dict[str, Any]:
     raise NotApplicable("it has as many key/value heads as heads")
 
 
-def _head_0(instance: Instance) -> Heads:
+def _head_0(instance: Instance) -> HeadProjection:
     """Return how x becomes the queries, keys and values of the first head."""
     variant, weights = instance.subject.variant, instance.weights
     counts = {"q": instance.sizes["num_heads"], "k": instance.sizes["kv_heads"], "v": instance.sizes["kv_heads"]}

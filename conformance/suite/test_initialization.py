@@ -71,7 +71,7 @@ def test_each_matrix_keeps_the_size_of_a_signal(every: list[Subject], draw: Draw
 
 @clause("INIT-SCALE")
 def test_a_new_block_keeps_the_size_of_its_input(block: Subject, draw: Draw) -> None:
-    for seed in each_of(SEEDS):
+    for seed in each_of("seed", SEEDS):
         instance = block.build(**WIDE, seed=seed)
         (x,) = instance.example_inputs(draw, batch=3, tokens=12)
         ratio = float(instance(x).var() / x.var())
@@ -80,7 +80,7 @@ def test_a_new_block_keeps_the_size_of_its_input(block: Subject, draw: Draw) -> 
 
 @clause("INIT-ATTN-SOFT")
 def test_a_new_head_looks_at_many_positions(multi_head: Subject, draw: Draw) -> None:
-    for seed in each_of(SEEDS):
+    for seed in each_of("seed", SEEDS):
         instance = multi_head.build(**WIDE, seed=seed)
         weights, sizes = instance.read(), instance.sizes
         x = draw.values(2, 16, sizes["d_model"])
@@ -116,9 +116,9 @@ def test_a_new_model_is_sure_of_nothing(model: Subject, draw: Draw) -> None:
 
 
 def _parameters(instance: Instance) -> dict[str, Array]:
-    """Return what it begins with: the definition's parameters, or their own where nobody knows which is which.
+    """Return its initial values: the definition's parameters, or its own if they are not bound.
 
-    Arrays that are not bound may be masks, where no framework tells parameters from constants.
+    Unbound arrays may be masks if no framework distinguishes parameters from constants.
     """
     bound = instance.subject.bound
     if bound.rules is not None:

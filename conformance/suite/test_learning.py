@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.learning import Lesson, Outcome, learned
+from conformkit.conformance.evidence.learning import LearningOutcome, Lesson, learned
 from conformkit.conformance.evidence.own_loop import own_loop
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.subject.tool import Tool
@@ -35,7 +35,7 @@ def test_a_repeated_pattern_is_learned_by_heart(model: Subject, draw: Draw) -> N
     check(f"the loss is {outcome.loss:.4f} after {outcome.steps} steps, want at most 0.05", outcome.loss < 0.05)
     if outcome.written is not None:
         share = _right(outcome, PATTERN)
-        check(f"greedy text alternates at {share:.1%} of the places", share == 1.0)
+        check(f"greedy text alternates at {share:.1%} of the positions", share == 1.0)
 
 
 @clause("TRAIN-OVERFIT-BATCH")
@@ -77,8 +77,8 @@ def test_the_implementations_own_steps_train_its_own_model(
     check(f"{label}: want at most 0.08 more", outcome.excess < 0.08)
 
 
-def _right(outcome: Outcome, lesson: Lesson) -> float:
-    """Return which share of the ids that it wrote are those of the held-out texts, where these count."""
+def _right(outcome: LearningOutcome, lesson: Lesson) -> float:
+    """Return the share of generated ids that equal the held-out ones, where these count."""
     if isinstance(outcome.written, ImplementationFailure):
         raise outcome.written
     assert outcome.written is not None

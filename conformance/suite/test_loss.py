@@ -28,7 +28,7 @@ def test_the_loss_is_one_number(cross_entropy: Tool, draw: Draw) -> None:
 @clause("LOSS-SHIFT-TARGET")
 def test_logits_and_targets_are_compared_place_by_place(cross_entropy: Tool) -> None:
     score = Scoring(cross_entropy)
-    targets = np.array([[1, 0, 3, 2, 5, 4]])  # the matrix of these is symmetric: no other mistake shows here
+    targets = np.array([[1, 0, 3, 2, 5, 4]])  # their matrix is symmetric: no other mistake shows here
     own, following = (score(8.0 * np.eye(6)[ids], targets) for ids in (targets, np.roll(targets, -1)))
     label = f"logits that are sure of each target cost {own:.4f}, of the next target {following:.4f}"
     check(label, own < following)
@@ -38,7 +38,7 @@ def test_logits_and_targets_are_compared_place_by_place(cross_entropy: Tool) -> 
 def test_equal_logits_cost_the_logarithm_of_the_vocabularys_size(cross_entropy: Tool) -> None:
     score = Scoring(cross_entropy)
     stored = facts("LOSS-UNIFORM-LOGV")[0]
-    for size, want in each_of(list(zip(stored.inputs["V"], stored.value["loss"], strict=True))[:6]):
+    for size, want in each_of("size, want", list(zip(stored.inputs["V"], stored.value["loss"], strict=True))[:6]):
         close(f"the loss of {size} equal logits", score(np.zeros((1, 1, size)), one_target(size - 1)), want)
 
 
@@ -46,7 +46,7 @@ def test_equal_logits_cost_the_logarithm_of_the_vocabularys_size(cross_entropy: 
 def test_a_constant_on_all_logits_changes_nothing(cross_entropy: Tool, draw: Draw) -> None:
     score, logits = Scoring(cross_entropy), draw.values(1, 1, 5)
     before = score(logits, one_target(2))
-    for constant in each_of([-8.0, 8.0, 32.0]):
+    for constant in each_of("constant", [-8.0, 8.0, 32.0]):
         close(f"the loss with {constant:g} added", score(logits + constant, one_target(2)), before, allowed=1e-4)
 
 
@@ -55,7 +55,7 @@ def test_losses_of_two_targets_differ_as_their_logits_do(cross_entropy: Tool, dr
     score, logits = Scoring(cross_entropy), 2.0 * draw.values(1, 1, 5)
     logits[..., 1] += 3.0
     first = score(logits, one_target(1))
-    for target in each_of(range(2, 5)):
+    for target in each_of("target", range(2, 5)):
         want = float(logits[0, 0, 1] - logits[0, 0, target])
         close(f"the loss of id {target} less that of id 1", score(logits, one_target(target)) - first, want, scale=1.0)
 
@@ -63,7 +63,7 @@ def test_losses_of_two_targets_differ_as_their_logits_do(cross_entropy: Tool, dr
 @clause("LOSS-STABLE")
 def test_large_logits_give_the_exact_loss(cross_entropy: Tool) -> None:
     score = Scoring(cross_entropy)
-    for low, high in each_of([(-1e4, 1e4), (0.0, 2e4), (-2e4, 0.0)]):
+    for low, high in each_of("low, high", [(-1e4, 1e4), (0.0, 2e4), (-2e4, 0.0)]):
         logits = np.full((1, 1, 5), low)
         logits[..., 2] = high
         close("the loss of the id that is certain", score(logits, one_target(2)), 0.0, scale=1.0)
@@ -75,7 +75,7 @@ def test_flattening_keeps_each_target_beside_its_logits(cross_entropy: Tool) -> 
     score = Scoring(cross_entropy)
     if score.flat:
         raise NotApplicable("it takes logits (N, V): there is nothing to flatten")
-    for targets, size in each_of([
+    for targets, size in each_of("targets, size", [
         (np.array([[0, 3, 1], [4, 2, 0], [1, 1, 4], [2, 0, 3]]), 5), (np.array([[2, 0, 1, 1]]), 3),
     ]):  # fmt: skip
         certain = 30.0 * np.eye(size)[targets]
@@ -88,7 +88,7 @@ def test_repeating_rows_or_positions_leaves_the_loss(cross_entropy: Tool, draw: 
     score = Scoring(cross_entropy)
     logits, targets = draw.values(2, 3, 5), 1 + draw.ids(4, 2, 3)
     loss = score(logits, targets)
-    for rows, positions in each_of([(3, 1), (1, 4), (2, 2)]):
+    for rows, positions in each_of("rows, positions", [(3, 1), (1, 4), (2, 2)]):
         under(f"{rows} times the rows, {positions} times the positions")
         more = np.tile(logits, (rows, positions, 1)), np.tile(targets, (rows, positions))
         close("the loss", score(*more), loss)
@@ -97,7 +97,9 @@ def test_repeating_rows_or_positions_leaves_the_loss(cross_entropy: Tool, draw: 
 @clause("LOSS-CE")
 def test_the_loss_is_minus_the_mean_log_probability(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
-    for batch, length, size, scale in each_of([(1, 1, 3, 1.0), (2, 3, 5, 1.0), (3, 4, 11, 4.0), (5, 1, 2, 2.0)]):
+    for batch, length, size, scale in each_of(
+        "batch, length, size, scale", [(1, 1, 3, 1.0), (2, 3, 5, 1.0), (3, 4, 11, 4.0), (5, 1, 2, 2.0)]
+    ):
         logits, targets = draw.values(batch, length, size, scale=scale), draw.ids(size, batch, length)
         targets[0, 0] = 0
         close("the loss", score(logits, targets), definition(logits, targets))
@@ -113,7 +115,7 @@ def test_the_loss_is_minus_the_mean_log_probability(cross_entropy: Tool, draw: D
 @clause("LOSS-GRAD")
 def test_the_gradient_is_the_softmax_minus_the_targets(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
-    for batch, length, size in each_of([(1, 1, 3), (2, 3, 5)]):
+    for batch, length, size in each_of("batch, length, size", [(1, 1, 3), (2, 3, 5)]):
         logits, targets = draw.values(batch, length, size), draw.ids(size, batch, length)
         check_close("the gradient", score.gradient(logits, targets), loss_gradient(logits, targets), TOLERANCE)
     stored = facts("LOSS-CE")[0]
@@ -125,14 +127,14 @@ def test_the_gradient_is_the_softmax_minus_the_targets(cross_entropy: Tool, draw
 @clause("LOSS-TARGET-RANGE")
 def test_a_target_outside_the_vocabulary_is_refused(cross_entropy: Tool) -> None:
     score = Scoring(cross_entropy)
-    for target in each_of([5, 1000]):
+    for target in each_of("target", [5, 1000]):
         check_refuses(f"target {target} of 5 ids", partial(score.value, np.zeros((1, 1, 5)), one_target(target)))
 
 
 @clause("LOSS-IGNORE")
 def test_ignored_targets_count_nothing(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
-    for ignored in each_of([PAD, 0, -100]):
+    for ignored in each_of("ignored", [PAD, 0, -100]):
         logits, targets = partly_ignored(draw, ignored)
         before = score(logits, targets, ignore_index=ignored)
         other = np.where((targets == ignored)[..., None], draw.values(*logits.shape, scale=3.0), logits)
@@ -143,7 +145,7 @@ def test_ignored_targets_count_nothing(cross_entropy: Tool, draw: Draw) -> None:
 @clause("LOSS-IGNORE-MEAN")
 def test_the_mean_is_over_the_targets_that_count(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
-    for ignored in each_of([PAD, 0]):
+    for ignored in each_of("ignored", [PAD, 0]):
         logits, targets = partly_ignored(draw, ignored)
         want = definition(logits, targets, ignore_index=ignored)
         close("the loss", score(logits, targets, ignore_index=ignored), want)
@@ -169,7 +171,7 @@ def test_without_a_target_the_loss_is_a_number_or_refused(cross_entropy: Tool, d
 def test_smoothing_gives_each_id_its_share(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
     logits, targets = example(draw)
-    for smoothing in each_of([0.1, 0.5]):
+    for smoothing in each_of("smoothing", [0.1, 0.5]):
         want = definition(logits, targets, label_smoothing=smoothing)
         close("the loss", score(logits, targets, label_smoothing=smoothing), want)
     stored = facts("LOSS-LS")[0]
@@ -181,7 +183,7 @@ def test_smoothing_gives_each_id_its_share(cross_entropy: Tool, draw: Draw) -> N
 @clause("LOSS-LS-IGNORE")
 def test_smoothing_leaves_ignored_targets_out(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
-    for smoothing, ignored in each_of([(0.1, PAD), (0.3, -100)]):
+    for smoothing, ignored in each_of("smoothing, ignored", [(0.1, PAD), (0.3, -100)]):
         logits, targets = partly_ignored(draw, ignored)
         want = definition(logits, targets, ignore_index=ignored, label_smoothing=smoothing)
         close("the loss", score(logits, targets, ignore_index=ignored, label_smoothing=smoothing), want)

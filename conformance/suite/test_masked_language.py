@@ -11,12 +11,12 @@ from conformkit.conformance.suite.registry import clause
 from conformkit.spec.masked_language import Share, shares
 
 ROWS, LENGTH, MARKS = 300, 100, 28
-"""So many rows of so many words, and special ids around them: 15 % of the words of a row are a whole number."""
+"""Rows and words per row, with special ids around them: 15 % of the words of a row is a whole number."""
 
 
 @clause("MLM-SHAPE")
 def test_inputs_and_labels_are_shaped_like_the_ids(mask_tokens: Tool) -> None:
-    for rows, length in each_of([(3, 20), (1, 40), (5, 1)]):
+    for rows, length in each_of("rows, length", [(3, 20), (1, 40), (5, 1)]):
         Masking(mask_tokens)(text(rows, length))
 
 
@@ -34,7 +34,7 @@ def test_inputs_differ_from_the_ids_at_chosen_places_alone(mask_tokens: Tool) ->
     made = _drawn(mask_tokens)
     check_equal("the inputs where nothing was chosen", made.inputs[~made.chosen], made.ids[~made.chosen])
     outside = made.inputs[(made.inputs < 0) | (made.inputs >= SIZE)]
-    check(f"input {outside[:1]} is none of the ids 0 … {SIZE - 1}", not outside.size)
+    check(f"input {outside[:1]} is not in 0 … {SIZE - 1}", not outside.size)
 
 
 @clause("MLM-PURE")
@@ -47,7 +47,7 @@ def test_the_ids_stay_as_they_are(mask_tokens: Tool) -> None:
 
 @clause("MLM-SPECIAL")
 def test_special_ids_and_pads_are_never_chosen(mask_tokens: Tool) -> None:
-    for probability in each_of([None, 1.0] if mask_tokens.offers("probability") else [None]):
+    for probability in each_of("probability", [None, 1.0] if mask_tokens.offers("probability") else [None]):
         made = _drawn(mask_tokens, probability=probability)
         for special in SPECIAL:
             hits = int((made.chosen & (made.ids == special)).sum())
@@ -57,7 +57,7 @@ def test_special_ids_and_pads_are_never_chosen(mask_tokens: Tool) -> None:
 @clause("MLM-ROWS")
 def test_each_row_is_chosen_from_on_its_own(mask_tokens: Tool) -> None:
     chosen = Masking(mask_tokens)(np.repeat(text(1, LENGTH), 3, axis=0)).chosen
-    for row in each_of([1, 2]):
+    for row in each_of("row", [1, 2]):
         same = bool((chosen[row] == chosen[0]).all())
         check(f"rows 0 and {row} have the same {int(chosen[0].sum())} of {LENGTH} places chosen", not same)
 
@@ -65,7 +65,7 @@ def test_each_row_is_chosen_from_on_its_own(mask_tokens: Tool) -> None:
 @clause("MLM-RATE")
 def test_the_given_share_of_the_ids_is_chosen(mask_tokens: Tool) -> None:
     rates = Masking(mask_tokens).rates()
-    for probability in each_of(rates):
+    for probability in each_of("probability", rates):
         made, want = _drawn(mask_tokens, probability=probability), probability or RATE
         hits, words = int((made.chosen & made.text).sum()), int(made.text.sum())
         check_share("chosen ids among those that are not special", hits, words, Share(want, want), events=len(rates))

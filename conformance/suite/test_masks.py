@@ -43,7 +43,7 @@ def test_true_means_that_the_query_may_attend(attend: Attend, draw: Draw) -> Non
 
 @clause("MASK-NONE")
 def test_without_a_mask_every_query_attends_to_every_key(attend: Attend, draw: Draw) -> None:
-    for queries, keys in each_of([(5, 5), (3, 6)]):
+    for queries, keys in each_of("queries, keys", [(5, 5), (3, 6)]):
         q, k, _ = draw.qkv(attend.leading(), queries=queries, keys=keys)
         weights = attend.weights(q, k)
         check_finite("weights", weights)
@@ -110,7 +110,7 @@ def test_hidden_keys_get_weight_0_and_the_others_more(attend: Attend, draw: Draw
 @clause("MASK-RENORM")
 def test_the_remaining_weights_add_up_to_1(attend: Attend, draw: Draw) -> None:
     q, k, _ = draw.qkv(attend.leading())
-    for allowed in each_of([0.1, 0.5, 0.9]):
+    for allowed in each_of("allowed", [0.1, 0.5, 0.9]):
         mask = np.broadcast_to(draw.mask(3, 5, allowed=allowed), (*q.shape[:-1], 5))
         totals = attend.weights(q, k, mask).sum(axis=-1)
         check_close("sum over keys", totals, np.ones_like(totals), attend.tolerance())
@@ -124,7 +124,7 @@ def test_masked_attention_is_attention_over_the_allowed_keys_alone(attend: Atten
     everything = attend(q, k, v, np.ones((*leading, 3, 6), np.bool_))
     check_close("output under a mask that allows everything", everything, attend(q, k, v), attend.tolerance())
     out = attend(q, k, v, np.broadcast_to(mask, (*leading, 3, 6)))
-    for row in each_of(range(3)):
+    for row in each_of("row", range(3)):
         seen = np.flatnonzero(mask[row])
         alone = attend(q[..., row : row + 1, :], k[..., seen, :], v[..., seen, :])
         check_close("output", out[..., row : row + 1, :], alone, attend.tolerance())
@@ -132,7 +132,9 @@ def test_masked_attention_is_attention_over_the_allowed_keys_alone(attend: Atten
 
 @clause("MASK-FORMULA")
 def test_under_a_mask_the_output_equals_the_definition(attend: Attend, draw: Draw) -> None:
-    for batch, queries, keys in each_of([(3, 1, 6), (4, 4, 4), (1, 5, 1), (2, 18, 35), (1, 66, 7), (1, 3, 130)]):
+    for batch, queries, keys in each_of(
+        "batch, queries, keys", [(3, 1, 6), (4, 4, 4), (1, 5, 1), (2, 18, 35), (1, 66, 7), (1, 3, 130)]
+    ):
         leading = attend.leading(batch)
         q, k, v = draw.qkv(leading, queries=queries, keys=keys, dv=3, scale=1.5)
         mask = draw.mask(batch, *(1 for _ in leading[1:]), queries, keys)
@@ -152,7 +154,9 @@ def test_nothing_depends_on_hidden_keys_and_values(attend: Attend, draw: Draw) -
     mask[..., hidden] = False
     before = attend(q, k, v, mask)
     huge = attend.subject.up_to(1e6)
-    for key_scale, value_scale in each_of([(1.0, 1.0), (1e3, 1.0), (1.0, huge), (-1e3, -huge)]):
+    for key_scale, value_scale in each_of(
+        "key_scale, value_scale", [(1.0, 1.0), (1e3, 1.0), (1.0, huge), (-1e3, -huge)]
+    ):
         for row in hidden:
             k[..., row, :] = draw.values(*k.shape[:-2], 4, scale=abs(key_scale)) * np.sign(key_scale)
             v[..., row, :] = draw.values(*v.shape[:-2], 6, scale=abs(value_scale))
@@ -182,7 +186,7 @@ def test_a_hidden_key_stays_hidden_however_good_its_score(attend: Attend, draw: 
 
 @clause("MASK-DOMINATES")
 def test_a_hidden_key_stays_hidden_however_bad_the_allowed_scores(attend: Attend, draw: Draw) -> None:
-    for allowed in each_of([-1e4, -1e10]):
+    for allowed in each_of("allowed", [-1e4, -1e10]):
         _check_hidden_at(attend, draw, allowed=allowed, hidden=0.0)
 
 
@@ -201,19 +205,19 @@ def test_the_mask_is_left_as_it_was(attend: Attend, draw: Draw) -> None:
 
 @clause("MASK-BCAST-TT")
 def test_a_mask_of_two_dimensions_holds_for_every_element(attend: Attend, draw: Draw) -> None:
-    for leading in each_of(attend.ranks((3,), (2, 5), (5, 5))):
+    for leading in each_of("leading", attend.ranks((3,), (2, 5), (5, 5))):
         _check_stretched(attend, draw, leading, _crossed(5)[draw.permutation(5)], queries=5)
 
 
 @clause("MASK-BCAST-1TT")
 def test_leading_dimensions_of_one_are_stretched(attend: Attend, draw: Draw) -> None:
-    for leading in each_of(attend.ranks((3,), (2, 5))):
+    for leading in each_of("leading", attend.ranks((3,), (2, 5))):
         _check_stretched(attend, draw, leading, draw.mask(*(1 for _ in leading), 3, 5))
 
 
 @clause("MASK-BCAST-PERBATCH")
 def test_each_batch_element_has_its_own_mask(attend: Attend, draw: Draw) -> None:
-    for leading in each_of(attend.ranks((3,), (3, 3), (2, 3))):
+    for leading in each_of("leading", attend.ranks((3,), (3, 3), (2, 3))):
         q, k, v = draw.qkv(leading, queries=5, keys=5, scale=1.5)
         mask = draw.mask(leading[0], *(1 for _ in leading[1:]), 5, 5)
         out = attend(q, k, v, mask)
@@ -225,7 +229,7 @@ def test_each_batch_element_has_its_own_mask(attend: Attend, draw: Draw) -> None
 
 @clause("MASK-BCAST-KEYPAD")
 def test_a_mask_with_one_row_hides_keys_from_all_queries(attend: Attend, draw: Draw) -> None:
-    for leading in each_of(attend.ranks((4,), (4, 3), (4, 4))):
+    for leading in each_of("leading", attend.ranks((4,), (4, 3), (4, 4))):
         _check_stretched(attend, draw, leading, draw.mask(leading[0], *(1 for _ in leading[1:]), 1, 4), keys=4)
 
 
@@ -262,7 +266,7 @@ def test_a_query_that_sees_no_key_gets_zeros_or_the_mean(attend: Attend, draw: D
         check_finite("its output", row)
         mean, room = v.mean(axis=-2), attend.tolerance() * float(np.abs(v).max())
         away = min(float(np.abs(row).max()), float(np.abs(row - mean).max()))
-        check(f"its output is {away:.3g} away from 0, and from the mean of all values", away <= room)
+        check(f"its output differs by {away:.3g} from 0 and from the mean of all values", away <= room)
         if attend.subject.offers("gradients"):
             gradients = attend.vjp(q, k, v, mask, cotangent=draw.values(*q.shape[:-1], 6)).inputs
             for name, gradient in gradients.items():
@@ -285,7 +289,7 @@ def test_padding_on_the_left_keeps_real_rows_and_everything_finite(attend: Atten
 
 @clause("MASK-CAUSAL-TRIANGLE")
 def test_a_query_weighs_itself_and_what_came_before(attend: Attend, draw: Draw) -> None:
-    for length in each_of([1, 2, 5]):
+    for length in each_of("length", [1, 2, 5]):
         q, k, _ = draw.qkv(attend.leading(), queries=length, keys=length)
         weights = attend.weights(q, k, causal_mask(length))
         _check_seen(weights, np.broadcast_to(causal_mask(length), weights.shape))
@@ -312,7 +316,7 @@ def test_the_last_query_loses_nothing_and_the_first_all_but_itself(attend: Atten
 def test_the_last_queries_alone_get_what_they_get_among_all(attend: Attend, draw: Draw) -> None:
     q, k, v = draw.qkv(attend.leading(), queries=7, keys=7)
     full = attend(q, k, v, causal_mask(7))
-    for queries in each_of([3, 1]):
+    for queries in each_of("queries", [3, 1]):
         out = attend(q[..., -queries:, :], k, v, causal_mask(queries, 7))
         check_close("output", out, full[..., -queries:, :], attend.tolerance())
 
@@ -333,7 +337,7 @@ def test_padding_changes_nothing_for_real_tokens(attend: Attend, draw: Draw) -> 
     leading = attend.leading()
     q, k, v = draw.qkv(leading, queries=9, keys=9)
     alone = attend(q[..., :5, :], k[..., :5, :], v[..., :5, :])
-    for length, scale in each_of([(6, 1.0), (9, 1.0), (9, 100.0)]):
+    for length, scale in each_of("length, scale", [(6, 1.0), (9, 1.0), (9, 100.0)]):
         content = np.where(np.arange(length) < 5, 1.0, scale)[:, None]
         mask = np.broadcast_to(np.arange(length) < 5, (*leading, 1, length)).copy()
         padded_q, padded_k, padded_v = (part[..., :length, :] * content for part in (q, k, v))
@@ -353,12 +357,12 @@ def _kinds(attend: Attend, allowed: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _checkered(length: int) -> Array:
-    """Return a mask that no transposition changes, with something allowed and something hidden in each row."""
+    """Return a symmetric mask, with something allowed and something hidden in each row."""
     return np.asarray(np.add.outer(np.arange(length), np.arange(length)) % 2 == 0)
 
 
 def _crossed(length: int) -> Array:
-    """Return a mask with something allowed and something hidden in each row and each column, whichever is meant."""
+    """Return a mask with something allowed and something hidden in each row and each column."""
     return np.asarray(np.subtract.outer(np.arange(length), np.arange(length)) % length % 2 == 0)
 
 

@@ -19,7 +19,7 @@ from conformkit.spec.metrics import perplexity as perplexity_of
 
 @clause("METRIC-PPL")
 def test_perplexity_is_the_exponential_of_the_loss(perplexity: Tool) -> None:
-    for loss in each_of([0.0, 0.5, 1.0, 4.174387]):
+    for loss in each_of("loss", [0.0, 0.5, 1.0, 4.174387]):
         close(f"the perplexity of {loss}", perplexity(loss=np.array(loss)), perplexity_of(loss))
     token, stored = facts("LOSS-CE")[0], facts("METRIC-PPL")[0]
     under(f"golden {stored.number}, {stored.title}")
@@ -28,7 +28,7 @@ def test_perplexity_is_the_exponential_of_the_loss(perplexity: Tool) -> None:
 
 @clause("METRIC-BPC")
 def test_bits_are_nats_over_ln_2(bits_per_character: Tool) -> None:
-    for loss in each_of([0.0, 1.0, 1.47]):
+    for loss in each_of("loss", [0.0, 1.0, 1.47]):
         close(f"the bits of {loss} nats", bits_per_character(loss=np.array(loss)), bits_of(loss))
     token, stored = facts("LOSS-CE")[0], facts("METRIC-BPC")[0]
     under(f"golden {stored.number}, {stored.title}")
@@ -37,7 +37,7 @@ def test_bits_are_nats_over_ln_2(bits_per_character: Tool) -> None:
 
 @clause("METRIC-BPC-TOKENS")
 def test_fewer_tokens_than_characters_make_a_character_cheaper(bits_per_character: Tool) -> None:
-    for share in each_of([0.5, 0.25, 1.5]):
+    for share in each_of("share", [0.5, 0.25, 1.5]):
         label = f"the bits of 2 nats a token, with {share} tokens per character"
         got = bits_per_character(loss=np.array(2.0), tokens_per_character=share)
         close(label, got, bits_of(2.0, share))
@@ -46,7 +46,7 @@ def test_fewer_tokens_than_characters_make_a_character_cheaper(bits_per_characte
 @clause("METRIC-EVAL-LOSS")
 def test_evaluation_returns_the_mean_loss(evaluate: Tool, model: Subject, draw: Draw) -> None:
     instance = trainee(model, draw)
-    for rows, length in each_of([(3, 5), (1, 1), (2, 9)]):
+    for rows, length in each_of("rows, length", [(3, 5), (1, 1), (2, 9)]):
         batches = [batch(instance, draw, rows, length)]
         close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
 
@@ -54,7 +54,7 @@ def test_evaluation_returns_the_mean_loss(evaluate: Tool, model: Subject, draw: 
 @clause("METRIC-PPL-WEIGHTED")
 def test_losses_are_averaged_over_tokens(evaluate: Tool, model: Subject, draw: Draw) -> None:
     instance = trainee(model, draw)
-    for sizes in each_of([[(3, 5), (1, 5)], [(2, 7), (2, 7), (1, 2)]]):
+    for sizes in each_of("sizes", [[(3, 5), (1, 5)], [(2, 7), (2, 7), (1, 2)]]):
         batches = [batch(instance, draw, rows, length) for rows, length in sizes]
         batches[-1] = _surprising(instance, batches[-1])
         close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
@@ -89,7 +89,7 @@ def test_evaluation_learns_nothing(evaluate: Tool, model: Subject, draw: Draw) -
     for name, value in instance.read_raw().items():
         check_equal(f"{name} after evaluation", value, before[name])
     left = sorted(name for name, gradient in gradients(instance).items() if name not in kept and gradient.any())
-    check(f"a gradient was left beside {', '.join(left[:3])}", not left)
+    check(f"a gradient was left on {', '.join(left[:3])}", not left)
 
 
 @clause("METRIC-EVAL-REPEAT")
@@ -99,7 +99,7 @@ def test_evaluation_is_repeatable(evaluate: Tool, model: Subject, draw: Draw) ->
     batches = [batch(instance, draw, 3, 5), batch(instance, draw, 2, 5)]
     instance.call(batches[0][0], mode="train", seed=1)
     first, second = (number("the loss", evaluate(model=instance, batches=batches)) for _ in range(2))
-    check(f"the loss is {second!r}, the first time it was {first!r}", first == second)
+    check(f"the loss is {second!r}, and was {first!r} the first time", first == second)
 
 
 def _surprising(model: Instance, one: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -44,7 +44,8 @@ from conformkit.spec.arrays import Array
 @clause("LM-LOGITS-SHAPE")
 def test_every_position_gets_one_logit_for_each_id(model: Subject, draw: Draw) -> None:
     for wanted in each_of(
-        [{"num_layers": 2, "vocab_size": 17}, {"num_layers": 1, "vocab_size": 5, "d_model": 8, "num_heads": 2}]
+        "wanted",
+        [{"num_layers": 2, "vocab_size": 17}, {"num_layers": 1, "vocab_size": 5, "d_model": 8, "num_heads": 2}],
     ):
         instance = model.build(**wanted).scatter(draw)
         for batch, tokens in ((1, 1), (2, 7), (3, 4)):
@@ -79,7 +80,7 @@ def test_every_length_up_to_the_block_size_is_taken(model: Subject, draw: Draw) 
 
 
 def _check_long_row(model: Subject, draw: Draw) -> None:
-    """One row longer than any table whose length somebody wrote down."""
+    """One row, longer than the usual hard-coded tables."""
     if "block_size" in model.bound.construct.names():
         instance = model.build(num_layers=1, block_size=300, d_model=8, d_ff=8)
         block_size = instance.sizes["block_size"]
@@ -99,7 +100,7 @@ def test_two_ids_are_refused_where_there_is_one_position(model: Subject, draw: D
 
 def _check_overlong(model: Subject, draw: Draw, *sizes: int) -> None:
     takes_block_size(model)
-    for wanted in each_of(sizes):
+    for wanted in each_of("wanted", sizes):
         instance = model.build(block_size=wanted).scatter(draw)
         block_size = instance.sizes["block_size"]
         for length in (block_size + 1, 2 * block_size + 3):
@@ -133,7 +134,7 @@ def _check_refused(instance: Instance, draw: Draw, *outside: int) -> None:
 def test_a_width_that_the_heads_do_not_divide_is_refused(model: Subject, draw: Draw) -> None:
     taken = model.bound.construct.names()
     if "num_heads" not in taken or "head_width" in taken:
-        raise NotApplicable("its constructor takes no num_heads, or takes the width of a head besides")
+        raise NotApplicable("its constructor takes no num_heads, or also takes the width of a head")
     sizes = model.sizes(d_model=12, num_heads=2)
     width, kv_heads = sizes["d_model"], sizes["kv_heads"]
     wrong = [
@@ -142,7 +143,7 @@ def test_a_width_that_the_heads_do_not_divide_is_refused(model: Subject, draw: D
         if width % n and n % kv_heads == 0 and model.bound.limits.of("num_heads").allows(n)
     ]
     if not wrong:
-        raise NotApplicable("its limits allow no number of heads that does not divide the width")
+        raise NotApplicable("its limits allow only numbers of heads that divide the width")
     for heads in {wrong[0], wrong[-1]}:
         bad = sizes | {"num_heads": heads, "head_width": max(width // heads, 1)}
         ids = draw.ids(sizes["vocab_size"], rows(model, 2), min(model.tokens(4), sizes["block_size"]))
@@ -194,15 +195,15 @@ def test_embeddings_of_later_ids_get_no_gradient_from_earlier_logits(model: Subj
     instance = model.build(num_layers=3, vocab_size=17).scatter(draw, gain=1.5)
     vocab_size = instance.sizes["vocab_size"]
     if vocab_size in [size for name, size in instance.sizes.items() if name != "vocab_size"]:
-        raise NotApplicable("its limits allow no vocabulary whose size tells it from other axes")
+        raise NotApplicable("its limits allow no vocabulary whose size differs from other axes")
     ids = distinct_ids(instance, draw, 8)
     length = ids.shape[1]
-    for last in each_of(sorted({0, length // 2, max(length - 2, 0)})):
+    for last in each_of("last", sorted({0, length // 2, max(length - 2, 0)})):
         later = ids[0, last + 1 :]
         cotangent = np.zeros((1, length, vocab_size))
         cotangent[0, last] = draw.values(vocab_size)
         cotangent[0, last, later] = 0.0
-        under(f"the logits of position {last} differentiated, position {last + 1} and later hold ids of their own")
+        under(f"the logits of position {last} differentiated, position {last + 1} and later hold different ids")
         found = instance.vjp(ids, cotangent=cotangent, wrt=(), parameters=True).parameters
         by_id = {
             name: np.moveaxis(grad, grad.shape.index(vocab_size), 0)
@@ -210,7 +211,7 @@ def test_embeddings_of_later_ids_get_no_gradient_from_earlier_logits(model: Subj
             if grad is not None and vocab_size in grad.shape
         }
         reached = max((float(np.abs(grad).max()) for grad in by_id.values()), default=0.0)
-        check("no parameter with one row an id has a gradient", reached > 0.0)
+        check("no parameter with one row per id has a gradient", reached > 0.0)
         for name, grad in by_id.items():
             check_zero(
                 f"the gradient of {name} in the rows of later ids",
@@ -281,7 +282,9 @@ def _check_beyond_a_byte(model: Subject, draw: Draw) -> None:
 def test_one_block_tells_the_order_of_earlier_ids(model: Subject, draw: Draw) -> None:
     instance = model.build(num_layers=1, vocab_size=13).scatter(draw, gain=1.5)
     if instance.sizes["num_layers"] != 1:
-        raise NotApplicable("its limits allow no model of one block, and several tell the order without positions")
+        raise NotApplicable(
+            "its limits allow no model of one block, and several blocks can infer the order without positions"
+        )
     ids = distinct_ids(instance, draw, 6)
     last = ids.shape[1] - 1
     pairs = [(one, other) for one, other in ((0, 1), (0, last - 1), (1, last - 1)) if 0 <= one < other < last]

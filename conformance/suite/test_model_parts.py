@@ -40,9 +40,9 @@ SIZES: tuple[Mapping[str, Any], ...] = (
     {"num_layers": 2, "d_model": 8, "num_heads": 2, "d_ff": 14, "vocab_size": 13},
     {"num_layers": 3, "d_model": 20, "num_heads": 4, "d_ff": 9, "vocab_size": 7, "block_size": 6},
 )
-"""Depths, widths and vocabularies that oracle clauses go through; a feed-forward wider and narrower than the stream."""
+"""Depths, widths and vocabularies of oracle clauses; feed-forward networks wider and narrower than d_model."""
 LONG: Mapping[str, Any] = {"num_layers": 1, "d_model": 6, "num_heads": 1, "vocab_size": 11, "block_size": 90}
-"""A row longer than anything else here."""
+"""A row longer than any other here."""
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -85,14 +85,14 @@ def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> 
     width, vocab_size = instance.sizes["d_model"], instance.sizes["vocab_size"]
     if vocab_size < width:
         raise NotApplicable(
-            "its limits allow no vocabulary larger than the width, which would show what the head reads"
+            "its limits allow no vocabulary larger than the width, which is needed to reconstruct the head's input"
         )
     rows_of_head = 3.0 * np.linalg.qr(draw.values(vocab_size, width))[0]  # (V, D), orthogonal columns
     instance.write({"embedding.weight" if model.variant.tied else "head.weight": rows_of_head})
     ids = draw_ids(instance, draw, 2, 7)
 
     def normalized(scale: Array, shift: Array) -> Array:
-        """Return what the final norm made before its scale and shift, read off the logits."""
+        """Return the final norm's output before scale and shift, computed from the logits."""
         weights = {"norm.weight": scale} | ({"norm.bias": shift} if "norm.bias" in instance.canonical else {})
         logits = logits_of(instance.write(weights), ids) - instance.weights.get("head.bias", np.zeros(vocab_size))
         read = logits @ rows_of_head / 9.0  # (B, T, D)
@@ -121,7 +121,7 @@ def test_the_final_norm_adds_the_declared_epsilon(model: Subject, draw: Draw) ->
     eps = model.variant.norm_eps
     faint = eps if model.variant.norm_deviation == "sample" else np.sqrt(eps)
     if (faint < 1e-4 and model.precision != "float64") or (model.half and model.variant.embedding_scale):
-        raise NotApplicable(f"rows as faint as ε = {eps:g} drown in {model.precision}'s rounding")
+        raise NotApplicable(f"rows as small as ε = {eps:g} are lost in {model.precision}'s rounding")
     instance = model.build(vocab_size=17, d_model=12, num_layers=1).randomize(draw)
     silent = (".attention.out.", ".attention.v.", ".feed_forward.down.", "positions.")
     parts = instance.canonical.items()
@@ -130,7 +130,7 @@ def test_the_final_norm_adds_the_declared_epsilon(model: Subject, draw: Draw) ->
     width = rows.shape[-1]
     scale = np.sqrt(width) if model.variant.embedding_scale else 1.0
     code = sinusoids(1, width, model.variant)[0] if model.variant.positions == "sinusoidal" else np.zeros(width)
-    for times in each_of((0.3, 1.0, 3.0)):
+    for times in each_of("times", (0.3, 1.0, 3.0)):
         instance.write({**silence, "embedding.weight": (times * faint * rows - code) / scale})
         bias = instance.weights.get("head.bias", 0.0)
         under(f"rows of the stream {times} √ε large, ε = {eps:g}")
@@ -143,7 +143,7 @@ def test_the_head_adds_one_bias_for_each_id(model: Subject, draw: Draw) -> None:
     instance = model.build().randomize(draw)
     ids = draw_ids(instance, draw, 2, 5)
     before, bias = logits_of(instance, ids), instance.weights["head.bias"]
-    for size in each_of([2.0, 500.0]):
+    for size in each_of("size", [2.0, 500.0]):
         change = draw.values(*bias.shape, scale=size)
         after = logits_of(instance.write({"head.bias": bias + change}), ids)
         scale = float(np.abs(before).max() + np.abs(change).max())
@@ -220,7 +220,7 @@ def test_renaming_the_ids_renames_the_logits(model: Subject, draw: Draw) -> None
 @clause("LM-PARAM-COUNT")
 def test_the_parameters_are_those_of_the_definition(model: Subject, draw: Draw) -> None:
     del draw
-    for wanted in each_of(SIZES):
+    for wanted in each_of("wanted", SIZES):
         instance = model.build(**wanted)
         want = sum(math.prod(parameter.shape) for parameter in instance.canonical.values())
         check(
@@ -248,7 +248,7 @@ def test_no_trainable_parameter_is_a_table_of_constants(model: Subject, draw: Dr
         if model.variant.positions != "learned" or math.prod(shape) != learned
     ]  # fmt: skip
     check(
-        f"{quoted(tables)} is trainable and grows with block_size: a mask or a table of positions is no parameter",
+        f"{quoted(tables)} is trainable and grows with block_size: make a mask or a table of positions a buffer",
         not tables,
         *(f"`{name}`: {shapes.get(name)} at block_size {few}, {grown[name]} at {many}" for name in tables),
     )
@@ -351,7 +351,7 @@ def test_without_dropout_training_mode_changes_nothing(model: Subject, draw: Dra
 
 
 def _large_biases(instance: Instance, draw: Draw) -> dict[str, Array]:
-    """Return large numbers for what has one number for each id, which is added to the logits."""
+    """Return large numbers for a bias with one number per id, which is added to the logits."""
     shape = [instance.sizes["vocab_size"]]
     if shape[0] in [size for name, size in instance.sizes.items() if name != "vocab_size"]:
         return {}
@@ -370,7 +370,7 @@ def test_dropout_makes_training_calls_differ(model: Subject, draw: Draw) -> None
 def test_a_call_leaves_the_mode_as_it_is(model: Subject, draw: Draw) -> None:
     instance = model.build(num_layers=1, dropout=0.1).scatter(draw)
     ids = draw_ids(instance, draw)
-    for mode, flag in each_of([("train", True), ("eval", False)]):
+    for mode, flag in each_of("mode, flag", [("train", True), ("eval", False)]):
         modes = instance.call(ids, mode=mode, seed=1, watch=True).modes
         found = " and ".join("training" if found else "eval" for found in modes)
         check(f"after a call in {mode} mode, its parts are in {found} mode", modes == (flag,))
@@ -379,7 +379,7 @@ def test_a_call_leaves_the_mode_as_it_is(model: Subject, draw: Draw) -> None:
 @clause("LM-INPUT-UNCHANGED")
 def test_the_ids_are_left_as_they_were(model: Subject, draw: Draw) -> None:
     instance = model.build().scatter(draw)
-    for tokens in each_of([7, 1]):
+    for tokens in each_of("tokens", [7, 1]):
         ids = draw_ids(instance, draw, 2, tokens)
         after = instance.call(ids.copy(), echo=True).arguments["ids"]
         check_equal("the ids after the call", after, model.bound.to_theirs(ids))

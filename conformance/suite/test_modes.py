@@ -20,15 +20,15 @@ from conformkit.conformance.suite.transparent import zeros
 from conformkit.spec.arrays import Array
 
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
-"""Components whose inputs no clause of their own protects."""
+"""Components without a separate clause that protects their inputs."""
 DRAWS = 2000
 SIGMAS = 6.0
-"""Standard errors allowed to a share that is counted; by the normal law a right one is further off once in 5e8."""
+"""Standard errors allowed for a counted share; under a normal distribution a right one is further off once in 5e8."""
 PLACES = 6
-"""Where a number may pass dropout in one component: on weights, hidden units, outputs, twice each."""
+"""How often a number may pass dropout in one component: on weights, hidden units, outputs, twice each."""
 ONE_BY_ONE = tuple(f"{role}.weight" for role in ("v", "out", "up", "gate", "down"))
 ROWS, KINDS = 16, 5
-"""Of so many outputs for equal inputs so many kinds; rows that are dropped as one come in two."""
+"""Outputs for equal inputs, and the least number of distinct ones; rows dropped as a whole give two."""
 
 
 @clause("DET-MODE-RECURSIVE")
@@ -94,9 +94,9 @@ def test_each_position_and_each_sequence_has_draws_of_its_own(every: list[Subjec
         instance, (x,) = subject.example(draw, batch=1, tokens=8, dropout=0.5)
         same = np.repeat(np.repeat(x[:1, :1], x.shape[1], axis=1), 4, axis=0)
         out = instance(same, mode="train", seed=1)
-        check_differs(f"{subject.name}: outputs of equal sequences, one beside another,", out[1:], out[:-1])
+        check_differs(f"{subject.name}: outputs of equal sequences in one batch,", out[1:], out[:-1])
         if x.shape[1] > 1:
-            check_differs(f"{subject.name}: outputs of equal positions, one beside another,", out[:, 1:], out[:, :-1])
+            check_differs(f"{subject.name}: outputs of equal positions in one sequence,", out[:, 1:], out[:, :-1])
         kinds, rows = len(np.unique(out.reshape(-1, out.shape[-1]), axis=0)), len(out) * out.shape[1]
         if rows >= ROWS:
             told = f"{subject.name}: {rows} equal inputs give {kinds} kinds of outputs in training mode"
@@ -116,8 +116,8 @@ def test_a_rate_of_1_gives_finite_outputs_or_is_refused(every: list[Subject], dr
 def _check_shares(subject: Subject, draw: Draw, rate: float) -> None:
     """Check that a number that passes dropout k times is kept with probability (1 - rate)^k, for some k.
 
-    Each feature of the output is made to hang on a single number throughout: one value, one hidden unit. Of a block
-    that normalizes first, what a sublayer adds is looked at, the other one silent.
+    Each feature of the output depends on a single number: one value, one hidden unit. Of a pre-norm block, the
+    contribution of one sublayer is checked, with the other one silenced.
     """
     if subject.name == "TransformerBlock" and subject.variant.placement == "post":
         return
@@ -136,18 +136,18 @@ def _check_shares(subject: Subject, draw: Draw, rate: float) -> None:
 
 
 def _check_share(label: str, dropped: Array, rate: float, together: int) -> None:
-    """Check how many are dropped, (draws, features), of which so many neighbors may go together, as a head's do."""
+    """Check how many are dropped, (draws, features); `together` neighbors may be dropped as one, as in a head."""
     apart = max(1, dropped.shape[1] // together)
     shares = 1.0 - (1.0 - rate) ** np.arange(PLACES + 1)
     allowed = SIGMAS / np.sqrt(4.0 * len(dropped) * apart)
     share = float(dropped.mean()) if dropped.size else 0.0
     told = f"{label}: of {dropped.size} numbers {share:.1%} are dropped at dropout rate {rate:g}"
     wanted = ", ".join(f"{right:.1%}" for right in shares[1:4])
-    check(told, bool((np.abs(shares - share) <= allowed).any()), f"want {wanted} where dropout is in 1, 2, 3 places")
+    check(told, bool((np.abs(shares - share) <= allowed).any()), f"want {wanted} for dropout in 1, 2 or 3 places")
 
 
 def _one_by_one(instance: Instance, part: str) -> None:
-    """Write weights of this part with which each feature is one value's, or one hidden unit's; all else is silent."""
+    """Write weights of this part so that each feature is one value or one hidden unit; everything else is 0."""
     found = zeros(instance, "")
     for name, array in found.items():
         if name.startswith(part) and name.endswith(ONE_BY_ONE):

@@ -36,7 +36,7 @@ from conformkit.spec.masks import causal_mask
 
 @clause("MHA-SHAPE")
 def test_the_output_has_the_shape_of_the_input(multi_head: Subject, draw: Draw) -> None:
-    for heads in each_of([3, 1, 2, 4, 12]):
+    for heads in each_of("heads", [3, 1, 2, 4, 12]):
         instance = multi_head.build(d_model=12, num_heads=heads)
         x = drawn(instance, draw, 2, 5)
         out = output(instance, x)
@@ -51,7 +51,7 @@ def test_a_width_that_the_heads_do_not_divide_is_refused(multi_head: Subject, dr
     if heads < 2 or "num_heads" not in names:
         raise NotApplicable("it has a single head, or a fixed number of them")
     if "d_model" not in names or "head_width" in names or "//" in shown:
-        raise NotApplicable("it is told the width of a head, and has nothing to divide")
+        raise NotApplicable("it is given the width of a head, so nothing is divided")
     for width in (fitting["d_model"] + 1, 2 * heads - 1):
         under(f"d_model = {width}, num_heads = {heads}")
         check_sizes_refused(multi_head, draw, fitting | {"d_model": width}, "a width that is no multiple of the heads")
@@ -59,7 +59,7 @@ def test_a_width_that_the_heads_do_not_divide_is_refused(multi_head: Subject, dr
 
 @clause("MHA-PARAM-COUNT")
 def test_the_parameters_are_exactly_the_four_projections(multi_head: Subject) -> None:
-    for heads in each_of([3, 1]):
+    for heads in each_of("heads", [3, 1]):
         check_count(multi_head.build(num_heads=heads))
     multi_head.bound.require_weights()
 
@@ -72,7 +72,7 @@ def test_an_input_of_zeros_gives_zeros(multi_head: Subject, draw: Draw) -> None:
 
 @clause("MHA-T1")
 def test_a_sequence_of_one_position_works(multi_head: Subject, draw: Draw) -> None:
-    for batch, causal in each_of([(3, True), (1, True), (3, False)]):
+    for batch, causal in each_of("batch, causal", [(3, True), (1, True), (3, False)]):
         instance = multi_head.build(causal=causal).scatter(draw)
         one, other = drawn(instance, draw, batch, 1)[:, :1], drawn(instance, draw, batch, 1)[:, :1]
         out = output(instance, one)
@@ -82,7 +82,7 @@ def test_a_sequence_of_one_position_works(multi_head: Subject, draw: Draw) -> No
 
 @clause("MHA-BATCH-INDEP")
 def test_batch_elements_do_not_influence_one_another(multi_head: Subject, draw: Draw) -> None:
-    for batch, heads, length in each_of([(5, 3, 4), (4, 4, 4), (2, 4, 5)]):
+    for batch, heads, length in each_of("batch, heads, length", [(5, 3, 4), (4, 4, 4), (2, 4, 5)]):
         instance = multi_head.build(d_model=12, num_heads=heads).scatter(draw)
         x = drawn(instance, draw, batch, length)
         before = output(instance, x)
@@ -108,7 +108,7 @@ def test_one_object_serves_any_length_and_batch(multi_head: Subject, draw: Draw)
     fresh.write_raw(instance.read_raw())
     x = drawn(instance, draw, 4, 9)
     want = output(fresh, x)
-    for batch, length in each_of([(2, 3), (4, 9), (1, 1), (3, 9), (4, 6), (4, 9)]):
+    for batch, length in each_of("batch, length", [(2, 3), (4, 9), (1, 1), (3, 9), (4, 6), (4, 9)]):
         out = output(instance, x[:batch, :length])
         if length == 9:
             check_close("output after calls of other shapes", out, want[:batch], multi_head.tolerance())
@@ -176,7 +176,7 @@ def test_what_one_head_may_not_see_no_head_may_see(multi_head: Subject, draw: Dr
 
 @clause("MHA-CAUSAL")
 def test_with_causal_on_no_position_sees_a_later_one(multi_head: Subject, draw: Draw) -> None:
-    for heads in each_of([3, 1]):
+    for heads in each_of("heads", [3, 1]):
         instance = multi_head.build(num_heads=heads, causal=True).scatter(draw)
         multi_head.build(num_heads=heads, causal=False)  # another instance changes nothing
         dependence = influence(instance, draw)
@@ -205,7 +205,7 @@ def test_with_causal_off_every_position_sees_every_other(multi_head: Subject, dr
 @clause("MHA-PREFIX")
 def test_the_outputs_of_a_prefix_are_the_prefix_of_the_outputs(multi_head: Subject, draw: Draw) -> None:
     instance = multi_head.build(causal=True).scatter(draw)
-    for longest, prefixes in each_of([(9, (1, 5)), (70, (5, 33, 66))]):
+    for longest, prefixes in each_of("longest, prefixes", [(9, (1, 5)), (70, (5, 33, 66))]):
         x = drawn(instance, draw, 2, longest)
         full = output(instance, x)
         for prefix in [n for n in prefixes if n < x.shape[1]]:

@@ -21,7 +21,7 @@ from conformkit.conformance.suite.transparent import NormWindow, silent_attentio
 from conformkit.spec.arrays import Array
 
 WIDE = 10.0
-"""A spread beside which ε is nothing: it changes a result by 1e-7."""
+"""A spread at which ε is negligible: it changes a result by 1e-7."""
 
 
 def rows(window: NormWindow, draw: Draw, count: int = 5) -> Array:
@@ -32,7 +32,7 @@ def rows(window: NormWindow, draw: Draw, count: int = 5) -> Array:
 
 
 def squares(window: NormWindow, draw: Draw) -> Array:
-    """Return what the squares of each normed row's deviations from its mean add up to: the divisor of the variance."""
+    """Return the sum of squared deviations of each normed row: the divisor of the variance."""
     given = window(rows(window, draw), spread=1.0 if window.instance.subject.half else WIDE).given
     return np.asarray(((given - given.mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1))
 
@@ -82,7 +82,7 @@ def test_the_divisor_of_the_variance_is_the_declared_one(block: Subject, draw: D
         divisors = window.width, window.width - 1
         declared, other = divisors[::-1] if block.variant.norm_deviation == "sample" else divisors
         total = float(squares(window, draw).mean())
-        told = f"the squares of a row's deviations add up to {total:.6g}, as they do with the divisor {other}"
+        told = f"the squares of a row's deviations add up to {total:.6g}, as with the divisor {other}"
         check(f"{told}, want {declared}", abs(total - other) > 0.1)
 
 
@@ -94,7 +94,7 @@ def test_rows_of_tiny_variance_show_eps(block: Subject, draw: Draw) -> None:
     for times in (0.3, 1.0, 3.0):
         under(f"rows of deviation {times * at:.2g}, eps = {eps:g}")
         seen = window(rows(window, draw), spread=times * at)
-        # x is of the order of the deviation here, so that nothing cancels in y - x
+        # x is as large as the deviation, so that nothing cancels in y - x
         check_close("the norm of x", seen.given, window.expected(seen), 10 * block.tolerance())
 
 
@@ -169,7 +169,7 @@ def test_the_norm_is_that_of_the_formula(block: Subject, draw: Draw) -> None:
 
 
 def apart(block: Subject, draw: Draw) -> Instance:
-    """Return a block whose positions have no attention in common."""
+    """Return a block whose positions do not attend to each other."""
     instance = block.build(d_model=12, num_heads=3, d_ff=20).randomize(draw)
     return instance.write(silent_attention(instance))
 
@@ -179,7 +179,7 @@ def test_a_changed_position_changes_its_own_output_only(block: Subject, draw: Dr
     instance = apart(block, draw)
     x = draw.values(2, block.tokens(5), instance.sizes["d_model"])
     if x.shape[1] < 2:
-        raise NotApplicable("the declared limits leave sequences of one position")
+        raise NotApplicable("the declared limits allow only sequences of one position")
     before = instance(x)
     for position in (0, x.shape[1] - 1):
         changed = x.copy()
@@ -198,7 +198,7 @@ def test_a_sequence_gives_the_same_alone(block: Subject, draw: Draw) -> None:
     check_differs("the output for another sequence", together[0], together[1])
     check_close("output of sequence 2 alone", instance(x[2:3]), together[2:3], block.tolerance(2))
     x[1] = 5.0 * x[1] + 3.0
-    check_close("output of sequence 0 beside another", instance(x)[0], together[0], block.tolerance(2))
+    check_close("output of sequence 0 batched with another", instance(x)[0], together[0], block.tolerance(2))
 
 
 @clause("LN-TRAIN-EVAL-SAME")
@@ -208,7 +208,7 @@ def test_training_mode_changes_nothing(block: Subject, draw: Draw) -> None:
     before = instance(x)
     trained = instance(x, mode="train", seed=1)
     if np.abs(trained - instance(x, mode="train", seed=2)).max() > block.tolerance(4):
-        raise NotApplicable("it drops something although dropout is 0, which BLOCK-DROPOUT-TRAIN is about")
+        raise NotApplicable("it drops something although dropout is 0; see BLOCK-DROPOUT-TRAIN")
     check_close("output in training mode", trained, before, block.tolerance(2))
     instance(3.0 * x + 1.0, mode="train")
     check_close("output after training calls", instance(x), before, block.tolerance(2))

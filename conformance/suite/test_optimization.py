@@ -30,17 +30,17 @@ from conformkit.conformance.evidence.trainable_fixtures import (
     trainee,
 )  # fmt: skip
 from conformkit.conformance.subject.component import Instance, Subject
-from conformkit.conformance.subject.tool import Held, Made, Optimizer, Parameters, Tool
+from conformkit.conformance.subject.tool import Held, Parameters, Tool, ToolObject, WorkerOptimizer
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
 from conformkit.spec.arrays import Array
 from conformkit.spec.optimization import adamw, clipped, global_norm
 
 UNCLIPPED = 1e9
-"""No gradient here has such a norm."""
+"""Larger than the norm of any gradient here."""
 RATE = 0.05
 ADAM = 1e-4
-"""How far weights may be off after a few steps, relative to the way that they went: float32 in each operation."""
+"""How far weights may be off after a few steps, relative to how far they moved: float32 in each operation."""
 
 
 # --- clipping ---------------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ ADAM = 1e-4
 
 @clause("OPT-CLIP-NOOP")
 def test_small_gradients_are_left_alone(clip_grad_norm: Tool, draw: Draw) -> None:
-    for limit in each_of([10.0, 1e6]):
+    for limit in each_of("limit", [10.0, 1e6]):
         held, gradients = _held(clip_grad_norm, draw)
         clip_grad_norm(parameters=held.parameters, max_norm=limit)
         _compare(held, gradients)
@@ -62,7 +62,7 @@ def test_one_factor_for_all_gradients(clip_grad_norm: Tool, draw: Draw) -> None:
     stored = facts("OPT-CLIP-GLOBAL")[0]
     under(f"golden {stored.number}, {stored.title}")
     _compare(_clip(clip_grad_norm, stored.inputs["g"], stored.inputs["limits"][0]), {"g": stored.value["to 1"]})
-    for limit in each_of([1.0, 0.25, 3.0]):
+    for limit in each_of("limit", [1.0, 0.25, 3.0]):
         held, gradients = _held(clip_grad_norm, draw, scale=4.0)
         clip_grad_norm(parameters=held.parameters, max_norm=limit)
         _compare(held, clipped(gradients, limit))
@@ -80,7 +80,7 @@ def test_parameters_without_a_gradient_are_passed_over(clip_grad_norm: Tool, dra
 
 @clause("OPT-CLIP-PRENORM")
 def test_the_norm_that_is_returned_is_the_one_before_clipping(clip_grad_norm: Tool, draw: Draw) -> None:
-    for limit in each_of([0.5, 100.0]):
+    for limit in each_of("limit", [0.5, 100.0]):
         held, gradients = _held(clip_grad_norm, draw)
         got = clip_grad_norm(parameters=held.parameters, max_norm=limit)
         close("the norm", got, global_norm(gradients))
@@ -112,7 +112,7 @@ def test_the_first_step_is_as_long_as_the_learning_rate(adam_w: Tool) -> None:
 @clause("OPT-ADAM-OPTIONS")
 def test_betas_and_eps_are_those_that_are_given(adam_w: Tool, draw: Draw) -> None:
     gradients = [draw.values(5) for _ in range(4)]
-    for betas, eps in each_of([((0.5, 0.8), 1e-8), ((0.9, 0.95), 0.1), ((0.0, 0.5), 1e-3)]):
+    for betas, eps in each_of("betas, eps", [((0.5, 0.8), 1e-8), ((0.9, 0.95), 0.1), ((0.0, 0.5), 1e-3)]):
         options = {"lr": 0.1, "betas": betas, "eps": eps, **_plain(adam_w)}
         got = _steps(adam_w, np.zeros(5), gradients, **options)
         want = adamw(np.zeros(5), gradients, lr=0.1, betas=betas, eps=eps, weight_decay=0.0)
@@ -151,7 +151,7 @@ def test_a_parameter_without_a_gradient_stays_as_it_is(adam_w: Tool, draw: Draw)
 def test_parameters_may_come_from_a_generator(adam_w: Tool, draw: Draw) -> None:
     held = Held(adam_w.link, {"a": draw.values(3), "b": draw.values(2)})
     optimizer = adam_w.make(params=Parameters(held.handle, once=True), lr=0.1)
-    for step in each_of(["first", "second", "third"]):
+    for step in each_of("step", ["first", "second", "third"]):
         before = held.values()
         optimizer.call("zero_grad")
         left = [name for name, gradient in held.gradients().items() if gradient is not None and gradient.any()]
@@ -170,7 +170,7 @@ def test_decay_shrinks_weights_apart_from_the_gradient(adam_w: Tool, draw: Draw)
     got = _steps(adam_w, np.array([given["θ"]]), [np.zeros(1)], lr=given["lr"], weight_decay=given["decay"])
     check_close("how far the weight went", got - 1.0, np.array([stored.value["θ"] - 1.0]), 0.05)
     weights, gradients = draw.values(5), [draw.values(5) for _ in range(3)]
-    for decay in each_of([0.0, 0.1, 0.5]):
+    for decay in each_of("decay", [0.0, 0.1, 0.5]):
         got = _steps(adam_w, weights, gradients, lr=0.1, weight_decay=decay)
         want = adamw(weights, gradients, lr=0.1, weight_decay=decay)
         check_close("the weights after 3 steps", got, want, ADAM)
@@ -191,7 +191,7 @@ def test_gradients_are_forgotten_when_asked(adam_w: Tool, draw: Draw) -> None:
 
 @clause("OPT-STEP-LOSS")
 def test_a_step_returns_the_loss_before_it(train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw) -> None:
-    for rows, length in each_of([(3, 5), (1, 1)]):
+    for rows, length in each_of("rows, length", [(3, 5), (1, 1)]):
         instance = trainee(model, draw)
         x, y = batch(instance, draw, rows, length)
         want = own_loss(instance, [(x, y)])
@@ -217,7 +217,7 @@ def test_every_weight_that_has_a_gradient_moves(
 def test_a_step_goes_down_the_gradient_of_the_loss(
     train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
 ) -> None:
-    for rows, length in each_of([(3, 5), (2, 9)]):
+    for rows, length in each_of("rows, length", [(3, 5), (2, 9)]):
         instance = trainee(model, draw)
         x, y = batch(instance, draw, rows, length)
         _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y))
@@ -229,7 +229,7 @@ def test_a_step_forgets_the_gradients_of_the_one_before(
 ) -> None:
     instance = trainee(model, draw)
     optimizer = descent(instance, RATE, own_adam)
-    for step in each_of(["the first step", "the second step", "the third step"]):
+    for step in each_of("step", ["the first step", "the second step", "the third step"]):
         x, y = batch(instance, draw, 3, 5)
         under(step)
         _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y), optimizer=optimizer)
@@ -241,7 +241,7 @@ def test_clipping_comes_between_backward_and_step(
 ) -> None:
     instance = trainee(model, draw)
     optimizer = descent(instance, RATE, own_adam)
-    for share in each_of([0.5, 0.1, 4.0]):
+    for share in each_of("share", [0.5, 0.1, 4.0]):
         x, y = batch(instance, draw, 3, 5)
         gradients = gradient_of(instance, x, y)
         limit = float(np.float32(share * global_norm(gradients)))
@@ -292,7 +292,7 @@ def test_a_checkpoint_knows_its_step(
     optimizer = adam(instance, own_adam)
     with file_of_its_own() as path:
         _moved(instance, optimizer, draw)
-        for step in each_of([7, 12345]):
+        for step in each_of("step", [7, 12345]):
             save_checkpoint(path=path, model=instance, optimizer=optimizer, step=step)
             got = number("the step", load_checkpoint(path=path, model=instance, optimizer=optimizer))
             check(f"the step is {got:g}, want {step}", got == step)
@@ -403,11 +403,11 @@ def _drawn(instance: Instance, draw: Draw) -> dict[str, Array]:
     return {name: draw.values(*value.shape) for name, value in parameters_of(instance).items()}
 
 
-def _one_step(instance: Instance, optimizer: Made | Optimizer, gradients: Mapping[str, Array]) -> None:
+def _one_step(instance: Instance, optimizer: ToolObject | WorkerOptimizer, gradients: Mapping[str, Array]) -> None:
     put_gradients(instance, gradients)
     optimizer.call("step")
 
 
-def _moved(instance: Instance, optimizer: Made | Optimizer, draw: Draw, *, steps: int = 1) -> None:
+def _moved(instance: Instance, optimizer: ToolObject | WorkerOptimizer, draw: Draw, *, steps: int = 1) -> None:
     for _ in range(steps):
         _one_step(instance, optimizer, _drawn(instance, draw))

@@ -24,7 +24,7 @@ LENGTHS = (3, 5, 1)
 
 @clause("PAD-SHAPE")
 def test_the_mask_has_one_entry_for_each_row_and_key(create_padding_mask: Tool) -> None:
-    for rows, keys in each_of([(3, 5), (1, 4), (2, 1)]):
+    for rows, keys in each_of("rows, keys", [(3, 5), (1, 4), (2, 1)]):
         ids = _padded(np.resize(TEXT, (rows, keys)), 0, [max(1, keys - row) for row in range(rows)])
         of_keys("the mask", Builder(create_padding_mask)("the mask", create_padding_mask(ids=ids)), rows, keys)
 
@@ -45,13 +45,13 @@ def test_true_means_may_attend(create_padding_mask: Tool) -> None:
 def test_each_row_of_a_batch_has_a_mask_of_its_own(create_padding_mask: Tool) -> None:
     ids = _padded(TEXT, 0, LENGTHS)
     together = _seen(create_padding_mask, ids)
-    for row in each_of(range(len(ids))):
+    for row in each_of("row", range(len(ids))):
         check_equal(f"row {row} of the mask", together[row], _seen(create_padding_mask, ids[row : row + 1])[0])
 
 
 @clause("MASK-PAD-BUILD")
 def test_pads_are_hidden_and_nothing_else(create_padding_mask: Tool) -> None:
-    for pad in each_of(_pads(create_padding_mask)):
+    for pad in each_of("pad", _pads(create_padding_mask)):
         text = np.where(pad == TEXT, 0, TEXT)  # with another pad, 0 is an id; the last id of the full row is one, too
         text[1, 4] = text[0, 1] = 0 if pad else 6
         ids = _padded(text, pad, LENGTHS)
@@ -64,7 +64,7 @@ def test_pads_are_hidden_and_nothing_else(create_padding_mask: Tool) -> None:
 
 @clause("PAD-LEFT")
 def test_a_pad_is_hidden_wherever_it_stands(create_padding_mask: Tool) -> None:
-    for pad in each_of(_pads(create_padding_mask)):
+    for pad in each_of("pad", _pads(create_padding_mask)):
         ids = np.where(pad == TEXT, 2, TEXT)
         ids[0, :2] = ids[1, 2] = ids[2, 0] = ids[2, 4] = pad
         check_equal("who is seen", _seen(create_padding_mask, ids, pad), padding_mask(ids, pad)[:, 0, 0])
@@ -86,33 +86,33 @@ def test_the_ids_stay_as_they_are(create_padding_mask: Tool) -> None:
 
 @clause("PAD-CAUSAL-SHAPE")
 def test_a_causal_mask_is_square(create_causal_mask: Tool) -> None:
-    for size in each_of([4, 1, 7]):
+    for size in each_of("size", [4, 1, 7]):
         _triangle(create_causal_mask, size)
 
 
 @clause("PAD-CAUSAL-PAST")
 def test_each_position_may_attend_to_all_before_it(create_causal_mask: Tool) -> None:
-    for size in each_of([2, 5, 8]):
+    for size in each_of("size", [2, 5, 8]):
         earlier = causal_mask(size) & ~np.eye(size, dtype=np.bool_)
         check_equal("who sees earlier positions", _triangle(create_causal_mask, size) & earlier, earlier)
 
 
 @clause("PAD-CAUSAL-FUTURE")
 def test_no_position_may_attend_to_a_later_one(create_causal_mask: Tool) -> None:
-    for size in each_of([2, 5, 8]):
+    for size in each_of("size", [2, 5, 8]):
         seen = _triangle(create_causal_mask, size) & ~causal_mask(size)
         check_equal("who sees later positions", seen, np.zeros((size, size), np.bool_))
 
 
 @clause("PAD-CAUSAL-DIAG")
 def test_each_position_may_attend_to_itself(create_causal_mask: Tool) -> None:
-    for size in each_of([5, 1, 2]):
+    for size in each_of("size", [5, 1, 2]):
         check_equal("who sees itself", np.diag(_triangle(create_causal_mask, size)), np.ones(size, np.bool_))
 
 
 @clause("PAD-MASKS-SHAPE")
 def test_there_is_a_mask_for_the_source_and_one_for_the_target(create_masks: Tool) -> None:
-    for rows, source, target in each_of([(2, 5, 3), (3, 2, 4), (1, 4, 1)]):
+    for rows, source, target in each_of("rows, source, target", [(2, 5, 3), (3, 2, 4), (1, 4, 1)]):
         _masks(create_masks, np.resize(TEXT, (rows, source)), np.resize(TEXT, (rows, target)))
 
 
@@ -127,7 +127,7 @@ def test_in_both_masks_true_means_may_attend(create_masks: Tool) -> None:
 
 @clause("PAD-MASKS-SOURCE")
 def test_the_sources_mask_hides_its_padding_and_nothing_else(create_masks: Tool) -> None:
-    for pad in each_of(_pads(create_masks)):
+    for pad in each_of("pad", _pads(create_masks)):
         ids = _padded(np.where(pad == TEXT, 0, TEXT), pad, LENGTHS)
         seen = _masks(create_masks, ids, np.full((3, 4), 2), pad)[0]
         check_equal("who is seen of the source", seen, padding_mask(ids, pad)[:, 0, 0])
@@ -135,7 +135,7 @@ def test_the_sources_mask_hides_its_padding_and_nothing_else(create_masks: Tool)
 
 @clause("PAD-MASKS-FUTURE")
 def test_the_targets_mask_hides_what_comes_later(create_masks: Tool) -> None:
-    for size in each_of([4, 1, 2]):
+    for size in each_of("size", [4, 1, 2]):
         seen = _masks(create_masks, TEXT, TEXT[:, :size])[1]
         check_equal("who sees whom", seen, np.repeat(causal_mask(size)[None], len(TEXT), axis=0))
 
@@ -153,7 +153,7 @@ def test_the_targets_mask_is_that_of_the_ids_that_are_read(create_masks: Tool) -
 
 @clause("PAD-MASKS-TARGET")
 def test_the_targets_mask_hides_its_padding_too(create_masks: Tool) -> None:
-    for pad in each_of(_pads(create_masks)):
+    for pad in each_of("pad", _pads(create_masks)):
         ids = _padded(np.where(pad == TEXT, 0, TEXT), pad, LENGTHS)
         seen = _masks(create_masks, np.full((3, 4), 2), ids, pad)[1]
         check_equal("who sees whom", seen, target_mask(ids, pad)[:, 0])

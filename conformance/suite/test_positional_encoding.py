@@ -84,7 +84,7 @@ def test_the_same_is_added_to_every_input(positions: Subject, draw: Draw) -> Non
     instance = build(positions, 8, 11, draw)
     x, other = inputs(instance, draw, 2, 7), inputs(instance, draw, 2, 7, scale=5.0)
     added = codes(instance, 7, batch=2)
-    check_close("f(x) - x, beside f(0),", instance(x) - x, added, positions.tolerance(), scale=10.0)
+    check_close("f(x) - x, compared with f(0),", instance(x) - x, added, positions.tolerance(), scale=10.0)
     check_close("f(x) - x for a larger x", instance(other) - other, added, positions.tolerance(), scale=30.0)
     x[:, :3] = 0.0
     check_close("f(x) - x where x begins with zeros", instance(x) - x, added, positions.tolerance(), scale=10.0)
@@ -108,9 +108,13 @@ def test_all_sequences_get_the_same_codes(positions: Subject, draw: Draw) -> Non
     for tokens, batch in ((3, 3), (8, 8), (7, 3)):
         table = codes(instance, tokens, batch=batch)
         for sequence in range(1, batch):
-            check_equal(f"the codes of sequence {sequence}, beside those of sequence 0,", table[sequence], table[0])
+            check_equal(
+                f"the codes of sequence {sequence}, compared with those of sequence 0,", table[sequence], table[0]
+            )
     if table.shape[1] > 1:
-        check_differs("the code of position 1, beside that of position 0,", table[0, 1], table[0, 0], at_least=1e-3)
+        check_differs(
+            "the code of position 1, compared with that of position 0,", table[0, 1], table[0, 0], at_least=1e-3
+        )
 
 
 @clause("PE-PREFIX")

@@ -138,13 +138,13 @@ def test_a_refusal_names_the_numbers_that_do_not_fit(every: list[Subject], draw:
 
 @clause("ERRH-QK-DIM")
 def test_queries_and_keys_of_different_widths_are_refused(attend: Attend, draw: Draw) -> None:
-    for own, other in each_of(((4, 5), (5, 4), (4, 8), (8, 4))):
+    for own, other in each_of("own, other", ((4, 5), (5, 4), (4, 8), (8, 4))):
         _check_refused(attend, draw, f"q of width {own} with k of width {other}", q=(5, own), k=(7, other), v=(7, 3))
 
 
 @clause("ERRH-KV-LEN")
 def test_keys_and_values_of_different_lengths_are_refused(attend: Attend, draw: Draw) -> None:
-    for own, other in each_of(((5, 7), (7, 5), (4, 8), (8, 4))):
+    for own, other in each_of("own, other", ((5, 7), (7, 5), (4, 8), (8, 4))):
         _check_refused(attend, draw, f"{own} keys with {other} values", q=(3, 4), k=(own, 4), v=(other, 6))
 
 
@@ -160,14 +160,14 @@ def test_extents_of_one_are_not_stretched_to_fit(attend: Attend, draw: Draw) -> 
 def test_a_mask_of_another_size_is_refused(attend: Attend, draw: Draw) -> None:
     lead = attend.subject.bound.leading(2)
     q, k, v = draw.values(*lead, 5, 4), draw.values(*lead, 7, 4), draw.values(*lead, 7, 3)
-    for shape in each_of(((5, 6), (5, 8), (4, 7), (6, 7), (7, 5), (3, 5, 7))):
+    for shape in each_of("shape", ((5, 6), (5, 8), (4, 7), (6, 7), (7, 5), (3, 5, 7))):
         mask = draw.mask(*shape)
         check_refuses(f"a mask {shape} for 5 queries and 7 keys", partial(attend, q, k, v, mask))
 
 
 @clause("ERRH-MASK-GROW")
 def test_a_mask_does_not_enlarge_the_result(attend: Attend, draw: Draw) -> None:
-    for batch, shape in each_of(((3, (3, 1, 5, 7)), (3, (1, 1, 5, 7)), (1, (2, 5, 7)))):
+    for batch, shape in each_of("batch, shape", ((3, (3, 1, 5, 7)), (3, (1, 1, 5, 7)), (1, (2, 5, 7)))):
         q, k, v = draw.values(batch, 5, 4), draw.values(batch, 7, 4), draw.values(batch, 7, 3)
         output = np.empty((batch, 5, 3))
         with refusing():

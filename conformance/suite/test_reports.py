@@ -24,7 +24,7 @@ def test_a_smoothed_curve_follows_its_values_with_the_weight_alpha(
     exponential_moving_average: Tool, draw: Draw
 ) -> None:
     stored = facts("REP-EMA")[0]
-    for values, alpha in each_of([
+    for values, alpha in each_of("values, alpha", [
         (stored.inputs["x"], stored.inputs["α"]), ([2.5], 0.3), (draw.values(9).tolist(), 0.3), ([1.0, 3.0], 1.0),
     ]):  # fmt: skip
         got = exponential_moving_average(values=np.array(values), alpha=alpha)
@@ -36,7 +36,9 @@ def test_a_smoothed_curve_follows_its_values_with_the_weight_alpha(
 def test_a_rolling_mean_is_over_whole_windows_only(rolling_mean: Tool, draw: Draw) -> None:
     stored = facts("REP-ROLLING")[0]
     long = np.arange(250.0), stored.inputs["window"]
-    for values, window in each_of([long, (draw.values(9), 4), (draw.values(5), 1), (draw.values(5), 5)]):
+    for values, window in each_of(
+        "values, window", [long, (draw.values(9), 4), (draw.values(5), 1), (draw.values(5), 5)]
+    ):
         want = rolled(values, window)
         got = numbers("the rolling means", rolling_mean(values=np.asarray(values), window=window), want.shape)
         check_close("the rolling means", got, want, TOLERANCE)
@@ -44,7 +46,7 @@ def test_a_rolling_mean_is_over_whole_windows_only(rolling_mean: Tool, draw: Dra
 
 @clause("REP-ENTROPY-ZERO")
 def test_a_weight_of_0_adds_nothing_to_the_entropy(attention_entropy: Tool) -> None:
-    for count in each_of([2, 5]):
+    for count in each_of("count", [2, 5]):
         rows = np.tril(np.ones((count, count)))
         causal = (rows / rows.sum(axis=-1, keepdims=True))[None, None]
         got = numbers("the entropy of causal weights", attention_entropy(weights=causal), (1, 1, count))
@@ -57,7 +59,7 @@ def test_a_weight_of_0_adds_nothing_to_the_entropy(attention_entropy: Tool) -> N
 
 @clause("REP-ENTROPY")
 def test_the_entropy_is_that_of_the_weights(attention_entropy: Tool, draw: Draw) -> None:
-    for shape in each_of([(2, 3, 4, 5), (1, 2, 6, 3)]):
+    for shape in each_of("shape", [(2, 3, 4, 5), (1, 2, 6, 3)]):
         weights = softmax(2.0 * draw.values(*shape))
         got = numbers("the entropy", attention_entropy(weights=weights), shape[:-1])
         check_close("the entropy", got, entropy_of(weights), 1e-4)
@@ -69,13 +71,13 @@ def test_the_exponent_says_how_fast_the_loss_falls(fit_power_law: Tool) -> None:
     under(f"golden {stored.number}, {stored.title}")
     exponent, _ = _fit(fit_power_law, stored.inputs["N"], stored.inputs["L"])
     close("the exponent", exponent, -stored.value["slope"], allowed=1e-4)
-    for sizes, losses in each_of(_series()):
+    for sizes, losses in each_of("sizes, losses", _series()):
         close("the exponent", _fit(fit_power_law, sizes, losses)[0], fitted(sizes, losses)[0], allowed=1e-4)
 
 
 @clause("REP-SCALING-FACTOR")
 def test_the_factor_is_the_loss_of_size_1(fit_power_law: Tool) -> None:
-    for sizes, losses in each_of(_series()):
+    for sizes, losses in each_of("sizes, losses", _series()):
         close("the factor", _fit(fit_power_law, sizes, losses)[1], fitted(sizes, losses)[1], allowed=1e-3)
 
 

@@ -72,7 +72,9 @@ def test_scores_are_constant_along_diagonals(multi_head: Subject, draw: Draw) ->
     instance = build(multi_head, 16, 2).randomize(draw)
     ends = float(instance(draw.values(1, multi_head.tokens(6), instance.sizes["d_model"])).flat[-1])
     under(f"{told(instance)}; with other rows than these the output ends with {ends:.6g}")  # equal keys hide much
-    check_differs("the score at distance 1, beside that in place,", scores[1:2, 0], np.zeros(1), at_least=1e-3)
+    check_differs(
+        "the score at distance 1, compared with that at distance 0,", scores[1:2, 0], np.zeros(1), at_least=1e-3
+    )
 
 
 @clause("ROPE-QK-ONLY")
@@ -104,7 +106,7 @@ def test_late_positions_are_turned_by_their_own_angles_in_bfloat16(multi_head: S
         x = draw.values(1, tokens, instance.sizes["d_model"])
         late = instance(x)[:, -100:]
     except ImplementationFailure:
-        raise NotApplicable("bfloat16, or so many positions, is not accepted") from None
+        raise NotApplicable("bfloat16, or this many positions, is not accepted") from None
     want = instance.expected(x)[:, -100:]
     share = float(np.sqrt(np.mean((late - want) ** 2) / np.mean(want**2)))
     check(f"the last of {tokens} outputs are off by {share:.2g} of their size, want {OFF} at most", share <= OFF)

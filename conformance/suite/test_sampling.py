@@ -56,7 +56,7 @@ def test_sampling_draws(model: Subject, draw: Draw) -> None:
     check(f"one id only came in {draws} draws from nearly even probabilities", seen.size > 1)
     missing = [i for i in range(len(probabilities)) if probabilities[i] > 0.1 and i not in seen]
     check(
-        f"id {missing[0] if missing else ''} never came in {draws} draws from nearly even probabilities",
+        f"id {missing[0] if missing else ''} was never sampled in {draws} draws from nearly even probabilities",
         not missing,
         f"probabilities after the prompts: {' '.join(f'{p:.3f}' for p in probabilities)}",
     )
@@ -180,7 +180,7 @@ def test_a_second_call_draws_anew(model: Subject, draw: Draw) -> None:
 @clause("GEN-TOPK-SUPPORT")
 def test_only_the_k_most_probable_ids_come(model: Subject, draw: Draw) -> None:
     law = chances(model, draw)
-    for k in each_of([2, 5]):
+    for k in each_of("k", [2, 5]):
         drawn = law.drawn(draw, FEW, top_k=k)
         check_set(f"top-k of {k}", drawn, law.ranked()[:k], law.expected(top_k=k))
 
@@ -197,7 +197,7 @@ def test_the_k_ids_keep_their_ratios(model: Subject, draw: Draw) -> None:
 @clause("GEN-TOPK-ONE")
 def test_top_k_of_one_is_greedy(model: Subject, draw: Draw) -> None:
     told = story(author(model), draw, tokens=3, steps=2)
-    for temperature in each_of([1.0, 3.0]):
+    for temperature in each_of("temperature", [1.0, 3.0]):
         check_text("the text with top-k of 1", told, continued(told, greedy=False, temperature=temperature, top_k=1))
 
 
@@ -249,7 +249,7 @@ def test_kept_ranks_become_ids_of_the_vocabulary(model: Subject, draw: Draw) -> 
         del count
         best, drawn = int(law.ranked()[0]), law.drawn(draw, draws=500, top_p=p)
         check(
-            f"id {best}, the most probable, never came in 500 draws",
+            f"id {best}, the most probable, was never sampled in 500 draws",
             bool((drawn == best).any()),
             f"drawn: {sorted(set(drawn.tolist()))}",
         )
@@ -279,7 +279,7 @@ def test_the_ids_that_reach_p_keep_their_ratios(model: Subject, draw: Draw) -> N
 @clause("GEN-TOPP-KEEP-ONE")
 def test_a_tiny_p_leaves_the_most_probable_id(model: Subject, draw: Draw) -> None:
     told = story(author(model), draw, tokens=3, steps=2)
-    for p in each_of([1e-4 if model.precision == "float16" else 1e-9, 1e-3]):  # 1e-9 is 0 there
+    for p in each_of("p", [1e-4 if model.precision == "float16" else 1e-9, 1e-3]):  # 1e-9 is 0 there
         check_text("the text", told, continued(told, greedy=False, temperature=1.0, top_p=p))
 
 
@@ -325,14 +325,14 @@ def test_given_both_each_filter_holds(model: Subject, draw: Draw) -> None:
         under(f"top-k of {k}, top-p of {p:.4g}, which the {count} most probable ids reach")
         drawn, wanted = law.drawn(draw, FEW, top_k=k, top_p=p), law.ranked()[: min(k, count)]
         outside = sorted(set(drawn.tolist()) - set(wanted))
-        check(f"ids {outside} came, which one of the two rules out", not outside, f"want none but {wanted}")
-        check(f"id {wanted[0]}, the most probable, never came in {FEW} draws", bool((drawn == wanted[0]).any()))
+        check(f"ids {outside} were sampled, which one of the two excludes", not outside, f"want none but {wanted}")
+        check(f"id {wanted[0]}, the most probable, was never sampled in {FEW} draws", bool((drawn == wanted[0]).any()))
 
 
 @clause("GEN-FILTER-BOTH")
 def test_top_k_comes_before_top_p(model: Subject, draw: Draw) -> None:
     law = chances(model, draw)
-    for k, count in each_of([(2, 4), (4, 2), (5, 3)]):
+    for k, count in each_of("k, count", [(2, 4), (4, 2), (5, 3)]):
         p = halfway(law.expected(top_k=k), count) if count < k else 0.99
         drawn = law.drawn(draw, FEW, top_k=k, top_p=p)
         expected = law.expected(top_k=k, top_p=p)

@@ -23,7 +23,7 @@ SETTINGS = (
 
 @clause("SCHED-STEP0")
 def test_the_first_steps_have_a_rate(cosine_schedule: Tool) -> None:
-    for setting in each_of(SETTINGS):
+    for setting in each_of("setting", SETTINGS):
         for step in (0, 1):
             rate = _cosine(cosine_schedule, step, setting)
             label = f"the rate of step {step} is {rate:.6g}, the peak is {setting['peak']:g}"
@@ -32,7 +32,7 @@ def test_the_first_steps_have_a_rate(cosine_schedule: Tool) -> None:
 
 @clause("SCHED-WARMUP")
 def test_the_rate_rises_in_a_straight_line_and_reaches_the_peak(cosine_schedule: Tool) -> None:
-    for setting in each_of([*SETTINGS, _stored()[0]]):
+    for setting in each_of("setting", [*SETTINGS, _stored()[0]]):
         peak, warmup = setting["peak"], setting["warmup"]
         rise = peak / warmup
         quarters = [warmup * part // 4 for part in (1, 2, 3)]
@@ -43,14 +43,14 @@ def test_the_rate_rises_in_a_straight_line_and_reaches_the_peak(cosine_schedule:
         label = f"the rate of step {warmup}, where the warm-up ends, is {rate:.6g}, want {peak:g}"
         check(label, abs(rate - peak) <= 1.01 * rise)
         highest = max(_cosine(cosine_schedule, step, setting) for step in range(warmup - 1, warmup + 2))
-        label = f"about the end of the warm-up the rate is {highest:.6g}, the peak {peak:g}"
+        label = f"around the end of the warm-up the rate is {highest:.6g}, the peak {peak:g}"
         check(label, highest <= peak * (1 + 1e-6))
 
 
 @clause("SCHED-NO-WARMUP")
 def test_a_schedule_without_a_warm_up_begins_at_the_peak(cosine_schedule: Tool) -> None:
     setting: dict[str, Any] = {"peak": 0.5, "floor": 0.1, "warmup": 0, "total": 200}
-    for step in each_of([0, 1, 60, 200]):
+    for step in each_of("step", [0, 1, 60, 200]):
         rate, want = _cosine(cosine_schedule, step, setting), cosine_definition(step, **setting)
         check(f"the rate of step {step} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 0.005)
 
@@ -59,7 +59,7 @@ def test_a_schedule_without_a_warm_up_begins_at_the_peak(cosine_schedule: Tool) 
 def test_the_rate_falls_along_half_a_cosine(cosine_schedule: Tool) -> None:
     stored, at = _stored()
     for setting, steps in each_of(
-        [(SETTINGS[0], (60, 90, 140, 200, 230)), (SETTINGS[1], (60, 100, 140)), (stored, at)]
+        "setting, steps", [(SETTINGS[0], (60, 90, 140, 200, 230)), (SETTINGS[1], (60, 100, 140)), (stored, at)]
     ):
         slope = math.pi / 2 * (setting["peak"] - setting["floor"]) / (setting["total"] - setting["warmup"])
         for step in [s for s in steps if s >= setting["warmup"]]:
@@ -69,7 +69,7 @@ def test_the_rate_falls_along_half_a_cosine(cosine_schedule: Tool) -> None:
 
 @clause("SCHED-FLOOR")
 def test_the_rate_stays_at_the_floor_after_the_last_step(cosine_schedule: Tool) -> None:
-    for setting in each_of(SETTINGS):
+    for setting in each_of("setting", SETTINGS):
         total = setting["total"]
         for step in (total, total + 1, total + 60, 2 * total, 10 * total):
             label = f"the rate of step {step}, of {total}"
@@ -79,7 +79,7 @@ def test_the_rate_stays_at_the_floor_after_the_last_step(cosine_schedule: Tool) 
 
 @clause("SCHED-CONTINUOUS")
 def test_the_rate_has_no_jump(cosine_schedule: Tool) -> None:
-    for setting in each_of(SETTINGS):
+    for setting in each_of("setting", SETTINGS):
         peak, floor, warmup, total = (setting[name] for name in ("peak", "floor", "warmup", "total"))
         steepest = max(peak / warmup, math.pi / 2 * (peak - floor) / (total - warmup))
         rates = [_cosine(cosine_schedule, step, setting) for step in range(total + 5)]
@@ -90,13 +90,13 @@ def test_the_rate_has_no_jump(cosine_schedule: Tool) -> None:
 
 @clause("SCHED-NOAM-STEP0")
 def test_step_0_has_a_rate(inverse_sqrt_schedule: Tool) -> None:
-    for width, warmup in each_of([(64, 100), (512, 4000)]):
+    for width, warmup in each_of("width, warmup", [(64, 100), (512, 4000)]):
         _inverse(inverse_sqrt_schedule, 0, width, warmup)
 
 
 @clause("SCHED-NOAM-PEAK")
 def test_the_rate_is_greatest_at_the_end_of_the_warm_up(inverse_sqrt_schedule: Tool) -> None:
-    for width, warmup in each_of([(64, 100), (512, 4000)]):
+    for width, warmup in each_of("width, warmup", [(64, 100), (512, 4000)]):
         steps = [1, warmup // 4, warmup // 2, warmup, 2 * warmup, 8 * warmup]
         rates = [_inverse(inverse_sqrt_schedule, step, width, warmup) for step in steps]
         for n, (one, other) in enumerate(itertools.pairwise(rates)):
@@ -107,7 +107,7 @@ def test_the_rate_is_greatest_at_the_end_of_the_warm_up(inverse_sqrt_schedule: T
 
 @clause("SCHED-NOAM")
 def test_the_rate_is_the_inverse_root_of_width_and_step(inverse_sqrt_schedule: Tool) -> None:
-    for width, warmup, step in each_of([(64, 100, 7), (128, 50, 50), (512, 4000, 90000)]):
+    for width, warmup, step in each_of("width, warmup, step", [(64, 100, 7), (128, 50, 50), (512, 4000, 90000)]):
         rate = _inverse(inverse_sqrt_schedule, step, width, warmup)
         close(f"the rate of step {step}", rate, inverse_definition(step, width, warmup))
     for stored in facts("SCHED-NOAM"):

@@ -20,7 +20,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
-from conformkit.conformance.evidence.scores import Heads, divisor, telling_positions
+from conformkit.conformance.evidence.scores import HeadProjection, divisor, telling_positions
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.suite.stored import check_goldens
@@ -34,7 +34,7 @@ from conformkit.spec.masks import causal_mask
 
 @clause("SA-SHAPE")
 def test_the_output_is_as_wide_as_a_value(self_attention: Subject, draw: Draw) -> None:
-    for widths in each_of([{"d_k": 3, "d_v": 5}, {"d_k": 3}, {"d_v": 5}, {}]):
+    for widths in each_of("widths", [{"d_k": 3, "d_v": 5}, {"d_k": 3}, {"d_v": 5}, {}]):
         instance = _built(self_attention, **widths)
         length, width = self_attention.tokens(7), instance.sizes["d_model"]
         out = instance(draw.values(2, length, width))
@@ -44,7 +44,7 @@ def test_the_output_is_as_wide_as_a_value(self_attention: Subject, draw: Draw) -
 
 @clause("SA-PARAM-COUNT")
 def test_the_parameters_are_exactly_the_three_projections(self_attention: Subject) -> None:
-    for widths in each_of([{"d_k": 3, "d_v": 5}, {}]):
+    for widths in each_of("widths", [{"d_k": 3, "d_v": 5}, {}]):
         check_count(self_attention.build(**widths))
     self_attention.bound.require_weights()
 
@@ -84,7 +84,7 @@ def test_with_causal_off_every_position_sees_every_other(self_attention: Subject
 @clause("SA-PREFIX")
 def test_the_outputs_of_a_prefix_are_the_prefix_of_the_outputs(self_attention: Subject, draw: Draw) -> None:
     instance = self_attention.build(causal=True).scatter(draw)
-    for longest, prefixes in each_of([(7, (2, 4)), (70, (5, 33, 66))]):
+    for longest, prefixes in each_of("longest, prefixes", [(7, (2, 4)), (70, (5, 33, 66))]):
         x = draw.values(2, self_attention.tokens(longest), instance.sizes["d_model"])
         full = _out(instance, x)
         for prefix in [n for n in prefixes if n < x.shape[1]]:
@@ -116,7 +116,7 @@ def test_views_with_gaps_give_the_same_result(self_attention: Subject, draw: Dra
 @clause("SA-BATCH-INDEP")
 def test_batch_elements_do_not_influence_one_another(self_attention: Subject, draw: Draw) -> None:
     instance = self_attention.build().scatter(draw)
-    for batch, length in each_of([(5, self_attention.tokens(3)), (4, self_attention.tokens(4))]):
+    for batch, length in each_of("batch, length", [(5, self_attention.tokens(3)), (4, self_attention.tokens(4))]):
         x = draw.values(batch, length, instance.sizes["d_model"])
         before = _out(instance, x)
         x[1] = draw.values(*x.shape[1:], scale=5.0)
@@ -142,7 +142,7 @@ def test_scores_are_divided_by_the_root_of_the_key_width(self_attention: Subject
 
 @clause("SA-FIRST-POS")
 def test_the_first_causal_position_returns_its_own_value(self_attention: Subject, draw: Draw) -> None:
-    for widths in each_of([{"d_k": 3, "d_v": 5}, {}]):
+    for widths in each_of("widths", [{"d_k": 3, "d_v": 5}, {}]):
         instance = self_attention.build(causal=True, **widths).randomize(draw)
         x = draw.values(3, self_attention.tokens(5), instance.sizes["d_model"])
         want = linear(instance.weights, "v", x[:, :1])
@@ -151,7 +151,7 @@ def test_the_first_causal_position_returns_its_own_value(self_attention: Subject
 
 @clause("SA-ZERO-WQ")
 def test_with_no_queries_outputs_are_means_of_values(self_attention: Subject, draw: Draw) -> None:
-    for causal in each_of([True, False]):
+    for causal in each_of("causal", [True, False]):
         instance = self_attention.build(causal=causal, d_k=3, d_v=5).randomize(draw)
         instance.write({name: 0.0 * array for name, array in instance.weights.items() if name.startswith("q.")})
         x = draw.values(2, self_attention.tokens(6), instance.sizes["d_model"])
@@ -208,7 +208,7 @@ def _out(instance: Instance, x: Array, **options: Any) -> Array:
     return out
 
 
-def _projected(weights: Weights) -> Heads:
+def _projected(weights: Weights) -> HeadProjection:
     """Return how x becomes the queries, keys and values."""
 
     def projected(x: Array) -> tuple[Array, Array, Array]:

@@ -19,27 +19,27 @@ from conformkit.spec.seq2seq_data import shift_right as shifted
 Pairs = Sequence[tuple[Array, Array]]
 
 MARKS = ((0, 1, 2), (7, 3, 0), (2, 0, 1))
-"""Pad, begin and end; each of them 0 once."""
+"""Pad, begin and end ids; each of them is 0 once."""
 LENGTHS = ((3, 2), (1, 4), (5, 1), (2, 2))
-"""Of sources and targets: neither in order nor in step."""
+"""Lengths of sources and targets: neither sorted nor equal."""
 NAMES = ("src", "tgt_in", "tgt_out")
 
 
 @clause("S2SDATA-SHIFT-SHAPE")
 def test_what_is_read_is_as_long_as_the_target(shift_right: Tool) -> None:
-    for rows, length in each_of([(3, 5), (1, 4), (2, 1)]):
+    for rows, length in each_of("rows, length", [(3, 5), (1, 4), (2, 1)]):
         _read(shift_right, _counting(rows, length), 1)
 
 
 @clause("S2SDATA-SHIFT-BEGIN")
 def test_reading_begins_with_the_begin_id_that_is_given(shift_right: Tool) -> None:
-    for begin in each_of([1, 0, 7]):
+    for begin in each_of("begin", [1, 0, 7]):
         check_equal("the first ids", _read(shift_right, _counting(3, 4), begin)[:, 0], np.full(3, begin))
 
 
 @clause("S2S-SHIFT-RIGHT")
 def test_after_the_begin_id_comes_the_target_without_its_last_id(shift_right: Tool) -> None:
-    for rows, length in each_of([(1, 4), (3, 5), (2, 1)]):
+    for rows, length in each_of("rows, length", [(1, 4), (3, 5), (2, 1)]):
         target = _counting(rows, length)
         check_equal("what is read", _read(shift_right, target, 3), shifted(target, 3))
     stored = facts("S2S-SHIFT-RIGHT")[0]
@@ -57,13 +57,13 @@ def test_the_target_stays_as_it_is(shift_right: Tool) -> None:
 
 @clause("S2SDATA-SHAPE")
 def test_a_batch_is_three_arrays_of_ids(collate: Tool, draw: Draw) -> None:
-    for lengths in each_of([LENGTHS, LENGTHS[:1], LENGTHS[1:3]]):
+    for lengths in each_of("lengths", [LENGTHS, LENGTHS[:1], LENGTHS[1:3]]):
         _batch(collate, _pairs(draw, lengths))
 
 
 @clause("S2SDATA-SOURCE")
 def test_each_source_is_in_its_row_in_order_and_whole(collate: Tool, draw: Draw) -> None:
-    for marks in each_of(MARKS):
+    for marks in each_of("marks", MARKS):
         pairs = _pairs(draw)
         src = _batch(collate, pairs, marks)[0]
         lead = _lead(src, marks)
@@ -73,14 +73,14 @@ def test_each_source_is_in_its_row_in_order_and_whole(collate: Tool, draw: Draw)
 
 @clause("S2SDATA-BEGIN")
 def test_what_is_read_begins_with_the_begin_id(collate: Tool, draw: Draw) -> None:
-    for marks in each_of(MARKS):
+    for marks in each_of("marks", MARKS):
         read = _batch(collate, _pairs(draw), marks)[1]
         check_equal("the first ids that are read", read[:, 0], np.full(len(read), marks[1]))
 
 
 @clause("S2SDATA-TARGET")
 def test_what_is_predicted_is_the_target_in_order_and_whole(collate: Tool, draw: Draw) -> None:
-    for marks in each_of(MARKS):
+    for marks in each_of("marks", MARKS):
         pairs = _pairs(draw)
         predicted = _batch(collate, pairs, marks)[2]
         for row, (_, target) in enumerate(pairs):
@@ -89,7 +89,7 @@ def test_what_is_predicted_is_the_target_in_order_and_whole(collate: Tool, draw:
 
 @clause("S2SDATA-END")
 def test_after_the_last_word_the_end_id_is_predicted(collate: Tool, draw: Draw) -> None:
-    for marks in each_of(MARKS):
+    for marks in each_of("marks", MARKS):
         pairs = _pairs(draw)
         predicted = _batch(collate, pairs, marks)[2]
         for row, (_, target) in enumerate(pairs):
@@ -99,7 +99,7 @@ def test_after_the_last_word_the_end_id_is_predicted(collate: Tool, draw: Draw) 
 
 @clause("S2SDATA-ALIGN")
 def test_what_is_predicted_at_a_place_is_read_at_the_next(collate: Tool, draw: Draw) -> None:
-    for marks in each_of(MARKS):
+    for marks in each_of("marks", MARKS):
         pairs = _pairs(draw)
         _, read, predicted = _batch(collate, pairs, marks)
         for row, (_, target) in enumerate(pairs):
@@ -109,7 +109,7 @@ def test_what_is_predicted_at_a_place_is_read_at_the_next(collate: Tool, draw: D
 
 @clause("S2SDATA-PAD")
 def test_behind_the_end_of_each_row_stands_the_pad_that_is_given(collate: Tool, draw: Draw) -> None:
-    for marks in each_of(MARKS):
+    for marks in each_of("marks", MARKS):
         pad, _, end = marks
         pairs = _pairs(draw)
         src, read, predicted = _batch(collate, pairs, marks)
@@ -121,14 +121,14 @@ def test_behind_the_end_of_each_row_stands_the_pad_that_is_given(collate: Tool, 
             )
             for label, found, allowed in behind:
                 check(
-                    f"behind {label} in row {row} stands {found.tolist()}, want the pad {pad}",
+                    f"after {label} in row {row} comes {found.tolist()}, want the pad {pad}",
                     allowed.issuperset(found),
                 )
 
 
 @clause("S2SDATA-LONGEST")
 def test_a_batch_is_as_long_as_its_longest_sequence(collate: Tool, draw: Draw) -> None:
-    for lengths in each_of([LENGTHS, LENGTHS[:2], LENGTHS[3:]]):
+    for lengths in each_of("lengths", [LENGTHS, LENGTHS[:2], LENGTHS[3:]]):
         pairs = _pairs(draw, lengths)
         src, read, _ = _batch(collate, pairs)
         around = _lead(src, MARKS[0]) + _tail(src, pairs, MARKS[0])
@@ -152,7 +152,7 @@ def test_an_empty_source_or_target_is_a_row_of_its_own(collate: Tool, draw: Draw
 
 @clause("S2S-COLLATE")
 def test_a_batch_holds_every_pair_padded_and_aligned(collate: Tool, draw: Draw) -> None:
-    for marks in each_of(MARKS):
+    for marks in each_of("marks", MARKS):
         _check_batch(collate, _pairs(draw, [(draw.integer(1, 6), draw.integer(1, 6)) for _ in range(7)]), marks)
     stored = facts("S2S-COLLATE")[0]
     under(f"golden {stored.number}, {stored.title}")
@@ -177,7 +177,7 @@ def _check_batch(collate: Tool, pairs: Pairs, marks: tuple[int, int, int]) -> No
 
 
 def _counting(rows: int, length: int) -> Array:
-    """Return ids (rows, length) no two of which are equal."""
+    """Return ids (rows, length) that all differ."""
     return 10 + np.arange(rows * length).reshape(rows, length)
 
 
@@ -211,6 +211,6 @@ def _lead(src: Array, marks: tuple[int, int, int]) -> int:
 
 
 def _tail(src: Array, pairs: Pairs, marks: tuple[int, int, int]) -> int:
-    """Return how many end ids stand behind each source: none, or one."""
+    """Return how many end ids follow each source: none, or one."""
     places = [_lead(src, marks) + len(source) for source, _ in pairs]
     return int(all(place < src.shape[1] and src[row, place] == marks[2] for row, place in enumerate(places)))

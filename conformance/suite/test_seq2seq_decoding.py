@@ -1,6 +1,6 @@
-"""Clauses of spec/seq2seq_decoding.md: caches are held against the text without one, beams against the model's logits.
+"""Clauses of spec/seq2seq_decoding.md: caches are compared with the text without one, beams with the model's logits.
 
-Whether a pad's id that was written is read again differs among right models: beams may do either.
+Right models differ in whether they read a generated pad: beams may do either.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
     authored,
     begin,
+    build_generator,
     by_either,
     greedy,
     logits_after,
@@ -27,7 +28,6 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     sampled,
     searched,
     sources,
-    speaker,
     unwatched,
     write,
 )  # fmt: skip
@@ -46,16 +46,16 @@ SCORES = 1e-4
 
 @clause("S2SKV-POSITIONS")
 def test_a_cached_target_counts_its_positions_on(transformer: Subject, draw: Draw) -> None:
-    for length in each_of([1, 4]):
-        told = authored(speaker(transformer), draw, steps=2, keep=8, length=length)
+    for length in each_of("length", [1, 4]):
+        told = authored(build_generator(transformer), draw, steps=2, keep=8, length=length)
         for src, text in zip(told.src, told.text, strict=True):
             check_equal("the new ids with a cache", _cached(told.instance.copy(), src[None], 2)[0], text)
 
 
 @clause("KV-MEMORY-CROSS")
 def test_cached_keys_of_the_memory_are_those_of_the_source(transformer: Subject, draw: Draw) -> None:
-    told = authored(speaker(transformer), draw, steps=3, length=4)
-    for longer in each_of([6, 9]):
+    told = authored(build_generator(transformer), draw, steps=3, length=4)
+    for longer in each_of("longer", [6, 9]):
         for row, text in zip(padded(told.instance, told.src, longer), told.text, strict=True):
             got = _cached(told.instance.copy(), row[None], 3)
             check_equal("the new ids of a padded source with a cache", got[0], text)
@@ -63,15 +63,15 @@ def test_cached_keys_of_the_memory_are_those_of_the_source(transformer: Subject,
 
 @clause("S2SKV-GREEDY-EQUIV")
 def test_a_cache_changes_no_text(transformer: Subject, draw: Draw) -> None:
-    for length, steps in each_of([(5, EVERY), (1, 6)]):
-        told = authored(speaker(transformer, num_decoder_layers=3), draw, steps=steps, length=length)
+    for length, steps in each_of("length, steps", [(5, EVERY), (1, 6)]):
+        told = authored(build_generator(transformer, num_decoder_layers=3), draw, steps=steps, length=length)
         for src, text in zip(told.src, told.text, strict=True):
             check_equal("the new ids with a cache", _cached(told.instance.copy(), src[None], steps)[0], text)
 
 
 @clause("S2SKV-EQUIV")
 def test_a_cache_changes_no_probability(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer, tgt_vocab_size=7).scatter(draw, gain=1.0)
+    instance = build_generator(transformer, tgt_vocab_size=7).scatter(draw, gain=1.0)
     src = sources(instance, draw, 1, 4)
     batch = np.tile(src, (4000, 1))
     got = np.concatenate([_drawn(instance, piece, draw) for piece in np.array_split(batch, parts(transformer, 4000))])
@@ -79,7 +79,7 @@ def test_a_cache_changes_no_probability(transformer: Subject, draw: Draw) -> Non
     judged = [int(i) for i, n in zip(firsts, counts, strict=True) if n >= 300 and i != instance.sizes["pad_id"]]
     if not judged:
         raise NotApplicable("its first id is the pad's, or any")
-    for first in each_of(judged):
+    for first in each_of("first", judged):
         logits = logits_after(instance, src, np.array([[begin(instance), first]]))[0]
         second = got[got[:, 0] == first, 1]
         check_frequencies(f"the id after {first}", second, softmax(logits), distributions=len(judged))
@@ -87,23 +87,23 @@ def test_a_cache_changes_no_probability(transformer: Subject, draw: Draw) -> Non
 
 @clause("S2SKV-RESET")
 def test_a_new_text_begins_with_an_empty_cache(transformer: Subject, draw: Draw) -> None:
-    told = authored(speaker(transformer), draw, steps=4)
+    told = authored(build_generator(transformer), draw, steps=4)
     for src, text in zip(told.src, told.text, strict=True):  # one after the other, by one model
         check_equal("the new ids with a cache, after another text,", _cached(told.instance, src[None], 4)[0], text)
 
 
 @clause("S2SKV-BATCH")
 def test_each_row_has_keys_and_values_of_its_own(transformer: Subject, draw: Draw) -> None:
-    told = authored(speaker(transformer), draw, steps=5)
+    told = authored(build_generator(transformer), draw, steps=5)
     check_equal("the texts of a batch with a cache", _cached(told.instance, told.src, 5), told.text)
 
 
 @clause("S2SKV-EOS")
 def test_rows_that_have_ended_disturb_no_cache(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer)
+    instance = build_generator(transformer)
     told = authored(instance, draw, steps=6, avoid=(begin(instance),))
     texts = told.text.tolist()
-    for end in each_of(sorted({text[1] for text in texts})[:4]):
+    for end in each_of("end", sorted({text[1] for text in texts})[:4]):
         got = unwatched(told.instance, told.src, 6, use_cache=True, eos_id=end)
         for row, text in zip(got.tolist(), texts, strict=True):
             own = until_end(text, end)
@@ -116,7 +116,9 @@ def test_rows_that_have_ended_disturb_no_cache(transformer: Subject, draw: Draw)
 @clause("S2SBEAM-SHAPE")
 def test_a_beam_search_returns_targets_and_scores(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer, draw)
-    for batch, length, steps, width in each_of([(2, 3, 4, 3), (1, 1, 1, 2), (3, 2, 2, 1)]):
+    for batch, length, steps, width in each_of(
+        "batch, length, steps, width", [(2, 3, 4, 3), (1, 1, 1, 2), (3, 2, 2, 1)]
+    ):
         beams = searched(instance, sources(instance, draw, batch, length), steps, width)
         check(f"{steps} new ids come as {beams.new.shape[-1]}", beams.new.shape[-1] == steps)
         check("a score is NaN", not np.isnan(beams.scores).any())
@@ -124,8 +126,8 @@ def test_a_beam_search_returns_targets_and_scores(transformer: Subject, draw: Dr
 
 @clause("S2SBEAM-ONE")
 def test_one_beam_is_greedy_text(transformer: Subject, draw: Draw) -> None:
-    for length, steps in each_of([(1, 4), (4, 6)]):
-        told = authored(speaker(transformer), draw, steps=steps, length=length)
+    for length, steps in each_of("length, steps", [(1, 4), (4, 6)]):
+        told = authored(build_generator(transformer), draw, steps=steps, length=length)
         for src, text in zip(told.src, told.text, strict=True):
             check_equal("the single beam", searched(told.instance, src[None], steps, 1).new[0, 0], text)
 
@@ -133,7 +135,7 @@ def test_one_beam_is_greedy_text(transformer: Subject, draw: Draw) -> None:
 @clause("S2SBEAM-SCORE")
 def test_a_score_is_the_sum_of_log_probabilities(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer, draw)
-    for steps, width in each_of([(1, 3), (4, 2), (3, 4)]):
+    for steps, width in each_of("steps, width", [(1, 3), (4, 2), (3, 4)]):
         src = sources(instance, draw, 1, 3)
         beams = searched(instance, src, steps, width)
         by_either(readers(instance, src[0]), _check_scores, instance, beams)
@@ -142,10 +144,10 @@ def test_a_score_is_the_sum_of_log_probabilities(transformer: Subject, draw: Dra
 @clause("S2SBEAM-SORTED")
 def test_beams_are_distinct_the_best_first(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer, draw)
-    for steps, width in each_of([(3, 4), (1, 5), (4, 3)]):
+    for steps, width in each_of("steps, width", [(3, 4), (1, 5), (4, 3)]):
         beams = searched(instance, sources(instance, draw, 1, 3), steps, width)
         texts = [tuple(new) for _, new in beams.row(0)]
-        check(f"{len(texts)} beams are {len(set(texts))} texts", len(set(texts)) == len(texts))
+        check(f"{len(texts)} beams contain {len(set(texts))} distinct texts", len(set(texts)) == len(texts))
         rises = np.diff(beams.scores[0])
         check(f"the scores are {np.round(beams.scores[0], 4).tolist()}", not (rises > SCORES).any())
 
@@ -153,7 +155,7 @@ def test_beams_are_distinct_the_best_first(transformer: Subject, draw: Draw) -> 
 @clause("S2SBEAM-TOY")
 def test_beams_compete_with_one_another(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer, draw)
-    for steps, width in each_of([(4, 2), (5, 3), (3, 4)]):
+    for steps, width in each_of("steps, width", [(4, 2), (5, 3), (3, 4)]):
         for src in _clear(instance, draw, steps, width, keep=3):
             beams = searched(instance, src[None], steps, width)
             by_either(readers(instance, src), _compare, instance, beams, steps, width)
@@ -191,7 +193,7 @@ def test_beams_of_different_sources_dont_mix(transformer: Subject, draw: Draw) -
     unlike = {(one := searched(instance, src[None], 4, 3)).new.tobytes(): (src, one) for src in drawn}
     chosen = [*unlike.values()][: rows(transformer, 4)]
     together = searched(instance, np.stack([src for src, _ in chosen]), 4, 3)
-    for row in each_of(range(len(chosen))):
+    for row in each_of("row", range(len(chosen))):
         alone = chosen[row][1]
         check_equal("the beams of a source in a batch", together.new[row], alone.new[0])
         check_close("their scores", together.scores[row], alone.scores[0], SCORES)
@@ -201,7 +203,7 @@ def test_beams_of_different_sources_dont_mix(transformer: Subject, draw: Draw) -
 def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer, draw, size=3)
     end = _ends(instance)[0]
-    for width in each_of([27, 27, 4]):
+    for width in each_of("width", [27, 27, 4]):
         src = sources(instance, draw, 1, 2)
         beams = searched(instance, src, 3, width, eos_id=end)
         by_either(readers(instance, src[0]), _check_ended, instance, beams, end, width)
@@ -211,7 +213,7 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, dr
 def test_the_length_penalty_divides_by_a_power_of_the_length(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer, draw)
     ends = [None, *_ends(instance)[:2]] if transformer.offers("beam-eos-id") else [None]
-    for penalty, end in each_of(itertools.product((0.6, 1.0), ends)):
+    for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), ends)):
         src = sources(instance, draw, 1, 3)
         beams = searched(instance, src, 4, 3, length_penalty=penalty, eos_id=end)
         by_either(readers(instance, src[0]), _check_scores, instance, beams, end, penalty)
@@ -242,11 +244,11 @@ def _drawn(instance: Instance, src: Array, draw: Draw) -> Array:
 def _searcher(transformer: Subject, draw: Draw, *, size: int = 5, **wanted: Any) -> Instance:
     """Build a model whose probabilities are neither even nor certain."""
     sizes = {"tgt_vocab_size": size, "num_decoder_layers": 1, **wanted}
-    return speaker(transformer, **sizes).scatter(draw, gain=1.2)
+    return build_generator(transformer, **sizes).scatter(draw, gain=1.2)
 
 
 def _ends(instance: Instance) -> list[int]:
-    """Return ids that may end a text: a begin id, or a pad, that ends one is another matter."""
+    """Return ids that may end a text: neither the begin id nor the pad."""
     return [i for i in range(instance.sizes["tgt_vocab_size"]) if i not in {begin(instance), instance.sizes["pad_id"]}]
 
 
@@ -267,7 +269,7 @@ def _clear(instance: Instance, draw: Draw, steps: int, width: int, *, keep: int)
 
 
 def _misleading(instance: Instance, draw: Draw) -> Array:
-    """Draw weights and a source (S,) whose best target of 3 ids is not the greedy one, where one comes soon."""
+    """Draw weights and a source (S,) whose best target of 3 ids is not the greedy one, if one is found soon."""
     for gain in (2.0, 3.0, 1.2, 2.5, 1.6, 3.5):
         instance.scatter(draw, gain=gain)
         drawn = _clear(instance, draw, 3, 27, keep=4)

@@ -1,6 +1,6 @@
 """Clauses of spec/seq2seq_generation.md.
 
-What is expected comes from the model's own logits, called without `generate`. Sources are chosen so that mistakes show:
+Expected results come from the model's own logits, called without `generate`. Sources are chosen so that mistakes show:
 greedy text that varies, arg maxes that rounding can't flip, no id of the pad.
 """
 
@@ -20,6 +20,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     Pairs,
     authored,
     begin,
+    build_generator,
     drawn,
     greedy,
     logits_after,
@@ -28,7 +29,6 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     plain,
     sampled,
     sources,
-    speaker,
     unwatched,
     write,
 )  # fmt: skip
@@ -41,8 +41,8 @@ from conformkit.spec.decoding import until_end
 
 @clause("S2SGEN-LENGTH")
 def test_a_target_has_as_many_ids_as_asked_for(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer).scatter(draw)
-    for batch, length, count in each_of([(2, 5, 3), (1, 2, 6), (3, 4, 1), (1, 1, 9)]):
+    instance = build_generator(transformer).scatter(draw)
+    for batch, length, count in each_of("batch, length, count", [(2, 5, 3), (1, 2, 6), (3, 4, 1), (1, 1, 9)]):
         src = sources(instance, draw, batch, length)
         got = new_ids(instance, write(instance, src, count, **plain(transformer)).out, count, len(src))
         check_shape(f"{count} new ids", got, (len(src), count))
@@ -50,8 +50,8 @@ def test_a_target_has_as_many_ids_as_asked_for(transformer: Subject, draw: Draw)
 
 @clause("S2SGEN-ZERO")
 def test_no_new_ids_are_an_empty_target(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer).scatter(draw)
-    for batch, length in each_of([(2, 4), (1, 1)]):
+    instance = build_generator(transformer).scatter(draw)
+    for batch, length in each_of("batch, length", [(2, 4), (1, 1)]):
         src = sources(instance, draw, batch, length)
         got = new_ids(instance, write(instance, src, 0, **plain(transformer)).out, 0, len(src))
         check_shape("0 new ids", got, (len(src), 0))
@@ -59,8 +59,8 @@ def test_no_new_ids_are_an_empty_target(transformer: Subject, draw: Draw) -> Non
 
 @clause("S2SGEN-RANGE")
 def test_new_ids_are_ids_of_the_targets_vocabulary(transformer: Subject, draw: Draw) -> None:
-    for source, target in each_of([(29, 7), (5, 23)]):
-        instance = speaker(transformer, src_vocab_size=source, tgt_vocab_size=target).scatter(draw, gain=0.5)
+    for source, target in each_of("source, target", [(29, 7), (5, 23)]):
+        instance = build_generator(transformer, src_vocab_size=source, tgt_vocab_size=target).scatter(draw, gain=0.5)
         size = instance.sizes["tgt_vocab_size"]
         for batch, count in [(120, 1), (3, 4)]:
             outcome = write(instance, sources(instance, draw, batch, 3), count, **plain(transformer))
@@ -71,7 +71,7 @@ def test_new_ids_are_ids_of_the_targets_vocabulary(transformer: Subject, draw: D
 
 @clause("S2SGEN-DTYPE-KEPT")
 def test_ids_keep_the_type_of_the_source(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer).scatter(draw)
+    instance = build_generator(transformer).scatter(draw)
     dtype = write(instance, sources(instance, draw, 2, 4), 2, **plain(transformer)).dtype
     check(f"the ids are {dtype}, the source is int64", dtype == "int64")
 
@@ -91,22 +91,22 @@ def test_greedy_text_does_not_depend_on_the_seed(transformer: Subject, draw: Dra
 
 @clause("S2SGEN-START")
 def test_the_first_id_is_the_most_probable_one_after_the_begin_id(transformer: Subject, draw: Draw) -> None:
-    for length in each_of([1, 4, 7]):
-        told = authored(speaker(transformer), draw, steps=1, keep=12, length=length)
-        for src, text in zip(told.src, told.text, strict=True):  # alone: rows of a batch are the business of BATCH
+    for length in each_of("length", [1, 4, 7]):
+        told = authored(build_generator(transformer), draw, steps=1, keep=12, length=length)
+        for src, text in zip(told.src, told.text, strict=True):  # alone: the clause on batches judges rows together
             check_equal("the first id", greedy(told.instance.copy(), src[None], 1)[0], text)
 
 
 @clause("S2SGEN-AUTOREGRESSIVE")
 def test_each_new_id_is_read_before_the_next(transformer: Subject, draw: Draw) -> None:
-    for length, steps in each_of([(5, EVERY), (2, 5)]):
-        _check_alone("the new ids", authored(speaker(transformer), draw, steps=steps, length=length))
+    for length, steps in each_of("length, steps", [(5, EVERY), (2, 5)]):
+        _check_alone("the new ids", authored(build_generator(transformer), draw, steps=steps, length=length))
 
 
 @clause("S2SGEN-SRC-PAD")
 def test_padding_of_the_source_changes_no_text(transformer: Subject, draw: Draw) -> None:
-    told = authored(speaker(transformer), draw, steps=5, length=4)
-    for longer in each_of([5, 9]):
+    told = authored(build_generator(transformer), draw, steps=5, length=4)
+    for longer in each_of("longer", [5, 9]):
         for row, text in zip(padded(told.instance, told.src, longer), told.text, strict=True):
             got = greedy(told.instance.copy(), row[None], told.count)
             check_equal("the text of a padded source", got[0], text)
@@ -114,7 +114,7 @@ def test_padding_of_the_source_changes_no_text(transformer: Subject, draw: Draw)
 
 @clause("S2SGEN-PAD-BUILT")
 def test_without_a_mask_padding_is_found_by_its_id(transformer: Subject, draw: Draw) -> None:
-    told = authored(speaker(transformer), draw, steps=4, length=4)
+    told = authored(build_generator(transformer), draw, steps=4, length=4)
     for row, text in zip(padded(told.instance, told.src, 9), told.text, strict=True):
         got = greedy(told.instance, row[None], told.count, masked=False)
         check_equal("the text of a padded source", got[0], text)
@@ -122,7 +122,7 @@ def test_without_a_mask_padding_is_found_by_its_id(transformer: Subject, draw: D
 
 @clause("S2SGEN-BATCH")
 def test_a_source_is_written_about_as_it_is_alone(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer)
+    instance = build_generator(transformer)
     short = authored(instance, draw, steps=5, length=4)
     if len(short.src) < 2:
         raise NotApplicable("its limits allow one source at a time")
@@ -135,7 +135,7 @@ def test_a_source_is_written_about_as_it_is_alone(transformer: Subject, draw: Dr
 
 @clause("S2SGEN-NO-STATE")
 def test_a_text_does_not_depend_on_the_texts_before_it(transformer: Subject, draw: Draw) -> None:
-    told = authored(speaker(transformer), draw, steps=3)
+    told = authored(build_generator(transformer), draw, steps=3)
     for src, text in zip(told.src, told.text, strict=True):  # one after the other, by one model
         check_equal("the text, after another one", greedy(told.instance, src[None], 3)[0], text)
     logits_after(told.instance, told.src, told.text)
@@ -149,7 +149,7 @@ def test_a_text_does_not_depend_on_the_texts_before_it(transformer: Subject, dra
 def test_a_text_ends_at_its_end_id(transformer: Subject, draw: Draw) -> None:
     told = _ending(transformer, draw)
     for src, text in zip(told.src, told.text.tolist(), strict=True):
-        for end in each_of([text[0], text[3], text[6]]):
+        for end in each_of("end", [text[0], text[3], text[6]]):
             _check_ended(unwatched(told.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
 
 
@@ -159,7 +159,7 @@ def test_rows_end_one_by_one(transformer: Subject, draw: Draw) -> None:
     texts = told.text.tolist()
     if len(texts) < 2:
         raise NotApplicable("its limits allow one source at a time")
-    for end in each_of(_ends(texts)):
+    for end in each_of("end", _ends(texts)):
         got = unwatched(told.instance, told.src, 7, eos_id=end)
         longest = max(len(until_end(text, end)) for text in texts)
         check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
@@ -173,12 +173,12 @@ def test_writing_stops_when_all_rows_have_ended(transformer: Subject, draw: Draw
     for src, text in zip(told.src, told.text.tolist(), strict=True):
         want = len(until_end(text, text[2]))
         got = unwatched(told.instance, src[None], 7, eos_id=text[2]).shape[1]
-        check(f"{got} ids come for a text that ends after {want}", got == want)
+        check(f"{got} ids are returned for a text that ends after {want}", got == want)
 
 
 @clause("S2SGEN-EOS-START")
 def test_a_begin_id_that_is_the_end_id_ends_nothing(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer)
+    instance = build_generator(transformer)
     told = authored(instance, draw, steps=5, avoid=(begin(instance),))
     for src, text in zip(told.src, told.text, strict=True):
         got = unwatched(instance, src[None], 5, eos_id=begin(instance))
@@ -191,7 +191,7 @@ def test_a_begin_id_that_is_the_end_id_ends_nothing(transformer: Subject, draw: 
 @clause("S2SGEN-TEMP")
 def test_ids_are_drawn_from_the_softmax_of_the_logits_over_the_temperature(transformer: Subject, draw: Draw) -> None:
     law = _chances(transformer, draw)
-    for tau in each_of([1.0, 0.5, 2.0]):
+    for tau in each_of("tau", [1.0, 0.5, 2.0]):
         got = drawn(law.instance, law.prompt[None], DRAWS, draw, temperature=tau)[0]
         check_frequencies(f"temperature {tau}", got, law.expected(temperature=tau), distributions=3)
 
@@ -209,7 +209,7 @@ def test_rows_are_drawn_independently(transformer: Subject, draw: Draw) -> None:
 def test_top_k_draws_from_the_k_most_probable_ids(transformer: Subject, draw: Draw) -> None:
     laws = _chances(transformer, draw), _chances(transformer, draw)
     size = laws[0].instance.sizes["tgt_vocab_size"]
-    for k in each_of([3, 1, size + 5]):
+    for k in each_of("k", [3, 1, size + 5]):
         for law in laws:
             got = drawn(law.instance, law.prompt[None], DRAWS, draw, top_k=k)[0]
             chances = law.expected(top_k=k)
@@ -220,7 +220,7 @@ def test_top_k_draws_from_the_k_most_probable_ids(transformer: Subject, draw: Dr
 @clause("S2SGEN-TOPK-ROWS")
 def test_the_ids_of_each_source_are_cut_by_its_own_probabilities(transformer: Subject, draw: Draw) -> None:
     laws = _unlike(transformer, draw)
-    for order in each_of([(0, 1), (1, 0)]):
+    for order in each_of("order", [(0, 1), (1, 0)]):
         first, second = (laws[which] for which in order)
         got = drawn(first.instance, np.stack([first.prompt, second.prompt]), FEW, draw, top_k=2)
         for row, law in enumerate((first, second)):
@@ -239,7 +239,7 @@ def test_top_p_draws_from_the_smallest_set_of_probability_p(transformer: Subject
 
 @clause("S2SGEN-SEED")
 def test_the_same_seed_gives_the_same_sample(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer).scatter(draw, gain=0.5)
+    instance = build_generator(transformer).scatter(draw, gain=0.5)
     src = sources(instance, draw, 6, 3)
     first = sampled(instance, src, EVERY, seed=5)
     check_equal("the text drawn again from the same state", sampled(instance, src, EVERY, seed=5), first)
@@ -251,8 +251,8 @@ def test_the_same_seed_gives_the_same_sample(transformer: Subject, draw: Draw) -
 
 @clause("S2SGEN-EVAL-MODE")
 def test_writing_happens_without_dropout(transformer: Subject, draw: Draw) -> None:
-    told = authored(speaker(transformer, dropout=0.5), draw, steps=4)
-    for seed in each_of([1, 2]):
+    told = authored(build_generator(transformer, dropout=0.5), draw, steps=4)
+    for seed in each_of("seed", [1, 2]):
         for src, text in zip(told.src, told.text, strict=True):
             got = greedy(told.instance, src[None], 4, mode="train", seed=seed)
             check_equal("greedy text from training mode, dropout 0.5,", got[0], text)
@@ -260,16 +260,16 @@ def test_writing_happens_without_dropout(transformer: Subject, draw: Draw) -> No
 
 @clause("S2SGEN-MODE-RESTORE")
 def test_the_mode_afterwards_is_the_mode_before(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer, dropout=0.1).scatter(draw)
+    instance = build_generator(transformer, dropout=0.1).scatter(draw)
     src = sources(instance, draw, 2, 4)
-    for mode, flag in each_of([("train", True), ("eval", False)]):
+    for mode, flag in each_of("mode, flag", [("train", True), ("eval", False)]):
         modes = write(instance, src, 2, mode=mode, watch=True, **plain(transformer)).modes
         check(f"afterwards the training flags are {modes}, want {flag} alone", modes == (flag,))
 
 
 @clause("S2SGEN-PURE")
 def test_parameters_and_source_are_left_as_they_were(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer).scatter(draw, gain=2.0)
+    instance = build_generator(transformer).scatter(draw, gain=2.0)
     names = [p["name"] for p in instance.trainable]
     before, src = instance.read_raw(), padded(instance, sources(instance, draw, 2, 4), 6)
     arguments = write(instance, src.copy(), 4, mode="train", echo=True, **plain(transformer)).arguments
@@ -281,7 +281,7 @@ def test_parameters_and_source_are_left_as_they_were(transformer: Subject, draw:
 
 @clause("S2SGEN-RNG")
 def test_greedy_text_leaves_the_random_state_alone(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer, dropout=0.1).scatter(draw)
+    instance = build_generator(transformer, dropout=0.1).scatter(draw)
     asked: dict[str, Any] = {"temperature": 0.0} if transformer.offers("temperature") else {}
     outcome = write(instance, sources(instance, draw, 2, 4), 3, mode="train", watch=True, **asked)
     check("greedy text draws random numbers", not outcome.used_random_state)
@@ -289,14 +289,14 @@ def test_greedy_text_leaves_the_random_state_alone(transformer: Subject, draw: D
 
 @clause("S2SGEN-NO-GRAD")
 def test_writing_keeps_nothing_for_derivatives(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer).scatter(draw)
+    instance = build_generator(transformer).scatter(draw)
     outcome = write(instance, sources(instance, draw, 2, 4), 2, mode="train", watch=True, **plain(transformer))
-    check("while it writes, tensors are kept for a backward pass that never comes", not outcome.graph)
+    check("while it generates, tensors are saved for a backward pass that is never run", not outcome.graph)
 
 
 @clause("S2SGEN-GRAD-AFTER")
 def test_gradients_flow_after_writing(transformer: Subject, draw: Draw) -> None:
-    instance = speaker(transformer).scatter(draw)
+    instance = build_generator(transformer).scatter(draw)
     before = _reached(instance, draw)
     write(instance, sources(instance, draw, 2, 4), 2, **plain(transformer))
     lost = sorted(before - _reached(instance, draw))
@@ -308,10 +308,10 @@ def test_gradients_flow_after_writing(transformer: Subject, draw: Draw) -> None:
 
 
 def _same_for_all_seeds(transformer: Subject, draw: Draw, steps: int) -> None:
-    instance = speaker(transformer).scatter(draw, gain=0.5)
+    instance = build_generator(transformer).scatter(draw, gain=0.5)
     src = sources(instance, draw, 12, 4)
     first = greedy(instance, src, steps)
-    for seed in each_of([2, 3]):
+    for seed in each_of("seed", [2, 3]):
         check_equal("greedy text after another seed", greedy(instance, src, steps, seed=seed), first)
 
 
@@ -322,7 +322,7 @@ def _check_alone(label: str, told: Pairs) -> None:
 
 def _ending(transformer: Subject, draw: Draw, keep: int = 4) -> Pairs:
     """Return texts of 7 ids to be ended at one of them, which is not the begin id."""
-    instance = speaker(transformer)
+    instance = build_generator(transformer)
     return authored(instance, draw, steps=7, keep=keep, avoid=(begin(instance),))
 
 
@@ -345,7 +345,7 @@ def _chances(transformer: Subject, draw: Draw) -> Chances:
     """Choose, of many sources, the one whose first id has the best separated probabilities."""
     best: tuple[float, Chances] | None = None
     for gain in (1.4, 1.0, 2.0):
-        instance = speaker(transformer, num_decoder_layers=1).scatter(draw, gain=gain)
+        instance = build_generator(transformer, num_decoder_layers=1).scatter(draw, gain=gain)
         src = sources(instance, draw, 60, 3)
         logits = logits_after(instance, src, np.full((len(src), 1), begin(instance)))
         scores = separated(logits)
@@ -362,7 +362,7 @@ def _chances(transformer: Subject, draw: Draw) -> Chances:
 def _unlike(transformer: Subject, draw: Draw) -> tuple[Chances, Chances]:
     """Choose, of many sources, two whose second largest logits are far apart, each clearly above its third."""
     for gain in (2.0, 1.4, 3.0):
-        instance = speaker(transformer, num_decoder_layers=1).scatter(draw, gain=gain)
+        instance = build_generator(transformer, num_decoder_layers=1).scatter(draw, gain=gain)
         src = sources(instance, draw, 60, 3)
         logits = logits_after(instance, src, np.full((len(src), 1), begin(instance)))
         ordered = np.sort(logits, axis=1)[:, ::-1]

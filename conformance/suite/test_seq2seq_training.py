@@ -6,7 +6,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.copying import Outcome, examples, learned, pupil
+from conformkit.conformance.evidence.copying import CopyingOutcome, examples, learned, pupil
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.copying import COPY, PAD, REVERSE, Task
@@ -26,7 +26,7 @@ def test_training_stays_finite(transformer: Subject, draw: Draw) -> None:
     batches = examples(transformer, COPY, np.random.default_rng([draw.seed, 3]), 40)
     learner.train(batches, np.full(40, 6e-2))
     wrong = np.flatnonzero(~np.isfinite(learner.losses))
-    check(f"the loss of step {wrong[:1]} of 40 is no finite number", not wrong.size)
+    check(f"the loss of step {wrong[:1]} of 40 is not a finite number", not wrong.size)
     src, tgt = batches[0].src, batches[0].tgt
     logits = learner.instance(src, tgt, padding_mask(src, PAD), target_mask(tgt, PAD))
     check("the logits after 40 steps are not all finite", bool(np.isfinite(logits).all()))
@@ -35,7 +35,7 @@ def test_training_stays_finite(transformer: Subject, draw: Draw) -> None:
 @clause("COPY-MOVES-ALL")
 def test_every_parameter_learns(transformer: Subject, draw: Draw) -> None:
     outcome = learned(transformer, COPY, draw.seed)
-    label = f"{len(outcome.still)} parameters are as they were before {outcome.steps} steps"
+    label = f"{len(outcome.still)} parameters did not change in {outcome.steps} steps"
     check(f"{label}: {', '.join(outcome.still[:6])}; no gradient reaches them", not outcome.still)
 
 
@@ -48,7 +48,7 @@ def test_a_source_is_copied(transformer: Subject, draw: Draw) -> None:
 @clause("COPY-ALONE")
 def test_a_model_that_learned_to_copy_copies_when_it_is_left_alone(transformer: Subject, draw: Draw) -> None:
     outcome = learned(transformer, COPY, draw.seed)
-    label = f"{outcome.alone:.1%} of the ids come where they belong, {outcome.hits:.1%} after the right ones"
+    label = f"{outcome.alone:.1%} of the ids are right after its own output, {outcome.hits:.1%} after the right ids"
     check(f"{label}: want 90 %", outcome.alone >= 0.9)
 
 
@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_run(transformer: Subject, draw: Draw) -> N
     check(f"the loss of step {differs[:1]} differs between two runs with one seed", not differs)
 
 
-def _check_learned(transformer: Subject, task: Task, draw: Draw) -> Outcome:
+def _check_learned(transformer: Subject, task: Task, draw: Draw) -> CopyingOutcome:
     outcome = learned(transformer, task, draw.seed)
     label = f"{outcome.hits:.1%} of the ids are predicted after {outcome.steps} steps"
     check(f"{label}, want 95 %", outcome.hits >= 0.95)

@@ -1,4 +1,4 @@
-"""Clauses of spec/smoothing_loss.md. Losses are compared with the reading of smoothing that the implementation has."""
+"""Clauses of spec/smoothing_loss.md. Losses are compared by the implementation's own definition of smoothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_loss_is_one_number(label_smoothing_loss: Tool, draw: Draw) -> None:
 @clause("SMOOTH-ZERO")
 def test_without_smoothing_it_is_the_cross_entropy(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
-    for size, target in each_of([(3, 2), (7, 0), (2, 1)]):
+    for size, target in each_of("size, target", [(3, 2), (7, 0), (2, 1)]):
         logits = draw.values(1, 1, size)
         close("the loss", score(logits, one_target(target), 0.0), cross_entropy(logits, one_target(target)))
     stored = facts("SMOOTH-ZERO")[0]
@@ -36,17 +36,17 @@ def test_without_smoothing_it_is_the_cross_entropy(label_smoothing_loss: Tool, d
 @clause("SMOOTH-MINIMUM")
 def test_certainty_costs_more_than_the_smoothed_shares(label_smoothing_loss: Tool) -> None:
     score = Smoothed(label_smoothing_loss)
-    for size, smoothing, reading in each_of([(5, 0.1, READINGS[0]), (3, 0.4, READINGS[1])]):
+    for size, smoothing, reading in each_of("size, smoothing, reading", [(5, 0.1, READINGS[0]), (3, 0.4, READINGS[1])]):
         shares = score(np.log(reading.shares(one_target(0), size, smoothing)), one_target(0), smoothing)
         certain = score(20.0 * np.eye(size)[one_target(0)], one_target(0), smoothing)
-        check(f"certainty costs {certain:.6f}, the smoothed shares {shares:.6f}", certain > shares)
+        check(f"a certain prediction costs {certain:.6f}, the smoothed shares {shares:.6f}", certain > shares)
 
 
 @clause("SMOOTH-SHARES")
 def test_the_targets_shares_sum_to_1(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
-    for size, smoothing in each_of([(5, 0.1), (3, 0.4), (11, 0.2), (2, 0.5)]):
+    for size, smoothing in each_of("size, smoothing", [(5, 0.1), (3, 0.4), (11, 0.2), (2, 0.5)]):
         logits, target = draw.values(1, 1, size), one_target(size - 1)
         close("the loss", score(logits, target, smoothing), reading.loss(logits, target, smoothing), scale=1.0)
     stored = {fact.number: fact for fact in facts("SMOOTH-SHARES")}
@@ -77,7 +77,7 @@ def test_the_loss_is_a_cross_entropy(label_smoothing_loss: Tool) -> None:
 def test_large_logits_give_the_exact_loss(label_smoothing_loss: Tool) -> None:
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
-    for low, high, target in each_of([(-1e4, 1e4, 2), (0.0, 2e4, 4), (-2e4, 0.0, 2)]):
+    for low, high, target in each_of("low, high, target", [(-1e4, 1e4, 2), (0.0, 2e4, 4), (-2e4, 0.0, 2)]):
         logits = np.full((1, 1, 5), low)
         logits[..., 2] = high
         close("the loss", score(logits, one_target(target)), reading.loss(logits, one_target(target), 0.1))
@@ -88,7 +88,7 @@ def test_repeating_rows_or_positions_leaves_the_loss(label_smoothing_loss: Tool,
     score = Smoothed(label_smoothing_loss)
     logits, targets = example(draw)
     loss = score(logits, targets)
-    for rows, positions in each_of([(3, 1), (1, 4), (2, 2)]):
+    for rows, positions in each_of("rows, positions", [(3, 1), (1, 4), (2, 2)]):
         more = np.tile(logits, (rows, positions, 1)), np.tile(targets, (rows, positions))
         close("the loss", score(*more), loss)
 
@@ -97,7 +97,9 @@ def test_repeating_rows_or_positions_leaves_the_loss(label_smoothing_loss: Tool,
 def test_the_loss_is_the_mean_of_the_smoothed_losses(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
-    for batch, length, size, smoothing in each_of([(1, 2, 3, 0.1), (2, 3, 5, 0.3), (3, 4, 11, 0.1)]):
+    for batch, length, size, smoothing in each_of(
+        "batch, length, size, smoothing", [(1, 2, 3, 0.1), (2, 3, 5, 0.3), (3, 4, 11, 0.1)]
+    ):
         logits, targets = draw.values(batch, length, size, scale=2.0), draw.ids(size, batch, length)
         targets[0, 0] = 0
         close("the loss", score(logits, targets, smoothing), reading.loss(logits, targets, smoothing), scale=1.0)
@@ -107,7 +109,9 @@ def test_the_loss_is_the_mean_of_the_smoothed_losses(label_smoothing_loss: Tool,
 def test_the_gradient_is_the_softmax_minus_the_smoothed_shares(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
-    for batch, length, size, smoothing in each_of([(1, 1, 3, 0.1), (2, 3, 5, 0.4), (2, 2, 4, 0.0)]):
+    for batch, length, size, smoothing in each_of(
+        "batch, length, size, smoothing", [(1, 1, 3, 0.1), (2, 3, 5, 0.4), (2, 2, 4, 0.0)]
+    ):
         logits, targets = draw.values(batch, length, size), draw.ids(size, batch, length)
         want = reading.gradient(logits, targets, smoothing)
         check_close("the gradient", score.gradient(logits, targets, smoothing), want, TOLERANCE)
@@ -116,7 +120,7 @@ def test_the_gradient_is_the_softmax_minus_the_smoothed_shares(label_smoothing_l
 @clause("SMOOTH-IGNORE")
 def test_ignored_targets_count_nothing(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
-    for ignored in each_of([PAD, 0, -100]):
+    for ignored in each_of("ignored", [PAD, 0, -100]):
         logits, targets = partly_ignored(draw, ignored)
         before = score(logits, targets, ignore_index=ignored)
         other = np.where((targets == ignored)[..., None], draw.values(*logits.shape, scale=3.0), logits)
@@ -129,7 +133,7 @@ def test_ignored_targets_count_nothing(label_smoothing_loss: Tool, draw: Draw) -
 def test_the_mean_is_over_the_targets_that_count(label_smoothing_loss: Tool, draw: Draw) -> None:
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
-    for ignored, smoothing in each_of([(PAD, 0.1), (0, 0.3), (-100, 0.1)]):
+    for ignored, smoothing in each_of("ignored, smoothing", [(PAD, 0.1), (0, 0.3), (-100, 0.1)]):
         logits, targets = partly_ignored(draw, ignored)
         want = reading.loss(logits, targets, smoothing, ignore_index=ignored)
         close("the loss", score(logits, targets, smoothing, ignore_index=ignored), want)

@@ -33,7 +33,7 @@ KEYS = 16
 _SIZE: dict[Precision, float] = {"float64": 1e4, "float32": 1e3, "float16": 128.0, "bfloat16": 128.0}
 """Scores far beyond what an exponential holds, in each format."""
 _EPS: dict[Precision, float] = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""What is between 1 and the next number."""
+"""The distance from 1 to the next number."""
 
 
 @clause("NUM-SOFTMAX-LARGE")
@@ -190,7 +190,7 @@ def _halves(
     Accepted means: parameters could be converted, and a plain call raises nothing. Raises NotApplicable when none is.
     """
     accepted = 0
-    for name in each_of((subject.precision,) if subject.half else HALF):
+    for name in each_of("name", (subject.precision,) if subject.half else HALF):
         try:
             instance = subject.build(dtype=name, **wanted).scatter(draw)
             output = instance(*(inputs or instance.example_inputs(draw, batch=1, tokens=64)))
@@ -220,19 +220,19 @@ def _check_weights(instance: Instance, scores: Array, precision: Precision) -> N
 
 
 def _check_sums(weights: Array, precision: Precision) -> None:
-    """Check in half precision, where scores as large say little of single weights, that a row adds up to about 1."""
+    """Check in half precision, where such large scores fix no single weight, that a row adds up to about 1."""
     if precision in HALF:
         off = np.abs(np.log(np.maximum(weights.sum(axis=-1), 1e-30)))
         check(f"a row of weights adds up to {np.exp(off.max()):.3g} times 1, or that part", bool(off.max() < 1.0))
 
 
 def _allowed(precision: Precision, size: float) -> float:
-    """Return the usual tolerance, or what one rounding of scores of that size does to weights: right code may round."""
+    """Return the usual tolerance, or the effect of rounding scores of that size, which right code may do."""
     return max(tolerance(precision), 2 * _EPS[precision] * size)
 
 
 def _constant_rows(block: Subject, draw: Draw) -> Iterator[tuple[Instance, Array]]:
-    """Yield blocks, as constructed and with random weights, and sequences of constant rows, alone and among others."""
+    """Yield blocks, as constructed and with random weights, and sequences of constant rows, alone and in a batch."""
     for scattered in (False, True):
         instance = block.build()
         width = instance.sizes["d_model"]

@@ -66,7 +66,7 @@ def test_an_id_gives_the_same_vector_wherever_it_stands(token_embedding: Subject
         ids[0, -1] = 2
         for token, vector in zip(ids.ravel(), instance(ids).reshape(ids.size, -1), strict=True):
             met.setdefault(int(token), []).append(vector)
-    for token in each_of(sorted(met)):
+    for token in each_of("token", sorted(met)):
         first, *others = met[token]
         want = np.broadcast_to(first, (len(others), *first.shape))
         got = np.reshape(others, want.shape)
@@ -79,7 +79,7 @@ def test_a_row_is_read_at_the_length_that_it_has(token_embedding: Subject, draw:
     table, ids = instance.weights[TABLE], every_id(instance, draw)
     nothing = written(instance, np.zeros_like(table))(ids)
     once = written(instance, table)(ids) - nothing
-    for times in each_of([0.05, token_embedding.up_to(300.0)]):
+    for times in each_of("times", [0.05, token_embedding.up_to(300.0)]):
         raw = written(instance, times * table).read_raw()
         got = instance(ids) - nothing
         check_close(f"output, rows {times:g} times as long,", got, times * once, token_embedding.tolerance())
@@ -158,7 +158,7 @@ def test_an_id_that_occurs_n_times_gets_the_sum_of_n_gradients(token_embedding: 
     written(instance, instance.weights[TABLE])
     words = real(instance)
     alone = gradient_of(instance, draw, rows_of(instance, words))
-    learning = words[alone[words].any(axis=-1)]  # all but a padding id of its own
+    learning = words[alone[words].any(axis=-1)]  # all except a padding id
     ids = text(instance, draw, 3, 6)
     ids[:, ::2] = token = int(learning[draw.integer(0, len(learning) - 1)])
     under(f"id {token}, which occurs {int((ids == token).sum())} times")
@@ -189,7 +189,7 @@ def test_the_ids_stay_as_they_are(token_embedding: Subject, draw: Draw) -> None:
 
 
 def build(token_embedding: Subject, vocabulary: int = 11, width: int = 12, pad: int = 4) -> Instance:
-    """Construct, with a padding id where one is taken: what it is by default is not asked."""
+    """Construct, with a padding id if one is taken: the default is not judged."""
     wanted: dict[str, Any] = {"vocab_size": vocabulary, "d_model": width}
     known = token_embedding.sizes(**wanted)["vocab_size"]
     instance = token_embedding.build(**wanted, pad_id=pad % known if token_embedding.offers("pad-id") else None)
@@ -203,7 +203,7 @@ def each_pad(token_embedding: Subject) -> tuple[int, ...]:
 
 
 def real(instance: Instance) -> Array:
-    """Return the ids that are no padding."""
+    """Return the ids other than padding."""
     known, pad = np.arange(instance.sizes["vocab_size"]), instance.sizes["pad_id"]
     found = known if pad is None else known[known != pad]
     if len(found) < 2:
@@ -212,7 +212,7 @@ def real(instance: Instance) -> Array:
 
 
 def rows_of(instance: Instance, words: Array) -> Array:
-    """Return ids (B, T) in which each row is one id alone."""
+    """Return ids (B, T) in which each row repeats one id."""
     return np.repeat(words[:, None], instance.subject.tokens(1), axis=1)
 
 
@@ -223,7 +223,7 @@ def text(instance: Instance, draw: Draw, batch: int, tokens: int) -> Array:
 
 
 def every_id(instance: Instance, draw: Draw) -> Array:
-    """Return ids (B, T) among which is every one of the vocabulary."""
+    """Return ids (B, T) that contain the whole vocabulary."""
     known, tokens = instance.sizes["vocab_size"], instance.subject.tokens(6)
     return np.resize(draw.permutation(known), (-(-known // tokens), tokens))
 

@@ -11,12 +11,12 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import ids, number, shown, text
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.texts import ALPHABET, LINES, LONG, RUNS, STRANGE, drawn, word
-from conformkit.conformance.subject.tool import Made, Tool
+from conformkit.conformance.subject.tool import Tool, ToolObject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.tokenizers import apply_merges, learn_merges
 
 NEVER = 10**6
-"""A frequency that no pair reaches."""
+"""A frequency higher than that of any pair."""
 _SPECIAL = 4
 """For unknown characters, padding, begin and end."""
 _MANY = 64
@@ -25,14 +25,14 @@ _MANY = 64
 
 @clause("TOK-RANGE")
 def test_ids_are_whole_numbers_below_the_size_of_the_vocabulary(char_tokenizer: Tool) -> None:
-    for corpus in each_of([LINES, ALPHABET, "a"]):
+    for corpus in each_of("corpus", [LINES, ALPHABET, "a"]):
         _in_range(char_tokenizer.make(text=corpus), corpus)
 
 
 @clause("TOK-CHAR-LEN")
 def test_every_character_is_one_id(char_tokenizer: Tool, draw: Draw) -> None:
     tokenizer = char_tokenizer.make(text=ALPHABET)
-    for sample in each_of(["a", " ", "\n", "  a  b\n\n", drawn(draw), "日é"]):
+    for sample in each_of("sample", ["a", " ", "\n", "  a  b\n\n", drawn(draw), "日é"]):
         found = _encoded(tokenizer, sample)
         check(f"{shown(sample)}, {len(sample)} characters, is {len(found)} ids", len(found) == len(sample))
 
@@ -40,14 +40,14 @@ def test_every_character_is_one_id(char_tokenizer: Tool, draw: Draw) -> None:
 @clause("TOK-ROUNDTRIP")
 def test_decoding_gives_the_text_back(char_tokenizer: Tool, draw: Draw) -> None:
     tokenizer = char_tokenizer.make(text=ALPHABET)
-    for sample in each_of(["ab", " a\t b\n\n", "\nab ", drawn(draw), drawn(draw)]):
+    for sample in each_of("sample", ["ab", " a\t b\n\n", "\nab ", drawn(draw), drawn(draw)]):
         _comes_back(tokenizer, sample)
     _comes_back(char_tokenizer.make(text=LINES), LINES)
 
 
 @clause("TOK-VOCAB-SIZE")
 def test_the_vocabulary_has_one_id_for_each_distinct_character(char_tokenizer: Tool) -> None:
-    for corpus in each_of([LINES, ALPHABET, "aaaa"]):
+    for corpus in each_of("corpus", [LINES, ALPHABET, "aaaa"]):
         tokenizer, distinct = char_tokenizer.make(text=corpus), len(set(corpus))
         size = _size(tokenizer)
         spare = distinct < size <= distinct + _SPECIAL and all(_decodes(tokenizer, one) for one in range(size))
@@ -78,10 +78,10 @@ def test_the_same_text_gives_the_same_ids_in_every_process(char_tokenizer: Tool)
 @clause("TOK-CONCAT")
 def test_the_ids_of_two_texts_together_are_those_of_each(char_tokenizer: Tool, draw: Draw) -> None:
     tokenizer = char_tokenizer.make(text=ALPHABET)
-    for one, other in each_of([("a", "b"), ("ab ", "\nc"), (" ", " "), (drawn(draw), drawn(draw))]):
+    for one, other in each_of("one, other", [("a", "b"), ("ab ", "\nc"), (" ", " "), (drawn(draw), drawn(draw))]):
         together = _encoded(tokenizer, one + other)
         apart = _encoded(tokenizer, one) + _encoded(tokenizer, other)
-        check(f"{shown(one)} and {shown(other)} have other ids together than alone", together == apart)
+        check(f"{shown(one)} and {shown(other)} have different ids together than alone", together == apart)
 
 
 @clause("TOK-EMPTY")
@@ -91,14 +91,16 @@ def test_no_text_is_no_ids(char_tokenizer: Tool) -> None:
 
 @clause("TOK-UNKNOWN")
 def test_an_unknown_character_is_refused_or_has_an_id_of_its_own(char_tokenizer: Tool) -> None:
-    for corpus, sample in each_of([("abc", "abZc"), ("ab ", "Z"), ("xyz", "é")]):
+    for corpus, sample in each_of("corpus, sample", [("abc", "abZc"), ("ab ", "Z"), ("xyz", "é")]):
         tokenizer = char_tokenizer.make(text=corpus)
         known = set(_encoded(tokenizer, corpus))
         found = [] if _refuses(tokenizer, "encode", text=sample) else _encoded(tokenizer, sample)
         label = f"{shown(sample)} of the vocabulary {shown(corpus)} is {len(found)} ids"
         check(label, _refuses(tokenizer, "encode", text=sample) or len(found) == len(sample))
         for new in [one for one, c in zip(found, sample, strict=False) if c not in corpus]:
-            check(f"the unknown character of {shown(sample)} has id {new}, which a known one has", new not in known)
+            check(
+                f"the unknown character of {shown(sample)} has id {new}, which belongs to a known one", new not in known
+            )
             check(f"it has id {new}, the vocabulary has {_size(tokenizer)}", 0 <= new < _size(tokenizer))
 
 
@@ -106,17 +108,17 @@ def test_an_unknown_character_is_refused_or_has_an_id_of_its_own(char_tokenizer:
 def test_encoding_and_decoding_dont_change_the_vocabulary(char_tokenizer: Tool) -> None:
     tokenizer = char_tokenizer.make(text=ALPHABET)
     size, before = _size(tokenizer), _encoded(tokenizer, ALPHABET)
-    for sample in each_of(["ab", "Z", "§§"]):
+    for sample in each_of("sample", ["ab", "Z", "§§"]):
         _refuses(tokenizer, "encode", text=sample)
         check(f"vocab_size is {_size(tokenizer)} after {shown(sample)}, before it {size}", _size(tokenizer) == size)
-        check(f"known characters have other ids after {shown(sample)}", _encoded(tokenizer, ALPHABET) == before)
+        check(f"known characters have different ids after {shown(sample)}", _encoded(tokenizer, ALPHABET) == before)
 
 
 @clause("TOK-TYPES")
 def test_decoding_takes_lists_arrays_and_tensors(char_tokenizer: Tool) -> None:
     tokenizer = char_tokenizer.make(text=ALPHABET)
     found = np.array(_encoded(tokenizer, "ab ca"))
-    for form in each_of(["list", "array", "tensor"] if char_tokenizer.link.is_torch else ["list", "array"]):
+    for form in each_of("form", ["list", "array", "tensor"] if char_tokenizer.link.is_torch else ["list", "array"]):
         got = text("the decoded text", tokenizer.call("decode", form=form, ids=found))
         check(f"the ids of 'ab ca' in a {form} decode to {shown(got)}", got == "ab ca")
 
@@ -124,13 +126,13 @@ def test_decoding_takes_lists_arrays_and_tensors(char_tokenizer: Tool) -> None:
 @clause("TOK-BPE-RANGE")
 def test_ids_of_byte_pairs_are_below_the_size_of_the_vocabulary(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of([LINES, "the cat", "t"]):
+    for sample in each_of("sample", [LINES, "the cat", "t"]):
         _in_range(tokenizer, sample)
 
 
 @clause("TOK-BPE-CAP")
 def test_the_vocabulary_is_at_most_as_large_as_asked_for(bpe_tokenizer: Tool) -> None:
-    for asked in each_of([280, 270, 500]):
+    for asked in each_of("asked", [280, 270, 500]):
         size = _size(bpe_tokenizer.make(text=LINES * 3, vocab_size=asked))
         check(f"the vocabulary has {size} entries, {asked} were asked for", size <= asked)
 
@@ -138,17 +140,17 @@ def test_the_vocabulary_is_at_most_as_large_as_asked_for(bpe_tokenizer: Tool) ->
 @clause("TOK-BPE-ROUNDTRIP")
 def test_the_text_that_it_learned_from_comes_back(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of([LINES, "the cat", "cat\n\n\tsat  on", "that is", LONG]):
+    for sample in each_of("sample", [LINES, "the cat", "cat\n\n\tsat  on", "that is", LONG]):
         _comes_back(tokenizer, sample)
     tokenizer = bpe_tokenizer.make(text=RUNS * 3)
-    for sample in each_of([RUNS, *("a" * length for length in range(1, 10)), "baaab", "   b"]):
+    for sample in each_of("sample", [RUNS, *("a" * length for length in range(1, 10)), "baaab", "   b"]):
         _comes_back(tokenizer, sample)
 
 
 @clause("TOK-BPE-NO-PREFIX-SPACE")
 def test_no_blank_is_put_in_front(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of(["cat", "the cat", "."]):
+    for sample in each_of("sample", ["cat", "the cat", "."]):
         own, spaced = _encoded(tokenizer, sample), _encoded(tokenizer, " " + sample)
         check(f"{shown(sample)} and {shown(' ' + sample)} have the same ids", own != spaced)
         got = _decoded(tokenizer, own)
@@ -158,7 +160,7 @@ def test_no_blank_is_put_in_front(bpe_tokenizer: Tool) -> None:
 @clause("TOK-BPE-BYTES")
 def test_any_text_has_ids_and_comes_back(bpe_tokenizer: Tool, draw: Draw) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of([*STRANGE, drawn(draw), "".join(map(chr, range(1, 256)))]):
+    for sample in each_of("sample", [*STRANGE, drawn(draw), "".join(map(chr, range(1, 256)))]):
         _comes_back(tokenizer, sample)
 
 
@@ -172,18 +174,18 @@ def test_merges_shorten_the_text(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES * 3)
     size = len(LINES.encode())
     count = len(_encoded(tokenizer, LINES))
-    check(f"the text that it learned from has {size} bytes and {count} ids", count < size)
+    check(f"the training text has {size} bytes and {count} ids", count < size)
     loud = "AB" * 40
     count = len(_encoded(bpe_tokenizer.make(text=loud), loud))
-    check(f"{shown(loud)}, of which it learned, has {count} ids, {len(loud)} bytes", count < len(loud))
-    for sample in each_of(STRANGE):
+    check(f"{shown(loud)}, from the training text, has {count} ids, {len(loud)} bytes", count < len(loud))
+    for sample in each_of("sample", STRANGE):
         count, size = len(_encoded(tokenizer, sample)), len(sample.encode())
         check(f"{shown(sample)} has {count} ids, {size} bytes", count <= size)
 
 
 @clause("TOK-BPE-GREEDY")
 def test_the_most_frequent_pair_is_merged_first(bpe_tokenizer: Tool) -> None:
-    for pieces, count in each_of([
+    for pieces, count in each_of("pieces, count", [
         ([("ab", 6), ("cd", 3)], 1), ([("ab", 3), ("cd", 6)], 1), ([("abc", 5), ("ab", 3)], 2),
         ([("abc", 7), ("bc", 2), ("ab", 4)], 2), ([("cdc", 5), ("dc", 2)], 1),
     ]):  # fmt: skip
@@ -192,14 +194,18 @@ def test_the_most_frequent_pair_is_merged_first(bpe_tokenizer: Tool) -> None:
 
 @clause("TOK-BPE-ORDER")
 def test_merges_are_applied_in_the_order_in_which_they_were_learned(bpe_tokenizer: Tool) -> None:
-    for pieces in each_of([[("bc", 6), ("ab", 4)], [("ab", 6), ("bc", 4)], [("cd", 7), ("bc", 5), ("ab", 3)]]):
+    for pieces in each_of(
+        "pieces", [[("bc", 6), ("ab", 4)], [("ab", 6), ("bc", 4)], [("cd", 7), ("bc", 5), ("ab", 3)]]
+    ):
         _merges(bpe_tokenizer, pieces, len(pieces), ("abc", "abcd", "bcd", "abab", "bcbc"))
 
 
 @clause("TOK-BPE-MINFREQ")
 def test_a_pair_that_came_too_rarely_is_not_merged(bpe_tokenizer: Tool) -> None:
     base = _size(bpe_tokenizer.make(text="q", min_frequency=NEVER))
-    for pieces, least, merges in each_of([([("ab", 1)], 2, 0), ([("ab", 4), ("cd", 2)], 3, 1), ([("ab", 2)], 2, 1)]):
+    for pieces, least, merges in each_of(
+        "pieces, least, merges", [([("ab", 1)], 2, 0), ([("ab", 4), ("cd", 2)], 3, 1), ([("ab", 2)], 2, 1)]
+    ):
         size = _size(bpe_tokenizer.make(text=word(*pieces), min_frequency=least))
         label = f"with min_frequency {least}, {size - base} pairs of {shown(word(*pieces))} were merged, want {merges}"
         check(label, size - base == merges)
@@ -209,14 +215,14 @@ def test_a_pair_that_came_too_rarely_is_not_merged(bpe_tokenizer: Tool) -> None:
 def test_the_same_text_gives_the_same_merges(bpe_tokenizer: Tool) -> None:
     first, again = (bpe_tokenizer.make(text=LINES) for _ in range(2))
     check("vocab_size differs", _size(first) == _size(again))
-    for sample in each_of([LINES, "the cat that sat"]):
+    for sample in each_of("sample", [LINES, "the cat that sat"]):
         check(f"the ids of {shown(sample)} differ", _encoded(first, sample) == _encoded(again, sample))
 
 
 @clause("TOK-REENCODE")
 def test_decoded_text_encodes_to_the_same_ids(bpe_tokenizer: Tool, draw: Draw) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of([LINES, "the cat", *STRANGE[:4], drawn(draw)]):
+    for sample in each_of("sample", [LINES, "the cat", *STRANGE[:4], drawn(draw)]):
         found = _encoded(tokenizer, sample)
         check(f"the ids of {shown(sample)} changed", _encoded(tokenizer, _decoded(tokenizer, found)) == found)
 
@@ -224,7 +230,9 @@ def test_decoded_text_encodes_to_the_same_ids(bpe_tokenizer: Tool, draw: Draw) -
 @clause("TOK-SPECIAL-NOT-IN-TEXT")
 def test_text_that_looks_like_a_special_token_is_text(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of(["[PAD]", "a [UNK] b", "[BOS][EOS]", "<s> </s>", "<pad><unk>", "<|endoftext|>", "[CLS]"]):
+    for sample in each_of(
+        "sample", ["[PAD]", "a [UNK] b", "[BOS][EOS]", "<s> </s>", "<pad><unk>", "<|endoftext|>", "[CLS]"]
+    ):
         _comes_back(tokenizer, sample)
 
 
@@ -233,7 +241,7 @@ def test_ids_that_hold_part_of_a_character_decode(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
     found = _encoded(tokenizer, "é日🙂")
     check(f"3 characters have {len(found)} ids", len(found) <= _MANY)
-    for cut in each_of(range(1, len(found))):
+    for cut in each_of("cut", range(1, len(found))):
         _decoded(tokenizer, found[:cut])
         _decoded(tokenizer, found[cut:])
 
@@ -241,43 +249,43 @@ def test_ids_that_hold_part_of_a_character_decode(bpe_tokenizer: Tool) -> None:
 # --- what a tokenizer says --------------------------------------------------------------------------------------------
 
 
-def _size(tokenizer: Made) -> int:
+def _size(tokenizer: ToolObject) -> int:
     return int(number("vocab_size", tokenizer.attribute("vocab_size")))
 
 
-def _encoded(tokenizer: Made, sample: str) -> list[int]:
+def _encoded(tokenizer: ToolObject, sample: str) -> list[int]:
     found = ids(f"the ids of {shown(sample)}", tokenizer.call("encode", text=sample))
-    check(f"the ids of {shown(sample)} come in an array of {found.ndim} dimensions", found.ndim == 1)
+    check(f"the ids of {shown(sample)} are returned in an array of {found.ndim} dimensions", found.ndim == 1)
     return [int(one) for one in found]
 
 
-def _decoded(tokenizer: Made, found: list[int]) -> str:
+def _decoded(tokenizer: ToolObject, found: list[int]) -> str:
     return text("the decoded text", tokenizer.call("decode", ids=np.array(found, np.int64)))
 
 
-def _comes_back(tokenizer: Made, sample: str) -> None:
+def _comes_back(tokenizer: ToolObject, sample: str) -> None:
     got = _decoded(tokenizer, _encoded(tokenizer, sample))
     check(f"{shown(sample)} comes back as {shown(got)}", got == sample)
 
 
-def _in_range(tokenizer: Made, sample: str) -> None:
+def _in_range(tokenizer: ToolObject, sample: str) -> None:
     found, size = _encoded(tokenizer, sample), _size(tokenizer)
     wrong = [one for one in found if not 0 <= one < size]
     check(f"{shown(sample)} has id {wrong[:1]}, the vocabulary has {size} entries", not wrong)
     check(f"{shown(sample)} has no ids", bool(found))
 
 
-def _nothing(tokenizer: Made) -> None:
+def _nothing(tokenizer: ToolObject) -> None:
     check("the ids of an empty text are not empty", _encoded(tokenizer, "") == [])
     got = _decoded(tokenizer, [])
     check(f"no ids decode to {shown(got)}", not got)
 
 
-def _decodes(tokenizer: Made, one: int) -> bool:
+def _decodes(tokenizer: ToolObject, one: int) -> bool:
     return not _refuses(tokenizer, "decode", ids=np.array([one]))
 
 
-def _refuses(tokenizer: Made, method: str, **arguments: Any) -> bool:
+def _refuses(tokenizer: ToolObject, method: str, **arguments: Any) -> bool:
     try:
         tokenizer.call(method, **arguments)
     except ImplementationFailure as failure:
@@ -287,7 +295,7 @@ def _refuses(tokenizer: Made, method: str, **arguments: Any) -> bool:
     return False
 
 
-def _order(tokenizer: Made, corpus: str) -> str:
+def _order(tokenizer: ToolObject, corpus: str) -> str:
     """Return the distinct characters in the order of their ids."""
     characters = sorted(set(corpus))
     numbers = _encoded(tokenizer, "".join(characters))
@@ -309,7 +317,7 @@ def _as_in_a_set(tool: Tool, corpus: str) -> str:
 
 
 def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samples: tuple[str, ...]) -> None:
-    """Check how samples are split after so many merges of a text that is one word, whatever splits texts into words."""
+    """Check how samples are split after some merges of a text of one word, whatever splits texts into words."""
     corpus = word(*pieces)
     merges = learn_merges(corpus, count)
     base = _size(bpe_tokenizer.make(text="q", min_frequency=NEVER))
@@ -322,5 +330,5 @@ def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samp
         check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
 
 
-def _pieces(tokenizer: Made, found: list[int]) -> list[Any]:
+def _pieces(tokenizer: ToolObject, found: list[int]) -> list[Any]:
     return [_decoded(tokenizer, [one]) for one in found]

@@ -14,7 +14,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.learning import Lesson, Outcome, learned, pupil
+from conformkit.conformance.evidence.learning import LearningOutcome, Lesson, learned, pupil
 from conformkit.conformance.evidence.logits import logits_of, other_ids, rows
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
@@ -62,7 +62,7 @@ def test_the_loss_of_a_batch_falls(model: Subject, draw: Draw) -> None:
 def test_every_parameter_learns(model: Subject, draw: Draw) -> None:
     outcome = learned(model, DIE, draw.seed)
     still = [name for name, moved in outcome.moved.items() if not moved]
-    label = f"{len(still)} of {len(outcome.moved)} parameters are as they were before {outcome.steps} steps"
+    label = f"{len(still)} of {len(outcome.moved)} parameters did not change in {outcome.steps} steps"
     check(f"{label}: {', '.join(still[:6])}; no gradient reaches them", not still)
 
 
@@ -72,7 +72,7 @@ def test_training_stays_finite(model: Subject, draw: Draw) -> None:
     texts = _batches(model, draw.seed, 50)
     learner.train(texts, np.full(50, 4e-2))
     wrong = np.flatnonzero(~np.isfinite(learner.losses))
-    check(f"the loss of step {wrong[:1]} of 50 is no finite number", not wrong.size)
+    check(f"the loss of step {wrong[:1]} of 50 is not a finite number", not wrong.size)
     logits = learner.instance(texts.x[0])
     check("the logits after 50 steps are not all finite", bool(np.isfinite(logits).all()))
 
@@ -132,7 +132,7 @@ def test_a_second_block_builds_on_the_first(model: Subject, draw: Draw) -> None:
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def _reaches(outcome: Outcome, margin: float, why: str = "") -> None:
+def _reaches(outcome: LearningOutcome, margin: float, why: str = "") -> None:
     """Check that the held-out loss is within a margin of the source's entropy."""
     label = (
         f"the held-out loss is {outcome.loss:.3f} after {outcome.steps} steps, the source's entropy {outcome.floor:.3f}"
@@ -140,19 +140,19 @@ def _reaches(outcome: Outcome, margin: float, why: str = "") -> None:
     check(f"{label}: want at most {margin} more{f'; {why}' if why else ''}", outcome.excess < margin)
 
 
-def _not_below(model: Subject, outcome: Outcome, draw: Draw) -> None:
+def _not_below(model: Subject, outcome: LearningOutcome, draw: Draw) -> None:
     """Check that the held-out loss is not below the source's entropy by more than luck allows."""
     label = (
         f"the held-out loss is {outcome.loss:.3f} after {outcome.steps} steps, the source's entropy {outcome.floor:.3f}"
     )
     best = int(np.argmax(outcome.gains))
-    gained = f"at position {best} the model is less surprised by {outcome.gains[best]:.0f} nats"
+    gained = f"at position {best} the model's surprise is lower by {outcome.gains[best]:.0f} nats"
     gained += f" in {len(outcome.texts.x)} texts"
     check(f"{label}; {gained}: {'' if outcome.honest else _leak(model, draw)}", outcome.honest)
 
 
 def _leak(model: Subject, draw: Draw) -> str:
-    """Say how the target is known, as far as one call tells."""
+    """Say how the target is known, as far as one call shows."""
     instance = model.construct(model.sizes(**HEADS.sizes)).scatter(draw)
     size = instance.sizes["vocab_size"]
     ids = draw.ids(size, rows(model, 2), _length(model, 24))
@@ -172,7 +172,7 @@ def _loss(logits: Array, targets: Array) -> float:
 
 
 def _batches(model: Subject, seed: int, count: int) -> Texts:
-    """Draw the batches of so many steps (K, B, T)."""
+    """Draw the batches of `count` steps (K, B, T)."""
     batch, length = rows(model, 32), _length(model, 24)
     texts = THREADS.draw(np.random.default_rng([seed, 3]), count * batch, length)
     return Texts(*(part.reshape(count, batch, -1) for part in (texts.x, texts.y, texts.surprise)))

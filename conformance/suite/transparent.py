@@ -1,4 +1,4 @@
-"""Weights with which one part of a block can be seen through the others, whatever their activation or heads."""
+"""Weights that make other parts of a block transparent, whatever their activation or heads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
 
 
 def passing(instance: Instance, start: int) -> tuple[dict[str, Array], Array]:
-    """Return weights with which attention passes on some features of tokens that are all alike, and their new places.
+    """Return weights with which attention copies some features of equal tokens, and their new places.
 
     The features are start … start + n - 1, n what the value heads hold. Query heads that share one: the first gives it.
     """
@@ -72,7 +72,7 @@ def passing(instance: Instance, start: int) -> tuple[dict[str, Array], Array]:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """What a norm in the block read, (R, D), and what it gave."""
+    """The input of a norm in the block, (R, D), and its output."""
 
     read: Array
     given: Array
@@ -81,7 +81,7 @@ class Norm:
 
 
 class NormWindow:
-    """A block whose norm can be fed with chosen rows and read off.
+    """A block whose norm gets chosen rows, and whose output shows the norm's.
 
     In `pre` attention passes everything on and the feed-forward network is silent: the output minus the input is what
     the first norm gave. In `post` both are silent: the output is what the second norm gave, and the first one's γ and β
@@ -125,7 +125,7 @@ class NormWindow:
     def _after(self, own: dict[str, Array], rows: Array, spread: float, offset: float) -> Norm:
         centers = self.variant.norm == "layernorm"
         if centers and offset and not self.variant.norm_bias:
-            raise NotApplicable("the first norm has no β with which to choose what the second one reads")
+            raise NotApplicable("the first norm has no β to choose the second one's input")
         first = self._parameters("norm1", spread, offset if centers else 0.0)
         self.instance.write({**own, **silent_attention(self.instance), **first})
         x = self.instance.held(rows if centers else rows + offset)

@@ -14,7 +14,7 @@ from torch import nn
 
 from conformkit.conformance.driver.worker.frameworks.base import UnsupportedError
 from conformkit.conformance.driver.worker.frameworks.torch import Torch
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 from tests.gpus import HERE

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformkit.conformance.driver.client.head_start import common_start
+from conformkit.conformance.driver.client.head_start import HeadStart, common_start
 from conformkit.conformance.engine import loading as opening
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 
@@ -23,21 +23,23 @@ ENDING = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n"
 def judged(tmp_path):
     def judge(name, source, warm):
         (tmp_path / name).write_text(source)
-        return run(RunRequest(impl=str(tmp_path / name), only=("SDPA-OUT-SHAPE",)), early=warm)
+        return run(RunRequest(impl=str(tmp_path / name), only=("SDPA-OUT-SHAPE",)), early=HeadStart(warm=warm))
 
     return judge
 
 
 def test_runs_share_it_and_nothing_of_one_is_in_the_next(judged, tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "nursery", lambda *_, **__: pytest.fail("another warm process was started"))
-    with common_start([str(tmp_path)]) as warm:
+    monkeypatch.setattr(opening, "worker_factory", lambda *_, **__: pytest.fail("another warm process was started"))
+    with common_start([str(tmp_path)]) as starts:
+        warm = starts[str(tmp_path)].warm
         assert judged("one.py", ATTENTION + MARKED, warm).conforms
         assert judged("two.py", ATTENTION + MARKED, warm).conforms
         assert warm.alive
 
 
 def test_one_that_ends_it_leaves_the_next_its_verdict(judged, tmp_path):
-    with common_start([str(tmp_path)]) as warm:
+    with common_start([str(tmp_path)]) as starts:
+        warm = starts[str(tmp_path)].warm
         with pytest.raises(LoadFailure):
             judged("ending.py", ENDING, warm)
         assert not warm.alive
@@ -46,5 +48,5 @@ def test_one_that_ends_it_leaves_the_next_its_verdict(judged, tmp_path):
 
 @pytest.mark.parametrize("isolation", ["sandbox", "none"])
 def test_a_sandbox_is_never_shared(isolation):
-    with common_start(["nowhere"], isolation) as warm:
-        assert warm is None
+    with common_start(["nowhere"], isolation) as starts:
+        assert starts == {"nowhere": HeadStart()}

@@ -327,15 +327,15 @@ def test_a_module_is_located_beneath_the_folder_or_installed_without_importing_i
     [
         ("nowhere.py", "no file or folder 'nowhere.py' in "),
         ("no/where", "no file or folder 'no/where' in "),
-        ("no_such_module_at_all", "neither beneath .* nor installed$"),
+        ("no_such_module_at_all", "neither below .* nor installed$"),
         ("a-b", "no file or folder"),
         ("mypgk", "nor installed; nearest: mypkg$"),
         ("mypgk/", "in .*; nearest: mypkg$"),
         ("lowercases.py", "in .*; nearest: lowercase.py$"),
         ("lowercases", "nor installed; nearest: lowercase$"),
-        ("dangling.py", "is a link to nothing"),
+        ("dangling.py", "is a broken link"),
         ("/dev/null", "is neither a file nor a folder"),
-        ("x" * 5000, "cannot be looked at: File name too long"),
+        ("x" * 5000, "cannot be read: File name too long"),
     ],
 )  # fmt: skip
 def test_what_is_nowhere_is_told_with_what_is_nearest(tmp_path, text, words):

@@ -1,5 +1,6 @@
 """What code in a sandbox can see, reach and change: itself, the system to read, and memory to write to."""
 
+import ast
 import os
 import socket
 import sys
@@ -13,7 +14,7 @@ from conformkit.conformance.driver.sandbox import bubblewrap, seccomp, snapshot
 from conformkit.conformance.driver.sandbox import enclosure as enclosure_module
 from conformkit.conformance.driver.worker.confinement import SAME_USER
 
-ROOT = Path(enclosure_module.__file__).resolve().parents[2]
+ROOT = Path(enclosure_module.__file__).resolve().parents[3]
 
 
 def refusals(calls):
@@ -146,7 +147,7 @@ def test_files_are_private_and_gone_afterwards(jail, evaluate, tmp_path):
     assert evaluate(second, look) == [False] * 3
     assert not Path("/tmp/mark").exists()
     assert not Path("/dev/shm/mark").exists()
-    first._nursery.close()
+    first._factory.close()
     first.restart()
     assert evaluate(first, look) == [False] * 3
 
@@ -162,35 +163,43 @@ def test_of_the_kit_there_is_the_half_of_the_driver_that_a_worker_needs(cell, ev
             except ModuleNotFoundError:
                 return False
             return True
-        names = ["spec", "spec.attention", "fixtures", "reference", "cli", "conformance.suite", "conformance.judge",
-                 "conformance.defects", "conformance.evidence", "conformance.runner", "conformance.grading"]
+        names = ["spec", "spec.attention", "fixtures", "reference", "cli", "conformance.suite", "conformance.engine",
+                 "conformance.defects", "conformance.evidence", "conformance.runner", "conformance.apps"]
         found = [
             [name for name in names if is_there("conformkit." + name)],
             [module.name for module in pkgutil.iter_modules(conformkit.__path__)],
             [module.name for module in pkgutil.iter_modules(conformkit.conformance.__path__)],
-            sorted(module.name for module in pkgutil.iter_modules(driver.__path__)),
+            sorted(module.name for module in pkgutil.walk_packages(driver.__path__, driver.__name__ + ".")),
         ]
         """,
     )
-    assert found == [[], ["conformance"], ["driver"], sorted(worker_half() - {"__init__"})]
+    assert found == [
+        [],
+        ["conformance"],
+        ["driver"],
+        sorted(f"conformkit.conformance.driver.{name}" for name in worker_half()),
+    ]
 
 
 def worker_half():
     """The modules of the driver that a worker's process can come to import, read off their text."""
-    folder = ROOT / "conformance" / "driver"
-    found, waiting = set(), ["__init__", "zygote", "frameworks/__init__", "frameworks/numpy", "frameworks/torch"]
+    driver = "conformkit.conformance.driver."
+    found, waiting = set(), ["worker.main", "worker.zygote", "worker.frameworks.numpy", "worker.frameworks.torch"]
     while waiting:
         name = waiting.pop()
         if name in found:
             continue
-        found.add(name)
-        for line in (folder / f"{name}.py").read_text().splitlines():
-            words = line.split()
-            if words[:1] == ["from"] and words[1].startswith("conformkit.conformance.driver"):
-                module = words[1].removeprefix("conformkit.conformance.driver").strip(".").replace(".", "/")
-                names = [module] if module else [word.strip(",") for word in words[3:]]
-                waiting += [name for name in names if (folder / f"{name}.py").exists()]
-    return {name.partition("/")[0] for name in found}
+        found |= {name, *(name[:at] for at, letter in enumerate(name) if letter == ".")}
+        for node in ast.walk(ast.parse(driver_file(name).read_text())):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(driver):
+                module = f"{node.module}.".removeprefix(driver)
+                named = [module + alias.name for alias in node.names]
+                waiting += [name for name in [*named, module.rstrip(".")] if name and driver_file(name).is_file()]
+    return found
+
+
+def driver_file(name):
+    return (ROOT / "conformance" / "driver" / name.replace(".", "/")).with_suffix(".py")
 
 
 def test_files_of_the_kit_the_neighbors_the_policy_and_home_are_out_of_sight(cell, evaluate):
@@ -344,7 +353,7 @@ def test_what_the_user_inside_cannot_read_is_copied_and_the_copy_goes_away(bwrap
     session = jail(locate(str(tmp_path / "own")))
     look = f"import os; found = [sorted(os.listdir({str(tmp_path / 'own')!r})), os.path.exists('/etc/shadow')]"
     assert evaluate(session, look) == [["__init__.py", "link", "part.py"], False]
-    copy = session._nursery._copy
+    copy = session._factory._copy
     assert copy.exists()
     session.close()
     assert not copy.exists()

@@ -74,7 +74,7 @@ DAEMON = """
 
 
 def inhabitants(session):
-    return set(family(session._nursery._number))
+    return set(family(session._factory._number))
 
 
 def alive(pid):
@@ -90,7 +90,7 @@ def lost(session, evaluate, code, seconds=None):
     before = inhabitants(session)
     session.restart()
     assert evaluate(session, WORKS) == 1
-    assert inhabitants(session) == {session._nursery._number, session._channel.pid}
+    assert inhabitants(session) == {session._factory._number, session._channel.pid}
     assert not any(map(alive, before - inhabitants(session)))
     return caught.value.kind, caught.value.detail
 
@@ -104,7 +104,7 @@ def unaided(monkeypatch):
 
 def test_processes_are_counted_by_the_kernel(jail, evaluate):
     session = jail(limits=SMALL)
-    if not session._nursery._processes_count_apart():
+    if not session._factory._processes_count_apart():
         pytest.skip("this kernel counts a user's processes for all sandboxes together")
     with pytest.raises(ImplementationFailure, match="Resource temporarily unavailable"):
         evaluate(session, MANY)
@@ -118,7 +118,9 @@ def test_processes_are_counted_from_outside_where_the_kernel_does_not(unaided, j
     assert detail in {"started more than 40 processes", "started more than 42 processes"}  # of a worker, of all
 
 
-@pytest.mark.parametrize("aid", ["", "unaided"], ids=["aided", "unaided"])
+@pytest.mark.parametrize(
+    "aid", [pytest.param("", id="aided"), pytest.param("unaided", id="unaided", marks=pytest.mark.full)]
+)
 def test_what_multiplies_is_stopped(aid, jail, evaluate, request):
     if aid:
         request.getfixturevalue(aid)
@@ -130,9 +132,9 @@ def test_a_worker_is_replaced_though_others_take_every_room_for_it(jail, evaluat
     monkeypatch.setattr(SandboxedProcess, "_processes_count_apart", lambda _: False)
     monkeypatch.setattr(Meter, "excess", lambda _: None)
     session = jail(limits=SMALL)
-    if session._nursery._group is None:
+    if session._factory._group is None:
         pytest.skip("no control group can be made here")
-    with Session(session.location, None, SMALL, warm=session._nursery) as other:
+    with Session(session.location, None, SMALL, warm=session._factory) as other:
         other.start()
         evaluate(other, GREEDY)
         while len(inhabitants(session)) < SMALL.processes + sandbox_module._SPARE:
@@ -175,7 +177,7 @@ def test_what_the_kernel_ends_for_memory_is_told(jail, evaluate, monkeypatch):
     # files in memory are no process's, so that only the control group sees them
     monkeypatch.setattr(SandboxedProcess, "_most_memory", lambda _: 64 << 20)
     session = jail(limits=Limits(tmp_bytes=1 << 28))
-    if session._nursery._group is None or not {"memory", "unified"} & set(session._nursery._group.folders):
+    if session._factory._group is None or not {"memory", "unified"} & set(session._factory._group.folders):
         pytest.skip("no control group for memory can be made here")
     code = "file = open('/tmp/big', 'wb')\nfor _ in range(1 << 12):\n    file.write(bytes(1 << 16))"
     assert lost(session, evaluate, code) == ("memory", "used more memory than 64 MiB, files included")
@@ -219,7 +221,7 @@ def test_a_daemon_ends_with_its_worker(jail, evaluate):
 def test_nothing_runs_after_close(jail, evaluate):
     session = jail()
     evaluate(session, DAEMON)
-    pids = inhabitants(session) | {session._nursery._process.pid}
+    pids = inhabitants(session) | {session._factory._process.pid}
     assert len(pids) == 4
     assert all(map(alive, pids))
     session.close()
@@ -242,10 +244,10 @@ if {stage == "with a daemon"}:
     session.start()
     handle = session.request({{"op": "build", "path": "mypkg:f"}}).header["handle"]
     session.request({{"op": "call", "handle": handle, "args": []}})
-print(*family(session._nursery._process.pid), flush=True)
+print(*family(session._factory._process.pid), flush=True)
 if {stage == "with a first process that hangs"}:
     session.start()
-    os.kill(session._nursery._number, signal.SIGSTOP)
+    os.kill(session._factory._number, signal.SIGSTOP)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -257,8 +259,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_sandbox_that_is_ended_from_outside_costs_a_call_and_the_next_is_a_sandbox_too(jail, evaluate):
     session = jail()
-    first = os.pidfd_open(session._nursery._number)
-    os.kill(session._nursery._number, signal.SIGKILL)
+    first = os.pidfd_open(session._factory._number)
+    os.kill(session._factory._number, signal.SIGKILL)
     assert select.select([first], [], [], 60)[0]  # it ends after all others in its namespace
     os.close(first)
     with pytest.raises(WorkerLost) as caught:
@@ -274,12 +276,12 @@ def test_a_sandbox_outlives_the_thread_that_made_it(jail, evaluate):
     thread.start()
     thread.join()
     assert evaluate(made[0], WORKS) == 1
-    assert made[0]._nursery.alive
+    assert made[0]._factory.alive
 
 
 def test_a_session_that_is_never_started_closes(jail):
     session = jail(start=False)
-    process = session._nursery._process
+    process = session._factory._process
     session.close()
     session.close()
     assert process.poll() is not None
@@ -294,7 +296,7 @@ def test_no_descriptor_and_no_control_group_is_left(jail, evaluate):
     for _ in range(3):
         lost(session, evaluate, "import os; os._exit(0)")
     assert descriptors() == before
-    group = session._nursery._group
+    group = session._factory._group
     session.close()
     assert group is None or not any(folder.exists() for folder in group.folders.values())
     for _ in range(2):

@@ -20,12 +20,12 @@ from conformkit.conformance.diagnosis.patching import write_reference
 from conformkit.conformance.driver.client.head_start import head_start
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox import bubblewrap
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.runner import run
 
-ROOT = Path(bubblewrap.__file__).resolve().parents[2]
+ROOT = Path(bubblewrap.__file__).resolve().parents[3]
 KIT = ("cli", "conformance", "fixtures", "reference", "spec")
 ONLY = ("SDPA", "MHA-OUT")
 
@@ -88,7 +88,7 @@ def test_elsewhere_than_on_linux_it_is_refused(anew, monkeypatch):
 def test_a_run_is_refused_and_not_made_with_less(anew, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "mypkg.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')")
-    assert head_start(str(tmp_path / "mypkg.py"), "sandbox") is None
+    assert head_start(str(tmp_path / "mypkg.py"), "sandbox").warm is None
     with pytest.raises(IsolationUnavailable):
         run(RunRequest(impl=str(tmp_path / "mypkg.py"), isolation="sandbox"))
     assert not (tmp_path / "was-run").exists()
@@ -104,7 +104,9 @@ def judged(folder, isolation):
     return {key: value for key, value in found.items() if key not in {"seconds", "isolation"}}, notes
 
 
-@pytest.mark.parametrize("names", [(), ("sdpa-no-scale",)], ids=["right", "wrong"])
+@pytest.mark.parametrize(
+    "names", [pytest.param((), id="right"), pytest.param(("sdpa-no-scale",), id="wrong", marks=pytest.mark.full)]
+)
 def test_a_run_finds_the_same_as_without_a_sandbox(bwrap, tmp_path, names):
     patches = [patch for name in names for patch in defects()[name].patches]
     folder = write_reference(tmp_path / "judged", patches)
@@ -234,7 +236,7 @@ def as_ordinary_user():
 @pytest.mark.parametrize(
     ("become", "note"),
     [
-        (list, "a user of its own"),
+        (list, "a separate user"),
         (partial(without, "sys_admin"), "a user namespace"),
         (as_ordinary_user, "a user namespace"),
     ],

@@ -304,7 +304,7 @@ def test_children_of_a_worker_die_with_it_even_outside_of_its_group(write, open_
 def test_nothing_runs_after_close(write):
     session = Session(write(source=DOINGS), limits=SMALL)
     session.start()
-    pids = [session._channel.pid, session._nursery._process.pid]
+    pids = [session._channel.pid, session._factory._process.pid]
     assert all(map(alive, pids))
     session.close()
     assert not any(map(alive, pids))
@@ -317,7 +317,7 @@ def test_nothing_runs_after_the_harness_was_killed(write):
         "import os, signal\n"
         "from conformkit.conformance.driver.client.session import *\n"
         f"s = Session(locate({str(location.path)!r})); s.start()\n"
-        "print(s._channel.pid, s._nursery._process.pid, flush=True)\n"
+        "print(s._channel.pid, s._factory._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -341,10 +341,10 @@ def test_a_session_that_is_never_started_closes(write):
 
 
 def test_a_restart_uses_the_same_warm_process(session):
-    before = session._nursery._process.pid
+    before = session._factory._process.pid
     first = session._channel.pid
     session.restart()
-    assert (session._nursery._process.pid, session.generation) == (before, 2)
+    assert (session._factory._process.pid, session.generation) == (before, 2)
     assert session._channel.pid != first
 
 
@@ -431,7 +431,7 @@ def test_a_worker_without_fork_is_a_fresh_process(write):
 
 
 def test_a_warm_process_that_cannot_start_says_why(monkeypatch):
-    monkeypatch.setattr(warm_module, "__package__", "conformkit.nowhere")
+    monkeypatch.setattr(warm_module, "_WORKER_HALF", "conformkit.nowhere")
     process = WarmProcess(1, torch=False)
     with contextlib.closing(process), pytest.raises(StartError, match="nowhere"):
         process.wait_ready()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from conformkit.conformance.apps.handbook import site
+from conformkit.conformance.apps.handbook import documents, site
 from conformkit.conformance.apps.handbook.markdown import document, mistake
-from conformkit.conformance.defects import defects
+from conformkit.conformance.defects import Defect, defects
 from conformkit.conformance.report.wording import address
-from conformkit.spec.clauses import STEMS, clauses
-from conformkit.spec.errata import errata
+from conformkit.spec.clauses import PROFILES, Clause, clauses
+from conformkit.spec.errata import Erratum, errata
 
 # what Sphinx and its parser for Markdown have to settle between them
 pytestmark = pytest.mark.filterwarnings("ignore:.*myst_parser")
@@ -40,51 +42,87 @@ class Page(HTMLParser):
             self.loads.append(str(given.get("src") or given.get("href")))
 
 
-@pytest.fixture(scope="session")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Path, Page]:
-    folder = tmp_path_factory.mktemp("handbook") / "pages"
-    site.build(folder)
-    return {file: Page(file) for file in folder.rglob("*.html")}
+@dataclass(frozen=True)
+class Handbook:
+    """Pages that were built, and what they are about."""
+
+    pages: Mapping[Path, Page]
+    law: Mapping[str, Clause]
+    mistakes: Mapping[str, Defect]
+    points: Mapping[str, Erratum]
+
+    def anchors(self, name: str) -> set[str]:
+        return next(
+            page.anchors for file, page in self.pages.items() if file.as_posix().endswith(f"/pages/{name}.html")
+        )
 
 
-def anchors(pages: Mapping[Path, Page], name: str) -> set[str]:
-    return next(page.anchors for file, page in pages.items() if file.as_posix().endswith(f"/pages/{name}.html"))
+def built(folder: Path, **parts: Mapping) -> Handbook:
+    site.build(folder / "pages")
+    return Handbook({file: Page(file) for file in folder.rglob("*.html")}, **parts)
 
 
-@pytest.mark.parametrize("stem", STEMS)
-def test_each_document_has_its_clauses_and_its_mistakes(pages, stem):
-    wanted = {clause.id.lower() for clause in clauses().values() if clause.document == stem}
-    assert wanted | {document(stem)} <= anchors(pages, f"law/{stem}")
-    known = {mistake(name) for name, found in defects().items() if found.stem == stem}
-    assert not known or known <= anchors(pages, f"mistakes/{stem}")
+@pytest.fixture(scope="module")
+def extract(tmp_path_factory: pytest.TempPathFactory) -> Handbook:
+    """Pages of two documents, without what leads out of them."""
+    stems = ("attention", "schedules")
+    law = {name: clause for name, clause in clauses().items() if clause.document in stems}
+    law = {name: replace(clause, needs=tuple(n for n in clause.needs if n in law)) for name, clause in law.items()}
+    mistakes = {
+        name: known for name, known in defects().items() if known.stem in stems and set(known.clauses) <= set(law)
+    }
+    points = {name: point for name, point in errata().items() if point.clauses and set(point.clauses) <= set(law)}
+    with pytest.MonkeyPatch.context() as changed:
+        documents._mistakes.cache_clear()
+        changed.setattr(documents, "clauses", lambda: law)
+        changed.setattr(documents, "defects", lambda: mistakes)
+        changed.setattr(documents, "errata", lambda: points)
+        changed.setattr(documents, "errata_of", lambda name: [p for p in points.values() if name in p.clauses])
+        changed.setattr(documents, "STEMS", stems)
+        profiles = {profile: [stem for stem in found if stem in stems] for profile, found in PROFILES.items()}
+        changed.setattr(documents, "PROFILES", profiles)
+        found = built(tmp_path_factory.mktemp("handbook"), law=law, mistakes=mistakes, points=points)
+    documents._mistakes.cache_clear()
+    return found
 
 
-def test_a_report_links_to_what_is_there(pages):
-    wanted = {address(clause) for clause in clauses().values()}
-    folder = next(file.parent for file in pages if file.name == "errata.html")
-    there = {f"{file.relative_to(folder).as_posix()}#{name}" for file, page in pages.items() for name in page.anchors}
+def test_each_document_has_its_clauses_and_its_mistakes(extract):
+    for stem in {clause.document for clause in extract.law.values()}:
+        wanted = {clause.id.lower() for clause in extract.law.values() if clause.document == stem}
+        assert wanted | {document(stem)} <= extract.anchors(f"law/{stem}")
+        known = {mistake(name) for name, found in extract.mistakes.items() if found.stem == stem}
+        assert not known or known <= extract.anchors(f"mistakes/{stem}")
+
+
+def test_a_report_links_to_what_is_there(extract):
+    wanted = {address(clause) for clause in extract.law.values()}
+    folder = next(file.parent for file in extract.pages if file.name == "errata.html")
+    there = {
+        f"{file.relative_to(folder).as_posix()}#{name}" for file, page in extract.pages.items() for name in page.anchors
+    }
     assert wanted <= there
 
 
-def test_each_erratum_has_an_anchor(pages):
-    assert {name.lower() for name in errata()} <= anchors(pages, "errata")
+def test_each_erratum_has_an_anchor(extract):
+    assert {name.lower() for name in extract.points} <= extract.anchors("errata")
 
 
-def test_the_sources_of_a_clause_and_where_to_get_them_are_told(pages):
+def test_the_sources_of_a_clause_and_where_to_get_them_are_told(extract):
     law, listed = (
-        next(f for f in pages if f.as_posix().endswith(name)) for name in ("law/attention.html", "sources.html")
+        next(file for file in extract.pages if file.as_posix().endswith(name))
+        for name in ("law/attention.html", "sources.html")
     )
     assert "handout §4.2 (private; public: Vaswani et al. 2017, §3.2.1)" in law.read_text(encoding="utf-8")
-    assert "https://arxiv.org/abs/1706.03762" in pages[listed].links
+    assert "https://arxiv.org/abs/1706.03762" in extract.pages[listed].links
 
 
-def test_no_link_is_dead(pages):
+def test_no_link_is_dead(extract):
     dead = []
-    for file, page in pages.items():
+    for file, page in extract.pages.items():
         for link in page.links:
             parts = urlsplit(link)
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file.resolve()
-            known = pages.get(target)
+            known = extract.pages.get(target)
             if parts.scheme == "https":  # the theme's author
                 continue
             if known is None or (parts.fragment and unquote(parts.fragment) not in known.anchors):
@@ -92,10 +130,32 @@ def test_no_link_is_dead(pages):
     assert not dead
 
 
-def test_nothing_is_loaded_from_elsewhere(pages):
-    loads = {(file, load) for file, page in pages.items() for load in page.loads}
+def test_nothing_is_loaded_from_elsewhere(extract):
+    loads = {(file, load) for file, page in extract.pages.items() for load in page.loads}
     assert loads
     assert not {load for file, load in loads if not (file.parent / urlsplit(load).path).is_file()}
+
+
+OF_PAGES = [
+    test_each_document_has_its_clauses_and_its_mistakes, test_a_report_links_to_what_is_there,
+    test_each_erratum_has_an_anchor, test_the_sources_of_a_clause_and_where_to_get_them_are_told,
+    test_no_link_is_dead, test_nothing_is_loaded_from_elsewhere,
+]  # fmt: skip
+
+
+@pytest.mark.full(guard="test_no_link_is_dead")
+def test_all_this_holds_of_the_whole_law(tmp_path):
+    whole = built(tmp_path, law=clauses(), mistakes=defects(), points=errata())
+    for holds in OF_PAGES:
+        holds(whole)
+
+
+def test_every_link_of_the_whole_law_has_its_anchor_before_any_page_is_built():
+    text = "\n".join(documents.sources().values())
+    anchors = set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+    links = set(re.findall(r"\]\(#([\w-]+)\)", text))
+    assert anchors >= {*map(str.lower, clauses()), *map(mistake, defects()), *map(str.lower, errata())}
+    assert links - anchors == set()
 
 
 def test_a_link_that_leads_nowhere_is_an_error_and_leaves_nothing(monkeypatch, tmp_path):

@@ -30,11 +30,11 @@ def reserved() -> list[str]:
     return [row[0].strip("`") for row in rows]
 
 
-@pytest.mark.parametrize("heading", ["Merged into other clauses", "Left out", "Asked for with less force"])
+@pytest.mark.parametrize("heading", ["Merged into other clauses", "Left out", "Relaxed requirements"])
 def test_every_row_has_an_id_in_front_and_all_its_cells(heading: str) -> None:
     rows = sections()[heading]
     assert rows
-    columns = 4 if heading.startswith("Asked") else 3
+    columns = 4 if heading.startswith("Relaxed") else 3
     assert [row[0] for row in rows if len(row) != columns or not ID.match(row[0].strip("`"))] == []
 
 
@@ -54,6 +54,6 @@ def test_what_is_merged_names_the_clauses_that_prove_it() -> None:
 
 
 def test_the_levels_of_relaxed_clauses_are_those_of_the_law() -> None:
-    for names, _, level, _ in sections()["Asked for with less force"]:
+    for names, _, level, _ in sections()["Relaxed requirements"]:
         if level in LEVELS:
             assert {clauses()[name].level.value for name in ID.findall(names)} == {level}, names

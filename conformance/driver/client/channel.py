@@ -21,7 +21,7 @@ _CHUNK = 1 << 20
 
 
 class Broken(Exception):
-    """The worker can no longer be talked to. Without a kind, only its end will tell why."""
+    """The worker can no longer be reached. Without a kind, only its exit status will tell why."""
 
     def __init__(self, kind: LossKind | None, detail: str) -> None:
         self.kind = kind
@@ -30,9 +30,9 @@ class Broken(Exception):
 
 
 class Channel:
-    """Sends a frame and waits for one, while it drains what the worker prints and has its use of the machine watched.
+    """Sends a frame and waits for one; meanwhile it drains what the worker prints and watches what it uses.
 
-    `excess` tells which limit is broken, if any; it is asked now and then while there is nothing to read.
+    `excess` returns the limit that is broken, if any; it is called regularly while there is nothing to read.
     """
 
     def __init__(self, output_bytes: int, excess: Callable[[], tuple[LossKind, str] | None]) -> None:
@@ -45,11 +45,11 @@ class Channel:
         self._printed = bytearray()
         self._watch_output = True
         self.order = 0
-        """The number under which the worker was asked for."""
+        """The number of the order for this worker."""
         self.pid: int | None = None
 
     def handed_over(self) -> None:
-        """Close the worker's ends, which it has by now."""
+        """Close the worker's ends; it has its own copies by now."""
         os.close(self.wire_fd)
         os.close(self.output_fd)
 
@@ -74,7 +74,7 @@ class Channel:
         return wire.decode(head, payload, foreign=True)
 
     def drain(self) -> None:
-        """Take in what has been printed so far. Raises Broken when it is too much."""
+        """Read what has been printed so far. Raises Broken when it is too much."""
         while self._watch_output:
             try:
                 chunk = os.read(self._output, 1 << 16)
@@ -89,7 +89,7 @@ class Channel:
                 raise Broken("output", f"printed more than {amount(self._output_bytes)}")
 
     def take_output(self) -> bytes:
-        """Return what was printed since the last time."""
+        """Return what was printed since the last call."""
         with contextlib.suppress(Broken):
             self.drain()
         taken = bytes(self._printed)
@@ -97,7 +97,7 @@ class Channel:
         return taken
 
     def close(self) -> None:
-        """Close both ends that are ours."""
+        """Close both of our ends."""
         self._wire.close()
         os.close(self._output)
 
@@ -119,7 +119,7 @@ class Channel:
         return buffer, unsent
 
     def _wait(self, unsent: memoryview, deadline: float, seconds: float) -> memoryview:
-        """Wait for something to happen: bytes to read, room to write, or a moment gone by."""
+        """Wait for bytes to read, room to write, or the end of a short interval."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise Broken("timeout", f"no answer after {seconds:g} s")
@@ -132,7 +132,7 @@ class Channel:
             self.drain()
         self._look()
         if not events and self.pid is not None and has_ended(self.pid) and not self._readable():
-            raise Broken(None, "ended")  # what it started may still hold its end of the wire
+            raise Broken(None, "ended")  # its child processes may still hold its end of the wire
         return unsent[self._send(unsent) :] if unsent else unsent
 
     def _send(self, frame: memoryview) -> int:
@@ -141,7 +141,7 @@ class Channel:
         except BlockingIOError:
             return 0
         except OSError:
-            return len(frame)  # the other end is closed: reading tells
+            return len(frame)  # the other end is closed: the next read reports it
 
     def _readable(self) -> bool:
         poll = select.poll()
@@ -156,7 +156,7 @@ class Channel:
         return ("protocol", "wrote on the wire without being asked") if said else (None, "closed its wire")
 
     def _look(self) -> None:
-        """Ask what the worker uses, once a tick at most. Raises Broken when it is too much."""
+        """Check what the worker uses, at most once per tick. Raises Broken when it is too much."""
         now = time.monotonic()
         if now - self._looked < _TICK:
             return

@@ -20,7 +20,7 @@ __all__ = ["InProcess"]
 
 
 class InProcess(Driver):
-    """As `Session`, without a process: exceptions come with their traceback chained, and can be stepped into."""
+    """Like `Session`, without a process: exceptions keep their traceback, and can be stepped into."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class InProcess(Driver):
         return LoadReply(header["framework"], header["version"], header["module"], header["file"])
 
     def restart(self) -> LoadReply:
-        """Forget the implementation's modules, and import it again."""
+        """Drop the implementation's modules, and import it again."""
         self.close()
         return self.start()
 
     def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:  # noqa: ARG002
-        """Carry out one operation, now and here."""
+        """Carry out one operation in this process."""
         if self._operations is None:
             message = "nothing is loaded: start it first"
             raise DriverError(message)
@@ -81,11 +81,11 @@ class InProcess(Driver):
         return replies
 
     def take_output(self) -> str:
-        """Nothing: what is printed went where the harness prints."""
+        """Return nothing: the output went to the harness's own stdout."""
         return ""
 
     def close(self) -> None:
-        """Forget every component, and the modules that came from the implementation's folder."""
+        """Drop every component, and the modules that were imported from the implementation's folder."""
         self._operations = None
         location = self.location
         added = [Path(entry) for entry in sys.path if entry not in self._path]

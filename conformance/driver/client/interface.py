@@ -39,7 +39,7 @@ class Reply:
 
 
 class Driver(ABC):
-    """A way to an implementation. `generation` counts workers: handles of an earlier one mean nothing.
+    """The connection to an implementation. `generation` counts workers: handles of an earlier worker are invalid.
 
     Raises: ImplementationFailure for an error that the implementation answers with, WorkerLost when it is gone.
     """
@@ -70,12 +70,12 @@ class Driver(ABC):
 
     @property
     def note(self) -> str:
-        """What the reader of a report should know about the isolation."""
+        """A note about the isolation for readers of the report."""
         return ""
 
     @abstractmethod
     def take_output(self) -> str:
-        """Return what was printed since the last time, cleaned and shortened."""
+        """Return what was printed since the last call, cleaned and shortened."""
 
     @abstractmethod
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Driver(ABC):
     def batch(
         self, requests: Sequence[tuple[Mapping[str, Any], Arrays]], seconds: float | None = None
     ) -> list[Reply | ImplementationFailure]:
-        """Carry out several operations in one round trip; an error in one does not stop those that follow."""
+        """Carry out several operations in one round trip; an error in one does not stop the next ones."""
         tensors = {f"{i}/{name}": array for i, (_, own) in enumerate(requests) for name, array in own.items()}
         reply = self.request({"op": "batch", "requests": [header for header, _ in requests]}, tensors, seconds)
         return unpack(reply, len(requests))

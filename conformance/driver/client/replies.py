@@ -1,4 +1,4 @@
-"""What a reply must look like before the harness believes that it is one. What it says is judged elsewhere."""
+"""The form that a reply must have before the harness accepts it. Its content is judged elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Check = Callable[[Any], bool]
 
 
 def check_reply(request: Mapping[str, Any], seq: int, reply: Reply) -> None:
-    """Raise ProtocolError unless `reply` answers request number `seq` in the form that its operation has."""
+    """Raise ProtocolError unless `reply` answers request number `seq` in the form of its operation."""
     found = reply.header.get("seq")
     if type(found) is not int or found != seq:
         message = f"the reply has seq {str(found)[:40]}, want {seq}"
@@ -41,7 +41,7 @@ def _check_body(request: Mapping[str, Any], header: Any, names: set[str]) -> Non
         message = f"the reply to {operation} has no array `out`"
         raise ProtocolError(message)
     if operation == "describe" and not request.get("targets", {}).keys() <= header["exports"].keys():
-        message = "the reply to describe leaves out what was asked for"
+        message = "the reply to describe lacks a requested name"
         raise ProtocolError(message)
     if operation == "batch":
         _check_batch(request["requests"], header["replies"], names)
@@ -219,4 +219,4 @@ _FORMS: Mapping[str, Mapping[str, Check]] = {
     "copy": {"handle": _is_handle},
     "batch": {"replies": lambda value: isinstance(value, list)},
 }
-"""For each operation, what its reply must hold besides arrays."""
+"""For each operation, what its reply must contain besides arrays."""

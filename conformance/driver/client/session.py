@@ -1,4 +1,4 @@
-"""Run an implementation in a worker process: start it, ask it, outlive it, and tell what became of it."""
+"""Run an implementation in a worker process: start it, send requests, survive its end, and report how it ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformkit.conformance.driver.client.replies import check_reply
 from conformkit.conformance.driver.errors import DriverError, LossKind, ProtocolError, StartError, WorkerLost
 from conformkit.conformance.driver.location import Location, locate
 from conformkit.conformance.driver.spawn.usage import Meter
-from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.driver.wire import frames as wire
 from conformkit.conformance.driver.wire.text import clean
 
@@ -45,14 +45,14 @@ class Session(Driver):
         framework: str | None = None,
         limits: Limits = Limits(),  # noqa: B008
         preload_torch: bool = False,
-        warm: Nursery | None = None,
-        make: Callable[[], Nursery] | None = None,
+        warm: WorkerFactory | None = None,
+        make: Callable[[], WorkerFactory] | None = None,
         device: str = "cpu",
     ) -> None:
         super().__init__(location, framework, limits, device)
-        self._make = make or (lambda: nursery(limits.threads, torch=preload_torch))
-        self._own_nursery = warm is None
-        self._nursery = warm or self._make()
+        self._make = make or (lambda: worker_factory(limits.threads, torch=preload_torch))
+        self._owns_factory = warm is None
+        self._factory = warm or self._make()
         self._meter: Meter | None = None
         self._channel: Channel | None = None
         self._pending: Channel | None = self._ask_for_worker()
@@ -61,33 +61,33 @@ class Session(Driver):
 
     @property
     def lost(self) -> bool:
-        """Whether there is no worker."""
+        """Whether the worker is gone."""
         return self._channel is None
 
     @property
     def note(self) -> str:
-        """What the reader of a report should know about the isolation."""
-        return self._nursery.note
+        """A note about the isolation for readers of the report."""
+        return self._factory.note
 
     def start(self) -> LoadReply:
         """Wait for the first worker and let it load the implementation."""
         if self._pending is None:
-            message = "the session has been started already"
+            message = "the session is already started"
             raise DriverError(message)
         return self._begin(self._pending)
 
     def restart(self) -> LoadReply:
         """Replace the worker by a fresh one, and load the implementation again."""
         self._discard()
-        if self._nursery.alive:
+        if self._factory.alive:
             try:
                 return self._begin(self._ask_for_worker())
             except StartError:
-                if self._nursery.alive:
-                    raise  # an empty worker does not run, and another warm process would not help
-        self._nursery.close()
-        self._own_nursery = True
-        self._nursery = self._make()
+                if self._factory.alive:
+                    raise  # even an empty worker does not run; another warm process would not help
+        self._factory.close()
+        self._owns_factory = True
+        self._factory = self._make()
         return self._begin(self._ask_for_worker())
 
     def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:
@@ -103,12 +103,12 @@ class Session(Driver):
             reply = Reply(*channel.exchange(frame, limit))
             check_reply(header, self._seq, reply)
         except BaseException as error:  # noqa: BLE001 - Ctrl-C leaves half a frame behind, too
-            self._mourn(channel, error)
+            self._fail(channel, error)
         raise_failure(reply.header)
         return reply
 
     def take_output(self) -> str:
-        """Return what the worker printed since the last time, cleaned and shortened."""
+        """Return what the worker printed since the last call, cleaned and shortened."""
         taken = self._left_over
         self._left_over = ""
         if self._channel is not None:
@@ -118,8 +118,8 @@ class Session(Driver):
     def close(self) -> None:
         """Kill the worker, and end the process that made it, unless it was given to us."""
         self._discard()
-        if self._own_nursery:
-            self._nursery.close()
+        if self._owns_factory:
+            self._factory.close()
 
     def _ask_for_worker(self) -> Channel:
         self._meter = None
@@ -127,7 +127,7 @@ class Session(Driver):
         try:
             # a GPU's driver reserves more addresses than there is memory: what is resident is watched all the same
             memory = self.limits.memory_bytes if self.device == "cpu" else None
-            channel.order = self._nursery.spawn(channel.wire_fd, channel.output_fd, memory)
+            channel.order = self._factory.spawn(channel.wire_fd, channel.output_fd, memory)
         except BaseException:
             channel.close()
             raise
@@ -136,14 +136,14 @@ class Session(Driver):
         return channel
 
     def _begin(self, channel: Channel) -> LoadReply:
-        """Wait until the worker says hello, which leaves our own imports out of its limits; then let it load."""
+        """Wait for the worker's hello, so that our own imports do not count towards its limits; then let it load."""
         self._pending, self._channel, self._seq = None, channel, 0
         self.generation += 1
         try:
-            channel.pid = self._nursery.spawned(channel.order)
+            channel.pid = self._factory.spawned(channel.order)
             check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
         except (Broken, DriverError) as error:
-            self._bury(channel, kill=True)
+            self._reap(channel, kill=True)
             said = self.take_output().strip()
             message = f"an empty worker does not run within {self.limits}: {error}. It said: {said or 'nothing'}"
             raise StartError(message) from error
@@ -152,20 +152,20 @@ class Session(Driver):
         header = self.request(self.load_header(), seconds=self.limits.load_seconds).header
         return LoadReply(*(str(header.get(key, "")) for key in ("framework", "version", "module", "file")))
 
-    def _mourn(self, channel: Channel, error: BaseException) -> NoReturn:
-        """End a worker that cannot be talked to any more, and say why."""
+    def _fail(self, channel: Channel, error: BaseException) -> NoReturn:
+        """End a worker that can no longer be reached, and say why."""
         known = error.kind if isinstance(error, Broken) else "protocol"
-        status = self._bury(channel, kill=known is not None)
+        status = self._reap(channel, kill=known is not None)
         if isinstance(error, Broken) and known is not None:
             raise WorkerLost(known, error.detail) from None
         if isinstance(error, ProtocolError):
             raise WorkerLost("protocol", str(error)) from error
         if not isinstance(error, Broken):
             raise error
-        raise self._obituary(status) from None
+        raise self._exit_reason(status) from None
 
-    def _obituary(self, status: int | None) -> WorkerLost:
-        excess = self._nursery.excess()
+    def _exit_reason(self, status: int | None) -> WorkerLost:
+        excess = self._factory.excess()
         if excess is not None:
             return WorkerLost(*excess)
         if status is not None and os.WIFSIGNALED(status):
@@ -173,26 +173,26 @@ class Session(Driver):
             return WorkerLost("signal", f"killed by {_signal_name(number)}")
         if status is not None:
             return WorkerLost("exit", f"exited with status {os.WEXITSTATUS(status)} in the middle of a call")
-        if not self._nursery.alive:
+        if not self._factory.alive:
             return WorkerLost("signal", "killed, together with the process that supervises it")
         return WorkerLost("protocol", "closed its wire and went on running")
 
-    def _bury(self, channel: Channel, *, kill: bool) -> int | None:
+    def _reap(self, channel: Channel, *, kill: bool) -> int | None:
         if kill and channel.pid is not None:
-            self._nursery.kill(channel.pid)
-        status = self._nursery.reap(channel.pid, killed=kill) if channel.pid is not None else None
+            self._factory.kill(channel.pid)
+        status = self._factory.reap(channel.pid, killed=kill) if channel.pid is not None else None
         self._left_over += channel.take_output().decode(errors="replace")
         channel.close()
         self._channel = None
         return status
 
     def _excess(self) -> tuple[LossKind, str] | None:
-        return (self._meter.excess() if self._meter is not None else None) or self._nursery.excess()
+        return (self._meter.excess() if self._meter is not None else None) or self._factory.excess()
 
     def _discard(self) -> None:
         """Kill the worker, if there is one, and drop one that was never waited for."""
         if self._channel is not None:
-            self._bury(self._channel, kill=True)
+            self._reap(self._channel, kill=True)
         if self._pending is not None:
             self._pending.close()
             self._pending = None

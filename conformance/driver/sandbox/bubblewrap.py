@@ -1,4 +1,4 @@
-"""The program `bwrap`: whether it works here, and how it is told what to separate."""
+"""The program `bwrap`: whether it works here, and the arguments that separate a sandbox."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["handed", "namespaces", "number_inside", "program", "user_inside", "v
 _PROBE_SECONDS = 20.0
 _NOBODY = 65534
 _USERS = range(61184, 65520)
-"""Numbers that distributions keep for users who exist for a moment only."""
+"""The range of user ids that distributions reserve for temporary users."""
 _INSTEAD = "or run conform with --isolation process in a container or a virtual machine that holds nothing else"
 _SETTINGS = {
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 
 def program() -> str:
-    """Return the path of bwrap, having made an empty sandbox with it. Raises IsolationUnavailable."""
+    """Return the path of bwrap after trying an empty sandbox with it. Raises IsolationUnavailable."""
     return _found()[0]
 
 
@@ -70,7 +70,7 @@ def _found() -> tuple[str, bool]:
         return found, True
     problem = _tried(found, SAME_USER)
     if problem:
-        raise IsolationUnavailable(f"isolation sandbox is not to be had: {problem}", *_advice(), _INSTEAD)
+        raise IsolationUnavailable(f"isolation sandbox is not available: {problem}", *_advice(), _INSTEAD)
     return found, False
 
 
@@ -82,12 +82,12 @@ def version(found: str) -> str:
 
 
 def number_inside(user: int) -> int:
-    """Return the number under which a user is known inside."""
+    """Return the id of a user inside the sandbox."""
     return _NOBODY if user == SAME_USER else user
 
 
 def namespaces(user: int) -> list[str]:
-    """Return the arguments that separate a sandbox from everything else, and end it with us."""
+    """Return the arguments that separate a sandbox from everything else, and end it when we end."""
     separate = [f"--unshare-{kind}" for kind in ("ipc", "pid", "net", "uts", "cgroup-try")]
     together = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     if user == SAME_USER:
@@ -97,7 +97,7 @@ def namespaces(user: int) -> list[str]:
 
 @contextmanager
 def handed(files: Mapping[str, str], seccomp: bytes | None) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield arguments that hand over these contents, and the descriptors to pass on."""
+    """Yield arguments that pass these contents, and the descriptors to hand over."""
     with ExitStack() as ending:
         arguments: list[str] = []
         descriptors: list[int] = []
@@ -111,7 +111,7 @@ def handed(files: Mapping[str, str], seccomp: bytes | None) -> Iterator[tuple[li
 
 
 def _pipe(content: bytes, ending: ExitStack) -> int:
-    """Return the end of a pipe that holds this; it is short enough for one."""
+    """Return the read end of a pipe that holds this; it is short enough for a pipe's buffer."""
     read, write = os.pipe()
     ending.callback(os.close, read)
     with os.fdopen(write, "wb") as stream:
@@ -128,7 +128,7 @@ def _handles() -> bool:
 
 
 def _tried(found: str, user: int) -> str:
-    """Make an empty sandbox; return what goes wrong."""
+    """Make an empty sandbox; return the error, if any."""
     view = enclosure(None, {}, user=_NOBODY, tmp_bytes=1 << 20)
     command = [found, *namespaces(user), *view.arguments, "--", shutil.which("true") or sys.executable]
     try:
@@ -142,7 +142,7 @@ def _tried(found: str, user: int) -> str:
 
 
 def _advice() -> list[str]:
-    """Return what to change, as far as the system tells; within a container it does not."""
+    """Return which settings to change, as far as the system shows them; in a container it does not."""
     found = []
     for path, (value, advice) in _SETTINGS.items():
         try:
@@ -150,7 +150,7 @@ def _advice() -> list[str]:
                 found.append(advice)
         except OSError:
             continue
-    return found or ["a container has to be allowed to make namespaces; docs/security.md tells how"]
+    return found or ["the container must be allowed to make namespaces; see docs/security.md"]
 
 
 def _mapped(kind: str, number: int) -> bool:

@@ -29,7 +29,7 @@ class ControlGroup:
 
     @classmethod
     def make(cls, *, memory_bytes: int, processes: int) -> ControlGroup | None:
-        """Make a group beside or beneath our own; None where that is not allowed."""
+        """Make a group next to or below our own; None if that is not allowed."""
         found: dict[str, Path] = {}
         for controller, parent in _parents().items():
             _sweep(parent)
@@ -45,7 +45,7 @@ class ControlGroup:
         return cls(found) if found else None
 
     def add(self, pid: int) -> bool:
-        """Put a process into it; what that starts is in it from then on."""
+        """Add a process; its later children belong to the group too."""
         try:
             for folder in self.folders.values():
                 (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
@@ -54,7 +54,7 @@ class ControlGroup:
         return True
 
     def kills_for_memory(self) -> int:
-        """Return how many of its processes the kernel has killed for want of memory."""
+        """Return how many of its processes the kernel killed for lack of memory."""
         for controller, name in (("unified", "memory.events"), ("memory", "memory.oom_control")):
             with contextlib.suppress(OSError, KeyError, ValueError):
                 words = (self.folders[controller] / name).read_text(encoding="ascii").split()
@@ -62,7 +62,7 @@ class ControlGroup:
         return 0
 
     def remove(self) -> None:
-        """Take it away; its processes have ended."""
+        """Remove it; its processes have ended."""
         for folder in self.folders.values():
             _remove(folder)
 
@@ -85,7 +85,7 @@ def _limited(folder: Path, controller: str, memory_bytes: int, processes: int) -
 
 
 def _parents() -> dict[str, Path]:
-    """Return folders in which a group with limits can be made, by controller."""
+    """Return the folders where a group with limits can be made, by controller."""
     own = _own()
     mounts = list(_mounts())
     found: dict[str, Path] = {}
@@ -142,7 +142,7 @@ def _beneath(place: Path, root: str, path: str) -> Path:
 
 
 def _sweep(parent: Path) -> None:
-    """Take away what harnesses left behind that were killed: groups that name a process which is no more."""
+    """Remove groups of killed harnesses: those that name a process that no longer exists."""
     with contextlib.suppress(OSError):
         for folder in parent.glob(f"{_PREFIX}*"):
             owner = folder.name.removeprefix(_PREFIX).partition("-")[0]

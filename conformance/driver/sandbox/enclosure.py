@@ -1,7 +1,7 @@
 """What is visible in a sandbox, as arguments of bubblewrap: the system and Python, read-only, one submission, no more.
 
-The submission stands where it stands outside, so that its lines have the same names in every message. Of the kit there
-is the worker's half of the driver, under a folder of its own.
+The submission has the same path as outside, so that messages name the same files. Of the kit only
+the worker's half of the driver is visible, in a separate folder.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SYSTEM = (*_TOP, "libexec", "include", "share")
 _ROOTS = ("/proc/kcore", "/proc/sysrq-trigger")
 _STORES = ("/nix/store", "/gnu/store")
-"""Where these systems keep every program and library, for everybody to read."""
+"""Where these systems keep every program and library, readable for everybody."""
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "os-release")
 _PYTHON = ("bin", "lib", "lib32", "lib64", "include", "share", "pyvenv.cfg")
-"""What belongs to Python in the folder that it is installed in, which may hold anything else besides."""
-_WORKER_HALF = ("*.py", "wire/*.py", "worker/*.py", "worker/frameworks/*.py")
+"""What belongs to Python in its installation folder, which may contain other things."""
+_WORKER_HALF = ("__init__.py", "errors.py", "location.py", "wire/*.py", "worker/*.py", "worker/frameworks/*.py")
 """The modules of the driver that a worker needs."""
 _KIT_FOLDERS = ("cli", "conformance", "fixtures", "reference", "spec")
 _KEPT_APART = ("/usr", "/bin", "/lib", "/etc", "/dev", "/proc", "/sys", "/tmp", str(KIT))  # noqa: S108
@@ -42,7 +42,7 @@ _KEPT_APART = ("/usr", "/bin", "/lib", "/etc", "/dev", "/proc", "/sys", "/tmp", 
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """Arguments for bubblewrap; files whose content it is to be given, by path; the environment inside."""
+    """Arguments for bubblewrap; contents of files to create, by path; the environment inside."""
 
     arguments: tuple[str, ...]
     files: Mapping[str, str]
@@ -51,7 +51,7 @@ class Enclosure:
 
 @dataclass(slots=True)
 class _View:
-    """Arguments as they come together, and the folders that show by now."""
+    """The arguments collected so far, and the folders that are already visible."""
 
     arguments: list[str] = field(default_factory=list)
     shown: list[Path] = field(default_factory=list)
@@ -65,7 +65,7 @@ class _View:
             self.shown.append(place)
 
     def make_way(self, place: Path) -> None:
-        """Make the folders that lead there, for everybody to pass: bubblewrap would make them for itself."""
+        """Make the parent folders, passable for everybody: bubblewrap would make them private."""
         for folder in reversed(place.parents[:-1]):
             if folder not in self.folders and not self.shows(folder):
                 self.folders.add(folder)
@@ -81,7 +81,7 @@ class _View:
 def enclosure(
     location: Location | None, environment: Mapping[str, str], *, user: int, tmp_bytes: int, copy: Path | None = None
 ) -> Enclosure:
-    """Describe the sandbox of one implementation, or of none. `copy` is shown in place of what belongs to it."""
+    """Describe the sandbox of one implementation, or of none. `copy` is shown instead of the original files."""
     view = _View()
     _show_system(view)
     view.arguments += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", *_masks(), "--dev", "/dev"]
@@ -101,8 +101,8 @@ def enclosure(
 def belongings(location: Location) -> list[Path]:
     """Return what belongs to an implementation: its file, its folder, or the whole package that it is part of.
 
-    Files beside it do not: in a folder of submissions those are other people's.
-    Raises: IsolationUnavailable when it could be shown together with half of the machine only.
+    Files next to it do not: in a folder of submissions those belong to others.
+    Raises: IsolationUnavailable when showing it would expose half of the machine.
     """
     of_kit = _of_kit(location)
     if of_kit or location.path is None:
@@ -138,7 +138,7 @@ def _show_system(view: _View) -> None:
 
 
 def _is_there(path: str | Path) -> bool:
-    """Whether something is there that we may see; `Path.exists` raises where we may not."""
+    """Whether something exists that we may see; `Path.exists` raises if we may not."""
     return os.path.exists(path)  # noqa: PTH110
 
 
@@ -147,7 +147,7 @@ def _room(folder: Path, size: int) -> list[str]:
 
 
 def _masks() -> list[str]:
-    """Cover what only the machine's root could open, for the case that we are root."""
+    """Hide what only the machine's root can open, in case we are root."""
     return [word for path in _ROOTS if _is_there(path) for word in ("--ro-bind", os.devnull, path)]
 
 
@@ -167,7 +167,7 @@ def _show_new(view: _View, path: Path) -> None:
 
 
 def _hide_kit(view: _View, own: list[Path]) -> None:
-    """Cover the kit where it shows as part of something else, but for what was asked for."""
+    """Hide the kit where it is visible as part of another folder, except for what was requested."""
     for root in dict.fromkeys(_kit_roots()):
         installed = root.name == "conformkit" and not any(path.is_relative_to(root) for path in own)
         for folder in [root] if installed else [root / name for name in _KIT_FOLDERS]:
@@ -176,7 +176,7 @@ def _hide_kit(view: _View, own: list[Path]) -> None:
 
 
 def _kit_roots() -> Iterator[Path]:
-    """Yield the folders that hold the kit's: where it is imported from, and where that leads to."""
+    """Yield the folders that contain the kit: where it is imported from, and where links lead."""
     here = Path(__file__)
     yield here.parents[3]
     yield here.resolve().parents[3]
@@ -202,7 +202,7 @@ def _show_own(view: _View, path: Path, copy: Path | None) -> None:
 
 
 def _of_kit(location: Location) -> list[Path]:
-    """Return what the bundled reference needs, where it was asked for by name: itself, and the law."""
+    """Return what the bundled reference needs if it was requested by name: itself and the law."""
     for root in _kit_roots():
         for name in _KIT_FOLDERS:
             by_path = location.path is not None and location.path.is_relative_to(root / name)
@@ -221,7 +221,7 @@ def _files(user: int) -> dict[str, str]:
 
 
 def _inside(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a worker, without what would lead outside."""
+    """Return the environment of a worker, without variables that point outside."""
     outside = {"TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH"}
     kept = {name: value for name, value in environment.items() if name not in outside}
     path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin"])

@@ -1,7 +1,7 @@
 """Isolation `sandbox`: the warm process and its workers in namespaces of their own, made by bubblewrap.
 
-They see one submission and no other, write to memory only, reach no network and no other process, and end together:
-when the harness ends them, and when it is killed itself.
+They see one submission only, write to memory only, reach no network and no other process, and end together: when the
+harness ends them, or is killed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _END_SECONDS = 10.0
 _CLOSED = -1
 """Instead of a descriptor."""
 _ROOM = 1 << 30
-"""What a control group may hold besides workers' memory and files: pages of libraries, tables of the kernel."""
+"""Memory that a control group may hold besides workers' memory and files: pages of libraries, kernel tables."""
 _SPARE = 64
-"""So many processes more than workers may have leave room to replace a worker."""
+"""Extra processes beyond the workers' limit, so that a worker can be replaced."""
 _COUNTED_APART = (5, 14)
-"""The version of Linux since which a user's processes are counted in each user namespace by itself."""
+"""The first version of Linux that counts a user's processes in each user namespace separately."""
 
 
 class SandboxedProcess(WarmProcess):
@@ -60,9 +60,9 @@ class SandboxedProcess(WarmProcess):
         self._number: int | None = None
         self._meter: Meter | None = None
         self._handles: list[int] = []
-        """On workers, in the order of their making; -1 where that one is closed."""
+        """Handles on workers, in order of creation; -1 if closed."""
         self._workers: dict[int, tuple[int, int]] = {}
-        """By their number outside: that inside, and which of the handles is on them."""
+        """By process id outside: the id inside, and the index of the handle."""
         self._ending = ExitStack()
         try:
             super().__init__(limits.threads, torch=torch)
@@ -72,9 +72,9 @@ class SandboxedProcess(WarmProcess):
 
     @property
     def note(self) -> str:
-        """What holds the sandbox besides its namespaces; complete once a worker has been made."""
+        """What secures the sandbox besides its namespaces; complete once a worker has been made."""
         held = [f"bubblewrap {bubblewrap.version(self._program)}"]
-        held += ["a user of its own" if self._user != SAME_USER else "a user namespace"]
+        held += ["a separate user" if self._user != SAME_USER else "a user namespace"]
         held += ["seccomp"] if self._filter else []
         held += [str(self._group)] if self._group is not None else []
         return f"sandbox: {', '.join([*held, *self._ready_reply.get('holds', [])])}"
@@ -111,11 +111,11 @@ class SandboxedProcess(WarmProcess):
             self._drop_handle(order)
 
     def kill(self, pid: int) -> None:
-        """Kill a fork. Its group is for the warm process to kill, which outlives it."""
+        """Kill a fork. The warm process, which outlives it, kills its group."""
         _kill(self._handles[self._workers[pid][1]])
 
     def excess(self) -> tuple[LossKind, str] | None:
-        """Return the limit that the whole sandbox breaks; by then it has been ended."""
+        """Return the limit that the whole sandbox breaks; it is then already ended."""
         found = self._meter.excess() if self._meter is not None else None
         if found is None and self._group is not None and self._group.kills_for_memory():
             found = "memory", f"used more memory than {amount(self._most_memory())}, files included"
@@ -124,7 +124,7 @@ class SandboxedProcess(WarmProcess):
         return found
 
     def close(self) -> None:
-        """End the sandbox and all in it."""
+        """End the sandbox and everything in it."""
         self._end()
         self._control.close()
         try:
@@ -173,13 +173,13 @@ class SandboxedProcess(WarmProcess):
         return os.geteuid() != 0 and release >= _COUNTED_APART  # root's are not counted at all
 
     def _take(self, descriptors: Sequence[int]) -> None:
-        """Keep the handles that come with the numbers of workers."""
+        """Keep the handles that arrive with the workers' process ids."""
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
         self._handles += descriptors
 
     def _meet(self) -> None:
-        """Learn from bubblewrap which process the first one is, and put it into a control group."""
+        """Ask bubblewrap for the id of the first process, and put it into a control group."""
         if self._first is not None:
             return
         try:
@@ -206,7 +206,7 @@ class SandboxedProcess(WarmProcess):
 
 
 def _first_process(descriptor: int) -> int:
-    """Read what bubblewrap tells once it has started the first process."""
+    """Read what bubblewrap reports after starting the first process."""
     text = b""
     while not text.rstrip().endswith(b"}"):
         if not select.select([descriptor], [], [], _INFO_SECONDS)[0]:
@@ -221,12 +221,12 @@ def _first_process(descriptor: int) -> int:
 
 
 def _number_of(handle: int) -> int:
-    """Return the number, here, of the process that a handle is on."""
+    """Return the process id, as seen here, that a handle refers to."""
     for line in Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines():
         name, _, value = line.partition(":")
         if name == "Pid" and int(value) > 0:
             return int(value)
-    message = "no process came back"
+    message = "no process was returned"
     raise ValueError(message)
 
 
@@ -236,7 +236,7 @@ def _kill(handle: int) -> None:
 
 
 def _keep(make: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Start a process that dies with its parent from a thread that lives as long: to the kernel, that is its parent."""
+    """Start a process that dies with its parent, from a long-lived thread: to the kernel, that thread is the parent."""
     made: SimpleQueue[subprocess.Popen[bytes] | BaseException] = SimpleQueue()
 
     def keep() -> None:

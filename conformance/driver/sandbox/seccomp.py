@@ -20,26 +20,26 @@ _NEW_USER_NAMESPACE = 0x10000000
 _FAKE_INPUT = 0x5412
 _FAMILIES = range(64)
 _ALLOWED_FAMILIES = frozenset({1, 2, 10, 16})
-"""unix, inet, inet6, netlink: those that a network namespace holds. Others, as vsock, reach past it."""
+"""unix, inet, inet6, netlink: those that a network namespace contains. Others, such as vsock, reach beyond it."""
 
 _REFUSED = {
     errno.EPERM: (
         # other processes' memory and descriptors
         "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp",
-        # what is mounted, and other namespaces
+        # mounts and other namespaces
         "mount umount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick",
         "mount_setattr unshare setns name_to_handle_at open_by_handle_at fanotify_init quotactl quotactl_fd",
-        # parts of the kernel in which most of its holes were found, and which no model needs
+        # parts of the kernel with most of its past vulnerabilities, which no model needs
         "bpf perf_event_open userfaultfd keyctl add_key request_key lookup_dcookie modify_ldt vmsplice",
         "remap_file_pages",
-        # memory that no limit of a process counts
+        # memory that no process limit counts
         "memfd_create memfd_secret shmget msgget semget mq_open",
         # the machine
         "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct syslog iopl",
         "ioperm settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname personality vhangup",
         "nfsservctl _sysctl sysfs ustat uselib",
     ),
-    # as if the kernel had none: their arguments cannot be looked at, and programs know how to do without
+    # as if the kernel lacked them: their arguments cannot be checked, and programs have fallbacks
     errno.ENOSYS: ("clone3 io_uring_setup io_uring_enter io_uring_register",),
 }
 
@@ -54,7 +54,7 @@ class _Comparison(ctypes.Structure):
 
 
 def program() -> bytes | None:
-    """Return the filter; None where libseccomp is lacking."""
+    """Return the filter; None if libseccomp is missing."""
     try:
         library = _library()
     except (OSError, AttributeError):
@@ -95,14 +95,14 @@ def _add_rules(library: Any, context: Any) -> None:
 
 
 def _refuse(library: Any, context: Any, name: str, code: int, compared: _Comparison | None = None) -> None:
-    """Refuse a call, or only with such an argument. One that this machine does not have needs no rule."""
+    """Refuse a call, or only with such an argument. A call that this machine lacks needs no rule."""
     number = library.seccomp_syscall_resolve_name(name.encode())
     if number == -1:
         return
     comparisons = (_Comparison * 1)(compared) if compared is not None else None
     failed = library.seccomp_rule_add_array(context, _ERRNO | code, number, int(compared is not None), comparisons)
     if failed and -failed != errno.EDOM:  # EDOM: a call of another architecture
-        raise OSError(-failed, f"libseccomp takes no rule for {name}: {os.strerror(-failed)}")
+        raise OSError(-failed, f"libseccomp rejects the rule for {name}: {os.strerror(-failed)}")
 
 
 def _exported(library: Any, context: Any) -> bytes:
@@ -113,5 +113,5 @@ def _exported(library: Any, context: Any) -> bytes:
         finally:
             os.close(write)
         if failed:
-            raise OSError(-failed, f"libseccomp writes no filter: {os.strerror(-failed)}")
+            raise OSError(-failed, f"libseccomp cannot write the filter: {os.strerror(-failed)}")
         return stream.read()

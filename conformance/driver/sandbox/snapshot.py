@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 30
 
 @contextmanager
 def readable_copy(own: Path | None, user: int) -> Iterator[Path | None]:
-    """Yield a copy that goes away at the end, or None where the original can be shown to that user as it is."""
+    """Yield a temporary copy, or None if that user can read the original."""
     if own is None or user == SAME_USER or _readable(own):
         yield None
         return
@@ -34,7 +34,7 @@ def readable_copy(own: Path | None, user: int) -> Iterator[Path | None]:
 
 
 def _readable(own: Path) -> bool:
-    """Whether anybody can read it; of what is very big, as far as was looked."""
+    """Whether everybody can read it; of a very large folder only a part is checked."""
     return all(_open_to_all(entry) for entry in islice(_entries(own), _MOST_FILES))
 
 
@@ -42,13 +42,13 @@ def _open_to_all(path: Path) -> bool:
     try:
         mode = path.lstat().st_mode
     except OSError:
-        return True  # it has gone
+        return True  # it was removed meanwhile
     wanted = 0o005 if stat.S_ISDIR(mode) else 0o004
     return not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) or mode & wanted == wanted
 
 
 def _entries(own: Path) -> Iterator[Path]:
-    """Yield everything in there, links as links."""
+    """Yield all files and folders, links as links."""
     waiting = [own]
     while waiting:
         path = waiting.pop()
@@ -58,7 +58,7 @@ def _entries(own: Path) -> Iterator[Path]:
 
 
 def _copy(own: Path, copy: Path) -> None:
-    """Copy folders, files and links; what is neither has no place in an implementation."""
+    """Copy folders, files and links; anything else does not belong in an implementation."""
     room = _MOST_BYTES
     for number, source in enumerate(_entries(own)):
         target = copy / source.relative_to(own) if source != own else copy

@@ -1,4 +1,4 @@
-"""What a process and all that it started use, read from outside."""
+"""What a process and its descendants use, read from outside."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from conformkit.conformance.driver.errors import LossKind
 __all__ = ["Meter", "amount", "children", "family", "has_ended"]
 
 _MOST = 10_000
-"""More processes than this are not looked at: it is too many in any case."""
+"""No more processes than this are examined: it is too many in any case."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class Meter:
-    """Compares what a worker uses with what it may use, beyond what it had when it said hello."""
+    """Compares what a worker uses, beyond its usage at hello, with what it may use."""
 
     def __init__(self, pid: int, *, memory_bytes: int, processes: int) -> None:
         self._pid, self._memory_bytes, self._processes = pid, memory_bytes, processes
@@ -38,7 +38,7 @@ class Meter:
 def family(pid: int) -> list[int]:
     """Return a process and its descendants."""
     found = [pid]
-    for parent in found:  # grows meanwhile
+    for parent in found:  # grows during the loop
         if len(found) < _MOST:
             found += children(parent)
     return found
@@ -56,7 +56,7 @@ def children(pid: int) -> list[int]:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process runs no more, and waits for its parent to ask how it ended."""
+    """Whether a process has ended and waits for its parent to collect its status."""
     try:
         state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
     except (OSError, IndexError):
@@ -65,7 +65,7 @@ def has_ended(pid: int) -> bool:
 
 
 def amount(size: int) -> str:
-    """Write a number of bytes as people do."""
+    """Write a number of bytes in a readable unit."""
     return f"{size / (1 << 30):.3g} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.3g} MiB"
 
 
@@ -88,7 +88,7 @@ def _page_count(pid: int) -> int:
 
 
 def _proportional(pids: Sequence[int]) -> int:
-    """Count memory that processes share once. It takes a walk through all pages, so it is asked for in doubt only."""
+    """Count shared memory once. It walks through all pages, so it is used only when in doubt."""
     total = 0
     for pid in pids:
         try:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from conformkit.conformance.driver.errors import IsolationUnavailable, LossKind, StartError
 
-__all__ = ["THREAD_VARIABLES", "ColdProcess", "Nursery", "WarmProcess", "nursery", "scrubbed", "start"]
+__all__ = ["THREAD_VARIABLES", "ColdProcess", "WarmProcess", "WorkerFactory", "scrubbed", "start", "worker_factory"]
 
 _WORKER_HALF = "conformkit.conformance.driver.worker"
 START_SECONDS = 300.0
@@ -65,7 +65,7 @@ def scrubbed(environment: Mapping[str, str], threads: int) -> dict[str, str]:
     return {**kept, **fixed, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
 
 
-class Nursery(Protocol):
+class WorkerFactory(Protocol):
     """Makes workers and tells how they ended."""
 
     @property
@@ -74,7 +74,7 @@ class Nursery(Protocol):
 
     @property
     def note(self) -> str:
-        """What the reader of a report should know about the isolation; complete once a worker has been made."""
+        """A note about the isolation for readers of the report; complete once a worker has been made."""
 
     def wait_ready(self) -> None:
         """Return once a worker can be made without delay. Raises StartError."""
@@ -92,7 +92,7 @@ class Nursery(Protocol):
         """Kill a worker and its group."""
 
     def excess(self) -> tuple[LossKind, str] | None:
-        """Return the limit that all its workers together break, and a sentence about it. It has ended them by then."""
+        """Return the limit that its workers together exceed, and a sentence about it; they are then ended."""
 
     @property
     def alive(self) -> bool:
@@ -102,12 +102,12 @@ class Nursery(Protocol):
         """End it, and every worker it made."""
 
 
-def nursery(threads: int, *, torch: bool) -> Nursery:
+def worker_factory(threads: int, *, torch: bool) -> WorkerFactory:
     """Start whatever makes workers here: a warm process where the system can fork."""
     if os.name != "posix":
         raise IsolationUnavailable(
             f"isolation process needs a POSIX system; this is {sys.platform}",
-            "--isolation none judges inside the process of the kit; in WSL there is all of it",
+            "use --isolation none, which judges inside the kit's own process, or run conform in WSL",
         )
     make = WarmProcess if hasattr(os, "fork") else ColdProcess
     return make(threads, torch=torch)
@@ -153,7 +153,7 @@ class WarmProcess:
         return self._orders - 1
 
     def spawned(self, order: int) -> int:
-        """Return the process id of the fork. Forks are answered in the order they were asked for."""
+        """Return the process id of the fork. Forks are answered in the order of the requests."""
         self.wait_ready()
         try:
             self._collect(order + 1)
@@ -162,7 +162,7 @@ class WarmProcess:
         return self._pids[order]
 
     def reap(self, pid: int, *, killed: bool) -> int | None:
-        """Wait for a fork that is ending. When the warm process itself has been killed, nobody knows its status."""
+        """Wait for a fork that is ending. If the warm process itself was killed, its status is unknown."""
         try:
             self._send({"do": "reap", "pid": pid, "killed": killed}, [])
             self._collect(self._orders)
@@ -174,7 +174,7 @@ class WarmProcess:
 
     @property
     def note(self) -> str:
-        """Nothing: the report names the isolation."""
+        """Return nothing: the report already names the isolation."""
         return ""
 
     def kill(self, pid: int) -> None:
@@ -182,7 +182,7 @@ class WarmProcess:
         _kill(pid)
 
     def excess(self) -> tuple[LossKind, str] | None:
-        """Nothing: each worker is looked at by itself."""
+        """Return nothing: each worker is checked separately."""
         return None
 
     @property
@@ -191,7 +191,7 @@ class WarmProcess:
         return not self._broken and self._process.poll() is None
 
     def close(self) -> None:
-        """Hang up, which makes it kill its workers and end; kill it if it does not."""
+        """Close the connection, which makes it kill its workers and end; kill it if it does not."""
         self._control.close()
         try:
             self._process.wait(0 if self._broken or not self._ready else 3)
@@ -201,15 +201,15 @@ class WarmProcess:
         self._log.close()
 
     def _launch(self, arguments: Sequence[int]) -> subprocess.Popen[bytes]:
-        """Start the process. Its first argument is the descriptor on which it hears us, the second its threads."""
+        """Start the process. Arguments: the descriptor of our connection, the number of threads, and more."""
         return start("zygote", arguments, arguments[1], arguments[:1], self._log)
 
     def _bounds(self) -> dict[str, int]:
-        """Return what a fork is told besides its memory."""
+        """Return what a fork is given besides its memory limit."""
         return {}
 
     def _take(self, descriptors: Sequence[int]) -> None:
-        """Refuse descriptors: nobody is asked for any."""
+        """Refuse descriptors: none are expected."""
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -224,7 +224,7 @@ class WarmProcess:
         while len(self._pids) < count:
             pid = self._read_reply(_ANSWER_SECONDS)["pid"]
             if type(pid) is not int or pid <= 1:
-                message = "it names no process"
+                message = "it does not name a process"
                 raise ValueError(message)
             self._pids.append(pid)
 
@@ -239,13 +239,13 @@ class WarmProcess:
                 raise ConnectionError(message)
             self._buffer += chunk
             if len(self._buffer) > _MOST_ANSWERED:
-                message = "it says too much"
+                message = "its answer is too long"
                 raise ConnectionError(message)
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
             reply: dict[str, Any] = dict(json.loads(line))
         except (TypeError, RecursionError) as error:
-            message = "it says what is no answer"
+            message = "its answer is not valid"
             raise ValueError(message) from error
         return reply
 
@@ -260,7 +260,7 @@ class WarmProcess:
 
 
 class ColdProcess:
-    """Starts a fresh process for each worker, where none can be forked."""
+    """Starts a fresh process for each worker, on systems without fork."""
 
     note = ""
 
@@ -270,7 +270,7 @@ class ColdProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def wait_ready(self) -> None:
-        """There is nothing to wait for."""
+        """Nothing to wait for."""
 
     def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
         """Start a process."""
@@ -280,9 +280,9 @@ class ColdProcess:
 
     def spawned(self, order: int) -> int:
         """Return its id."""
-        del order  # there is one at a time
+        del order  # one at a time
         if self._process is None:
-            message = "no worker has been asked for"
+            message = "no worker was requested"
             raise StartError(message)
         return self._process.pid
 
@@ -306,12 +306,12 @@ class ColdProcess:
         _kill(pid)
 
     def excess(self) -> tuple[LossKind, str] | None:
-        """Nothing: each worker is looked at by itself."""
+        """Return nothing: each worker is checked separately."""
         return None
 
     @property
     def alive(self) -> bool:
-        """Always: each worker is a process of its own."""
+        """Always true: each worker is a separate process."""
         return True
 
     def close(self) -> None:

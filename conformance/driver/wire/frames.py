@@ -22,21 +22,21 @@ from safetensors.numpy import load, save
 from conformkit.conformance.driver.errors import ProtocolError
 from conformkit.conformance.driver.wire.text import clean_tree
 
-__all__ = ["DTYPES", "HEADER_LIMIT", "LENGTHS", "PAYLOAD_LIMIT", "Arrays", "decode", "encode", "lengths", "split"]
+__all__ = ["HEADER_LIMIT", "LENGTHS", "PAYLOAD_LIMIT", "WIRE_DTYPES", "Arrays", "decode", "encode", "lengths", "split"]
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 HEADER_LIMIT = 1 << 20
 PAYLOAD_LIMIT = 256 << 20
-DTYPES = frozenset({"float64", "float32", "int64", "bool"})
-"""What crosses. Everything else is converted before, or refused."""
+WIRE_DTYPES = frozenset({"float64", "float32", "int64", "bool"})
+"""The dtypes that cross the wire. Everything else is converted before, or refused."""
 
 _LENGTHS = struct.Struct("<QQ")
 LENGTHS = _LENGTHS.size
 
 
 def encode(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Return one frame. Raises ProtocolError when it would break a bound."""
+    """Return one frame. Raises ProtocolError if it would exceed a bound."""
     head = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
     payload = save({name: _checked(name, array) for name, array in arrays.items()}) if arrays else b""
     _check_lengths(len(head), len(payload))
@@ -53,9 +53,9 @@ def lengths(prefix: bytes | bytearray) -> tuple[int, int]:
 def decode(
     head: bytes | bytearray, payload: bytes | bytearray, *, foreign: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the header and the arrays of a frame whose lengths have been read. The arrays are the caller's own.
+    """Return the header and the arrays of a frame whose lengths are known. The caller owns the arrays.
 
-    Texts of a foreign frame, one that an implementation had a hand in, are cleaned.
+    Texts of a foreign frame, one that an implementation may have influenced, are cleaned.
     """
     header = _decode_header(bytes(head))
     if foreign and not _is_clean(head):
@@ -64,7 +64,7 @@ def decode(
 
 
 def split(arrays: Arrays, count: int) -> list[dict[str, Any]]:
-    """Share the arrays of a batch out among its requests: "3/x" is the `x` of the fourth."""
+    """Distribute the arrays of a batch to its requests: "3/x" is the `x` of the fourth."""
     own: list[dict[str, Any]] = [{} for _ in range(count)]
     for name, array in arrays.items():
         index, _, rest = name.partition("/")
@@ -83,9 +83,9 @@ def _check_lengths(head: int, payload: int) -> None:
 
 
 def _checked(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array that safetensors can take: it reads the memory as it lies, whatever the strides."""
-    if array.dtype.name not in DTYPES:
-        message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(DTYPES))}"
+    """Return an array that safetensors can take: it reads the raw memory and ignores strides."""
+    if array.dtype.name not in WIRE_DTYPES:
+        message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
         raise ProtocolError(message)
     return np.asarray(array, order="C")
 
@@ -112,7 +112,7 @@ def _cleaned(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_clean(head: bytes | bytearray) -> bool:
-    """Whether nothing in a header can need cleaning: the usual case, told without walking through it."""
+    """Whether a header needs no cleaning: the usual case, found without walking through it."""
     return head.isascii() and b"\\" not in head and head.decode("ascii").isprintable()
 
 
@@ -123,8 +123,8 @@ def _decode_arrays(payload: bytes) -> dict[str, Any]:
         message = f"the payload is not safetensors: {error!s:.200}"
         raise ProtocolError(message) from error
     for name, array in arrays.items():
-        if array.dtype.name not in DTYPES:
-            message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(DTYPES))}"
+        if array.dtype.name not in WIRE_DTYPES:
+            message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
             raise ProtocolError(message)
     return arrays
 

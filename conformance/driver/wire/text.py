@@ -1,4 +1,4 @@
-"""Text that comes from an implementation, made fit to be shown: no escape sequences, no control characters, bounded."""
+"""Text from an implementation, made safe to show: no escape sequences, no control characters, bounded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def clean(text: str, limit: int | None = None) -> str:
     """Return `text` without escape sequences; control, format and surrogate characters become U+FFFD.
 
-    Line feeds and tabs stay; carriage returns become line feeds. With `limit`, no more characters than that.
+    Line feeds and tabs stay; carriage returns become line feeds. With `limit`, at most that many characters.
     """
     if not (text.isascii() and text.isprintable()):
         text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
@@ -46,7 +46,7 @@ def clean_tree(value: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _clean_again(text: str) -> str:
-    """Clean a short text; replies say the same few ones, names of parameters mostly, thousands of times."""
+    """Clean a short text. Cached: replies repeat the same few texts, mostly names of parameters, thousands of times."""
     return clean(text)
 
 

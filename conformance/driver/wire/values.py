@@ -1,4 +1,4 @@
-"""Values that are no arrays: texts, numbers, truth values, lists and dictionaries of these, as bounded JSON."""
+"""Values other than arrays: texts, numbers, booleans, lists and dictionaries of these, as bounded JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformkit.conformance.driver.wire.arrays import Array, OutputError
 __all__ = ["MOST", "NotPlain", "as_json", "from_json"]
 
 MOST = 120_000
-"""So many numbers and characters are taken in one reply: a header holds 1 MiB."""
+"""The most numbers and characters in one reply: a header holds 1 MiB."""
 _LARGEST = 2**63
 _DEPTH = 12
 _NUMBER, _TEXT = "$number", "$text"
@@ -20,9 +20,9 @@ _STATES = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any], tuple[Array, str]]) -> Any:
-    """Return what stands for a value: arrays, tuples, iterators become lists, numbers without a word in JSON get one.
+    """Encode a value: arrays, tuples, iterators become lists, numbers that JSON lacks get a word.
 
-    Texts are sent by the codes of their characters, which nothing on the way may clean or escape.
+    Texts are sent as character codes, so that nothing on the way cleans or escapes them.
     Raises: OutputError for anything else, and for what is too long.
     """
     left = MOST
@@ -48,11 +48,11 @@ def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any
 
 
 class NotPlain(ValueError):
-    """What came is nothing that `as_json` gives."""
+    """The received value is not one that `as_json` produces."""
 
 
 def from_json(value: Any, depth: int = 0) -> Any:
-    """Return the value that something stands for. Raises NotPlain."""
+    """Decode a value. Raises NotPlain."""
     if depth > _DEPTH:
         raise NotPlain("it is nested too deep")
     if isinstance(value, list):
@@ -67,7 +67,7 @@ def from_json(value: Any, depth: int = 0) -> Any:
 
 
 def _of_ids(values: list[Any]) -> bool:
-    """Whether a list holds whole numbers within 64 bits and nothing else: long ones of these need no look at each."""
+    """Whether a list holds only whole numbers within 64 bits: such lists need no check of each item."""
     return set(map(type, values)) == {int} and min(values) >= -_LARGEST and max(values) < _LARGEST
 
 
@@ -79,7 +79,7 @@ def _bounded(value: Any) -> Any:
 
 def _text(codes: Any) -> str:
     if not isinstance(codes, list) or not all(type(code) is int and 0 <= code < 0x110000 for code in codes):
-        raise NotPlain("its codes are none of characters")
+        raise NotPlain("its codes are not characters")
     return "".join(map(chr, codes))
 
 

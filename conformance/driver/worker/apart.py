@@ -15,7 +15,7 @@ _NEEDED = f"{_OWN}.conformance.driver"
 
 
 class _Refusing(MetaPathFinder):
-    """Finds nothing of the kit but the worker's half of the driver, and lets nobody else look for it."""
+    """Finds only the worker's half of the driver, and keeps other finders from looking for the kit."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -28,5 +28,5 @@ class _Refusing(MetaPathFinder):
 
 
 def keep_apart() -> None:
-    """Refuse imports of the reference, the law and what judges; their files can be read all the same."""
+    """Refuse imports of the reference, the law and the judging code; their files can still be read."""
     sys.meta_path.insert(0, _Refusing())

@@ -1,4 +1,4 @@
-"""What the processes in a sandbox give up themselves, once it holds them: rights, and more than their share."""
+"""What the processes in a sandbox give up themselves once they are inside: privileges and resources."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from conformkit.conformance.driver.worker.landlock import give_up_writing
 __all__ = ["SAME_USER", "become_ordinary", "limit", "settle_in"]
 
 SAME_USER = 0
-"""Instead of a user's number: stay who you are."""
+"""Instead of a user id: keep the current user."""
 _SET_DUMPABLE = 4
 _OPEN_FILES = 1024
 
 
 def settle_in(user: int) -> list[str]:
-    """Become that user for good, out of reach of what is started later; return what the kernel adds to the sandbox."""
-    for name in ("PYTHONPATH", "PWD"):  # the one has found the driver, the other is bubblewrap's
+    """Become that user permanently, out of reach of later processes; return what the kernel adds to the sandbox."""
+    for name in ("PYTHONPATH", "PWD"):  # the first was needed to find the driver, the second is set by bubblewrap
         os.environ.pop(name, None)
     if user != SAME_USER:
         os.setgroups([])
@@ -31,12 +31,12 @@ def settle_in(user: int) -> list[str]:
 
 
 def become_ordinary() -> None:
-    """Let a worker look at itself, as every process can: its parent must not be looked at."""
+    """Let a worker inspect itself, as every process can; its parent must stay closed to it."""
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1)
 
 
 def limit(bounds: Mapping[str, int]) -> None:
-    """Limit this process and what it starts. Without a number for processes, others count them."""
+    """Limit this process and its children. Without a limit on processes, a control group counts them."""
     import resource  # noqa: PLC0415 - there is none on Windows
 
     wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_MSGQUEUE: 0, resource.RLIMIT_NOFILE: _OPEN_FILES}

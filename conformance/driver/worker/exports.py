@@ -1,4 +1,4 @@
-"""Describe what an implementation exports: constructors, calls and methods, read off their signatures."""
+"""Describe what an implementation exports: constructors, calls and methods, read from their signatures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy")
 
 
 def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
-    """Return kind, arguments of constructor and call, methods, what of it is a stub, and source line of an export."""
+    """Return kind, arguments of constructor and call, methods, stubs, and source line of an export."""
     kind = kind_of(value)
     return {
         "found": True,
@@ -37,14 +37,14 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
 
 
 def kind_of(value: Any) -> str:
-    """Tell classes and functions from other objects, which are components that exist already."""
+    """Distinguish classes and functions from other objects, which are components that already exist."""
     if isinstance(value, type):
         return "class"
     return "function" if inspect.isroutine(value) or type(value).__name__ == "partial" else "object"
 
 
 def signature(value: Any, *, bound: bool = True) -> list[dict[str, Any]] | None:
-    """Return the parameters of a callable, None when it does not tell. Unbound functions lose their first one."""
+    """Return the parameters of a callable, None if they are unknown. Unbound functions lose their first one."""
     try:
         parameters = list(inspect.signature(value).parameters.values())
     except (ValueError, TypeError):
@@ -57,7 +57,7 @@ def source(value: Any, place: Callable[[str], str | None]) -> str:
     value = value if isinstance(value, type) or inspect.isroutine(value) else type(value)
     try:
         file = inspect.getsourcefile(value) or ""
-        line = inspect.findsource(inspect.unwrap(value))[1] + 1  # its first line; looking for its last one takes longer
+        line = inspect.findsource(inspect.unwrap(value))[1] + 1  # its first line; finding the last one takes longer
     except (OSError, TypeError, IndentationError, SyntaxError):
         return ""
     return f"{place(file) or file}:{line}"
@@ -94,7 +94,7 @@ def _call(value: Any, kind: str) -> list[dict[str, Any]] | None:
 
 
 def _bodies(value: Any, kind: str) -> dict[str, Any]:
-    """Return what may be a stub, by name: the constructor, public methods, and what is called as ''."""
+    """Return what may be a stub, by name: the constructor, public methods, and the call itself as ''."""
     if kind == "function":
         return {"": value}
     owner = value if kind == "class" else type(value)
@@ -104,7 +104,7 @@ def _bodies(value: Any, kind: str) -> dict[str, Any]:
 
 
 def _own(owner: type, name: str) -> Any:
-    """Return what a class of the implementation, and no library's base class, defines under a name."""
+    """Return what a class of the implementation (not a library's base class) defines under a name."""
     for base in owner.__mro__:
         if name in vars(base):
             return vars(base)[name] if not _of_library(base) or base is owner else None

@@ -1,4 +1,4 @@
-"""Turn what an implementation raises into the error of a reply."""
+"""Turn exceptions of an implementation into error replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Place", "failure", "where"]
 _MESSAGE_LIMIT = 2000
 
 Place = Callable[[str], str | None]
-"""Gives the name to show for a file of the implementation, None for any other file."""
+"""Returns the name to show for a file of the implementation, None for any other file."""
 
 _ALLOCATOR = ("can't allocate memory", "not enough memory", "cannot allocate memory", "out of memory")
 

@@ -1,4 +1,4 @@
-"""Landlock: a process gives up writing anywhere but in a few folders, for itself and all that it starts."""
+"""Landlock: a process gives up write access outside a few folders, for itself and its children."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["give_up_writing"]
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
-"""Numbers of the system calls, the same on every architecture."""
+"""System call numbers, the same on every architecture."""
 _VERSION = 1
 _BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
@@ -22,10 +22,10 @@ _MAKE_DEVICE = 1 << 6 | 1 << 11
 _MOVE = 1 << 13
 _TRUNCATE = 1 << 14
 _SINCE = {1: _WRITE | _REMOVE | _MAKE | _MAKE_DEVICE, 2: _MOVE, 3: _TRUNCATE}
-"""What counts as writing, by the version that brought it."""
+"""Access rights that count as writing, by the version that introduced them."""
 _SCOPED_SINCE = 6
 _SCOPES = 0b11
-"""Abstract unix sockets of others, and signals to others."""
+"""Connections to abstract unix sockets of others, and signals to others."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -38,7 +38,7 @@ class _Beneath(ctypes.Structure):
 
 
 def give_up_writing(*, but_in: Sequence[str], devices: Sequence[str]) -> int:
-    """Restrict this thread and what it starts. Return the version of landlock that holds, 0 where there is none.
+    """Restrict this thread and its children. Return the version of landlock in force, 0 if there is none.
 
     Folders in `but_in` stay writable; in those of `devices`, existing files.
     """

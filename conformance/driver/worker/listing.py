@@ -16,7 +16,7 @@ from typing import Any
 from conformkit.conformance.driver.location import parse
 from conformkit.conformance.driver.worker.exports import describe, kind_of, signature
 from conformkit.conformance.driver.worker.failures import failure
-from conformkit.conformance.driver.worker.loading import Implementation
+from conformkit.conformance.driver.worker.loading import LoadedImplementation
 
 __all__ = ["config_of", "listed"]
 
@@ -28,7 +28,7 @@ _ALONE: Mapping[str, Any] = {"config": None, "objects": {}}
 
 
 def listed(
-    implementation: Implementation, paths: Sequence[str], *, others: bool
+    implementation: LoadedImplementation, paths: Sequence[str], *, others: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return what is at these paths and, with `others`, defined in its modules, and what could not be read.
 
@@ -52,7 +52,7 @@ def config_of(value: Any) -> str | None:
     return annotated or _beside(value)
 
 
-def _items(implementation: Implementation, left_out: list[str]) -> Iterator[dict[str, Any]]:
+def _items(implementation: LoadedImplementation, left_out: list[str]) -> Iterator[dict[str, Any]]:
     for module in _modules(implementation, left_out):
         yield _numbers(module)
         for name, value in list(vars(module).items()):
@@ -65,7 +65,7 @@ def _items(implementation: Implementation, left_out: list[str]) -> Iterator[dict
                     yield _item(f"{path}.{inner}", method.__func__, implementation)
 
 
-def _item(path: str, value: Any, implementation: Implementation) -> dict[str, Any]:
+def _item(path: str, value: Any, implementation: LoadedImplementation) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return {"path": path, "kind": "mapping", "construct": _keys(value), "call": None, **_ALONE}
     described = describe(value, path, implementation.place)
@@ -77,7 +77,7 @@ def _item(path: str, value: Any, implementation: Implementation) -> dict[str, An
     return {**facts, "config": config_of(value), "objects": _objects(value)}
 
 
-def _modules(implementation: Implementation, left_out: list[str]) -> Iterator[types.ModuleType]:
+def _modules(implementation: LoadedImplementation, left_out: list[str]) -> Iterator[types.ModuleType]:
     """Yield its module, then submodules that define something and run nothing long when they are imported."""
     if implementation.module is not None:
         yield implementation.module

@@ -15,7 +15,7 @@ from conformkit.conformance.driver.location import mentions_torch, parse, read_s
 from conformkit.conformance.driver.worker.apart import keep_apart
 from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError, UnsupportedError
 
-__all__ = ["Implementation", "LoadError", "defined", "framework_named", "load", "location_place"]
+__all__ = ["LoadError", "LoadedImplementation", "defined", "framework_named", "load", "location_place"]
 
 _STAND_IN = "implementation_"
 _MISSING = object()
@@ -25,7 +25,7 @@ class LoadError(Exception):
     """The implementation cannot be imported, or a name in it cannot be found."""
 
 
-class Implementation:
+class LoadedImplementation:
     """A loaded implementation: its module (None for a folder of loose files), and where its sources are."""
 
     def __init__(self, name: str, module: types.ModuleType | None, root: Path | None) -> None:
@@ -114,7 +114,7 @@ class Implementation:
                 yield ".".join([*prefix, *parts]), path
 
 
-def load(location: dict[str, Any]) -> Implementation:
+def load(location: dict[str, Any]) -> LoadedImplementation:
     """Import what a location names. Raises what the import raises."""
     name, kind = str(location["name"]), location["kind"]
     path = Path(location["path"]) if location.get("path") else None
@@ -126,10 +126,10 @@ def load(location: dict[str, Any]) -> Implementation:
     if kind == "folder" and path is not None and not (path / "__init__.py").is_file():
         return _load_loose(name, path)
     if kind == "file" and path is not None and "." not in location["name"].removesuffix(path.stem):
-        return Implementation(*_load_file(name, path), path)
+        return LoadedImplementation(*_load_file(name, path), path)
     module = importlib.import_module(name)
     _check_is(module, path)
-    return Implementation(name, module, path if path is not None else _root_of(module))
+    return LoadedImplementation(name, module, path if path is not None else _root_of(module))
 
 
 def location_place(location: dict[str, Any] | None) -> Callable[[str], str | None]:
@@ -139,7 +139,7 @@ def location_place(location: dict[str, Any] | None) -> Callable[[str], str | Non
     return lambda file: _place(file, root, loose=loose)
 
 
-def framework_named(name: str | None, implementation: Implementation, device: str = "cpu") -> Framework:
+def framework_named(name: str | None, implementation: LoadedImplementation, device: str = "cpu") -> Framework:
     """Return the framework asked for, else the one that the implementation shows it uses."""
     if name is None:
         name = "torch" if _uses_torch(implementation) else "numpy"
@@ -186,14 +186,14 @@ def _load_file(name: str, path: Path) -> tuple[str, types.ModuleType]:
     return name, module
 
 
-def _load_loose(name: str, path: Path) -> Implementation:
+def _load_loose(name: str, path: Path) -> LoadedImplementation:
     """Take a folder without `__init__.py`: loose files that import each other, or a package without a head.
 
     It is such a package when a file in it imports relatively.
     """
     if name.isidentifier() and name not in sys.modules and any(map(_imports_relatively, sources(path))):
-        return Implementation(name, importlib.import_module(name), path)
-    return Implementation(name, None, path)
+        return LoadedImplementation(name, importlib.import_module(name), path)
+    return LoadedImplementation(name, None, path)
 
 
 def _check_is(module: types.ModuleType, path: Path | None) -> None:
@@ -216,7 +216,7 @@ def _root_of(module: types.ModuleType) -> Path | None:
     return Path(folders[0]) if folders else Path(file) if file else None
 
 
-def _uses_torch(implementation: Implementation) -> bool:
+def _uses_torch(implementation: LoadedImplementation) -> bool:
     """Whether a loaded module of the implementation has torch in its namespace; else whether a source imports it."""
     root = implementation.root
     torch = sys.modules.get("torch")

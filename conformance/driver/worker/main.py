@@ -1,4 +1,4 @@
-"""The process in which an implementation runs: requests come in on one descriptor, replies go out on it."""
+"""The process in which an implementation runs: requests and replies share one descriptor."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(wire_fd: int, output_fd: int, memory: int | None) -> None:
     except BaseException:  # noqa: BLE001 - it is told, and ends the process
         traceback.print_exc()
     finally:
-        os._exit(code)  # whatever the implementation wants to happen at exit does not
+        os._exit(code)  # no exit handlers of the implementation
 
 
 def main(arguments: list[str]) -> None:
@@ -61,14 +61,14 @@ def prepare_threads(threads: int, *, torch: bool) -> None:
 
 
 def _serve(connection: socket.socket, stdout: TextIO) -> None:
-    """Say hello once it is sure that the limits leave room for any work at all; then answer until the end."""
+    """Say hello once the limits are known to leave room for any work; then answer requests until the end."""
     mmap.mmap(-1, _ROOM).close()
     _send(connection, {"seq": 0, "ok": True}, {})
     operations = Operations()
     while True:
         header, arrays = _receive(connection)
         reply, out = operations.answer(header, arrays)
-        with contextlib.suppress(BaseException):  # it may be the implementation's own by now
+        with contextlib.suppress(BaseException):  # the implementation may have replaced it
             sys.stdout.flush()
             stdout.flush()
         _send(connection, {"seq": header["seq"], **reply}, out)
@@ -106,7 +106,7 @@ def _too_big(header: dict[str, Any], kind: str, name: str, message: str) -> dict
 
 
 def _detach(output_fd: int) -> None:
-    """Leave the session and process group of the harness, and point the standard streams away from it."""
+    """Leave the session and process group of the harness, and redirect the standard streams."""
     with contextlib.suppress(OSError):
         os.setsid()
     for name in ("SIGINT", "SIGTERM", "SIGCHLD"):

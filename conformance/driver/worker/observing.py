@@ -1,6 +1,6 @@
-"""What one call does inside: of each part its output in a few numbers, of each row of attention its entropy.
+"""What happens inside one call: a few numbers about the output of each part, the entropy of each row of attention.
 
-Everything is bounded here, so that the reply is: so many parts and heads, whatever the implementation calls.
+The numbers of parts and heads are bounded here, so that the reply is bounded whatever the implementation does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 600
 _MOST_HEADS = 16_000
 _NAME = 200
 _SILENT = 1e-6
-"""An activation as small as this everywhere passes nothing on."""
+"""A unit whose activations are all this small passes nothing on."""
 _SUM = 1e-3
 
 
@@ -34,19 +34,19 @@ class Notes:
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
     attention: list[dict[str, Any]] = field(default_factory=list)
     inside: list[str] = field(default_factory=list)
-    """The names of the parts that are being called, the innermost last; that of the whole is empty."""
+    """The names of the parts being called, the innermost last; the name of the whole is empty."""
     _heads: int = 0
     _seen: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
-    """By part, what tells weights from the same ones with their axes in another order, as einsum has them inside."""
+    """By part, sizes and means seen: the same weights with permuted axes, as inside einsum, are noted once."""
 
     @property
     def place(self) -> str:
-        """The part that is being called."""
+        """The part being called."""
         return self.inside[-1][:_NAME] if self.inside else ""
 
     @contextmanager
     def entered(self, name: str) -> Iterator[None]:
-        """While this lasts, what is seen belongs to that part."""
+        """In this context, everything noted belongs to that part."""
         self.inside.append(name)
         try:
             yield
@@ -58,7 +58,7 @@ class Notes:
         name = name[:_NAME]
         if name not in self.parts and len(self.parts) >= _MOST:
             return
-        known = self.parts.pop(name, {"calls": 0, "dead": 0, "units": 0})  # parts stand in the order of their last call
+        known = self.parts.pop(name, {"calls": 0, "dead": 0, "units": 0})  # parts are ordered by their last call
         self.parts[name] = known | _described(output) | {"kind": kind[:_NAME], "calls": known["calls"] + 1}
 
     def activation(self, output: Array) -> None:
@@ -87,13 +87,13 @@ class Notes:
             self._heads += heads
 
     def header(self) -> dict[str, Any]:
-        """Return the form that goes over the wire."""
+        """Return the form that is sent over the wire."""
         parts = [{"name": name, **facts} for name, facts in self.parts.items() if facts["calls"]]
         return {"parts": parts, "attention": self.attention}
 
 
 def _described(output: Array) -> dict[str, Any]:
-    """Return shape, root mean square and largest entry of what is finite, and how much of it is not."""
+    """Return shape, root mean square and largest entry of the finite values, and the number of others."""
     values = output.astype(np.float64)
     finite = np.isfinite(values)
     sound = values[finite]
@@ -116,7 +116,7 @@ def _is_distribution(array: Array) -> bool:
 def _entropies(array: Array) -> tuple[list[float], float]:
     """Return the mean entropy over queries by leading index, and the mean of what is possible.
 
-    A key may be looked at where any head does: one that is sure of itself underflows to 0 at all others.
+    A key counts if any head uses it: a head that is certain underflows to 0 at all other keys.
     """
     weights = array.astype(np.float64)
     entropy = -(weights * np.log(np.where(weights > 0.0, weights, 1.0))).sum(axis=-1).mean(axis=-1)

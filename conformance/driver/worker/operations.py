@@ -1,4 +1,4 @@
-"""What a worker can be asked to do, and nothing else."""
+"""Everything that a worker can be asked to do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.wire.values import as_json
 from conformkit.conformance.driver.worker import exports, outputs, training
 from conformkit.conformance.driver.worker.failures import failure
-from conformkit.conformance.driver.worker.frameworks.base import Framework, Held, RequestError
+from conformkit.conformance.driver.worker.frameworks.base import Framework, HeldArray, RequestError
 from conformkit.conformance.driver.worker.listing import listed
-from conformkit.conformance.driver.worker.loading import Implementation, framework_named, load, location_place
+from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
 from conformkit.conformance.driver.worker.observing import Notes
 from conformkit.conformance.driver.worker.templates import Filler, known
 
@@ -26,7 +26,7 @@ Answer = tuple[dict[str, Any], dict[str, Array]]
 
 @dataclass(slots=True)
 class Called:
-    """What a call left behind."""
+    """What a call returned and changed."""
 
     component: Any
     value: Any
@@ -38,13 +38,13 @@ class Operations:
     """The state of one worker: an implementation, and the components built from it, by handle."""
 
     def __init__(self) -> None:
-        self._implementation: Implementation | None = None
+        self._implementation: LoadedImplementation | None = None
         self._framework: Framework | None = None
         self._components: dict[int, Any] = {}
         self._next = 1
 
     def answer(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        """Carry out one request; whatever it raises becomes the error of the reply."""
+        """Carry out one request; an exception becomes the error of the reply."""
         try:
             reply, out = self.perform(header, arrays)
         except BaseException as error:  # noqa: BLE001
@@ -72,7 +72,7 @@ class Operations:
         return {"ok": True, **reply}, out
 
     @property
-    def implementation(self) -> Implementation:
+    def implementation(self) -> LoadedImplementation:
         """What was loaded."""
         if self._implementation is None:
             message = "nothing is loaded"
@@ -99,7 +99,7 @@ class Operations:
         return {"exports": {name: self._export(name, path, module) for name, path in header["targets"].items()}}, {}
 
     def _list(self, header: Mapping[str, Any], _: Arrays) -> Answer:
-        """Say what is at these paths and, unless only they are asked for, what it defines under whatever names."""
+        """Describe these paths and, unless only they are requested, everything that the implementation defines."""
         items, left_out = listed(self.implementation, header["paths"], others=bool(header.get("others")))
         return {"items": items, "left_out": left_out}, {}
 
@@ -180,7 +180,7 @@ class Operations:
         return called.header, out
 
     def _trace(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        """Call where nothing is recorded for derivatives, and say what happened inside."""
+        """Call without recording derivatives, and report what happened inside."""
         notes = Notes(header["rows"], header["keys"])
         with self.framework.observed(self._component(header), notes):
             called = self._run({**header, "watch": False, "record": False}, arrays)
@@ -188,7 +188,7 @@ class Operations:
         return notes.header(), {"out": self._convert(picked)[0]["out"]}
 
     def _ask(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        """Call, and answer in texts, numbers and lists; or read an attribute, calling it where it is a method."""
+        """Call, and reply in texts, numbers and lists; or read an attribute, calling it if it is a method."""
         attribute, given = header.get("attribute"), {}
         if attribute is None:
             called = self._run({**header, "watch": False}, arrays)
@@ -222,7 +222,7 @@ class Operations:
         return {**called.header, "dtypes": dtypes, "requires_grad": requires_grad, "none": none}, out
 
     def _run(self, header: Mapping[str, Any], arrays: Arrays, wrt: list[str] | None = None) -> Called:
-        """Fill the arguments, set mode and seed, call, and note what the call did to modes and random state."""
+        """Fill the arguments, set mode and seed, call, and note how the call changed modes and random state."""
         framework, component = self.framework, self._component(header)
         if header.get("reset"):
             component = self.framework.copied(component)
@@ -255,11 +255,11 @@ class Operations:
         return out, dtypes
 
     def _hold(self, _: Mapping[str, Any], arrays: Arrays) -> Answer:
-        """Make trainable arrays of their own, for what works on parameters and their gradients."""
+        """Make separate trainable arrays, for tools that work on parameters and their gradients."""
         return {"handle": self._keep(self.framework.holder(arrays))}, {}
 
     def _gradients(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        """Put these gradients beside the arrays of their names, then return all that are there."""
+        """Set the gradients of these arrays by name, then return all gradients."""
         component = self._component(header)
         if arrays:
             self.framework.put_gradients(component, arrays)
@@ -268,11 +268,11 @@ class Operations:
         return {"none": none}, {name: grad for name, grad in found.items() if grad is not None}
 
     def _loop(self, header: Mapping[str, Any], _: Arrays) -> Answer:
-        """Make what trains a component step by step."""
+        """Make a trainer for a component."""
         return {"handle": self._keep(training.Loop(self.framework, self._component(header)))}, {}
 
     def _train(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        """Take as many steps as there are batches; the first axis of what is `stepped`, `ids` else, counts them."""
+        """Take one step per batch; the first axis of the `stepped` arrays, by default `ids`, counts them."""
         loop = self._component(header)
         stepped = header.get("stepped") or ["ids"]
 
@@ -315,7 +315,7 @@ class Operations:
     def _component(self, header: Mapping[str, Any]) -> Any:
         return known(self._components, header.get("handle"))
 
-    def _held(self, header: Mapping[str, Any]) -> dict[str, Held]:
+    def _held(self, header: Mapping[str, Any]) -> dict[str, HeldArray]:
         component = self._component(header)
         return {} if _is_function(component) else {item.name: item for item in self.framework.held(component)}
 
@@ -342,10 +342,10 @@ class Operations:
         "release": (_release, ("handle",)),
         "batch": (_batch, ("requests",)),
     }
-    """Each operation, and what its request must say."""
+    """Each operation, and the keys that its request must have."""
 
 
-def _existing(held: Mapping[str, Held], name: str) -> Held:
+def _existing(held: Mapping[str, HeldArray], name: str) -> HeldArray:
     if name not in held or held[name].lazy:
         message = f"the component has no array {name!r}" if name not in held else f"{name!r} has no shape yet"
         raise RequestError(message)
@@ -355,7 +355,7 @@ def _existing(held: Mapping[str, Held], name: str) -> Held:
 def _check_names(names: list[str], tensors: Mapping[str, Any]) -> None:
     missing = [name for name in names if name not in tensors]
     if missing:
-        message = f"no argument is made of {', '.join(missing)}"
+        message = f"no argument uses {', '.join(missing)}"
         raise RequestError(message)
 
 

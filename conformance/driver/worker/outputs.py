@@ -19,7 +19,7 @@ IsArray = Callable[[object], bool]
 
 
 def pick(value: Any, selector: Any, is_array: IsArray) -> dict[str, Any]:
-    """Return the outputs that `selector` asks for: "out", then "out.1" and on, without those that are absent.
+    """Return the outputs that `selector` names: "out", "out.1", …, without those that are absent.
 
     Raises: OutputError when there is no first one.
     """
@@ -33,7 +33,7 @@ def pick(value: Any, selector: Any, is_array: IsArray) -> dict[str, Any]:
 
 
 def taken(value: Any, selector: Any, is_array: IsArray) -> Any:
-    """Return what a selector takes out of a value: one thing, a list of several, or without a selector the whole.
+    """Return what a selector picks from a value: one item, a list of several, or without a selector the whole.
 
     Raises: OutputError when something is not there.
     """
@@ -45,7 +45,7 @@ def taken(value: Any, selector: Any, is_array: IsArray) -> Any:
 
 
 def describe(value: Any, is_array: IsArray, depth: int = 3) -> str:
-    """Say in a few words what a call returned, such as `tuple(tensor, None)`."""
+    """Describe briefly what a call returned, such as `tuple(tensor, None)`."""
     if is_array(value):
         return type(value).__name__.lower()
     if value is None or isinstance(value, bool | int | float):
@@ -68,7 +68,7 @@ def _inner(value: Any, is_array: IsArray, depth: int) -> str:
 def _first(value: Any, selector: Any, is_array: IsArray) -> Any:
     item = _default(value, is_array) if selector is None else _take(value, selector, is_array, _MISSING)
     if item is None or item is _MISSING:
-        wanted = "no array in it" if selector is None else f"output = {selector!r} is not in it"
+        wanted = "it contains no array" if selector is None else f"output = {selector!r} is not in it"
         message = f"returned {describe(value, is_array)}: {wanted}"
         raise OutputError(message)
     return item

@@ -1,7 +1,7 @@
-"""Functions that only promise: whatever they do, they end in `raise NotImplementedError`.
+"""Stubs: functions that always end in `raise NotImplementedError`.
 
-Told from the byte code, without a call: no jump, no return, nothing caught. One that raises for some inputs only has
-a jump, and is an implementation that fails.
+Recognized from the byte code, without a call: no jump, no return, no handler. A function that raises for some inputs
+only has a jump; it counts as an implementation that fails.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 __all__ = ["stubs"]
 
 _OTHER_ENDS = ("RETURN", "YIELD", "POP_JUMP", "JUMP", "FOR_ITER", "SEND")
-"""Beginnings of the names of instructions that leave a function, or a straight line through it, in another way."""
+"""Prefixes of instructions that return, or that branch."""
 
 
 _CONTEXTS = ("contextlib.py", "grad_mode.py")
-"""Files of decorators that enter a context, Python's and torch's."""
+"""Files of the decorators that enter a context: Python's and torch's."""
 
 
 def stubs(methods: dict[str, Any], place: Callable[[str], str | None]) -> dict[str, str]:
@@ -39,9 +39,9 @@ def _raising(value: Any, place: Callable[[str], str | None]) -> str:
 
 
 def _code(value: Any) -> Any:
-    """Return the code of a function, below decorators that only enter a context, as `torch.no_grad()` does.
+    """Return the code of a function, inside decorators that only enter a context, as `torch.no_grad()` does.
 
-    Others may do without what they decorate: a dispatcher's first function often is a stub, and nobody calls it.
+    Other decorators may never call what they decorate: a dispatcher's first function is often a stub.
     """
     if isinstance(value, staticmethod | classmethod):
         value = value.__func__

@@ -1,4 +1,4 @@
-"""Argument templates: JSON that says what to pass, with arrays, names and objects put in where it asks for them."""
+"""Argument templates: JSON that says what to pass, with placeholders for arrays, names and objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Filler:
         """The native arrays made so far, by the name of their input."""
 
     def fill(self, template: Any) -> Any:
-        """Return what `template` stands for."""
+        """Return the value of `template`."""
         if isinstance(template, list):
             return [self.fill(item) for item in template]
         if not isinstance(template, dict):
@@ -75,20 +75,20 @@ class Filler:
         return self._component
 
     def _array(self, template: Mapping[str, Any]) -> Any:
-        """Return an input as it crossed the wire: for code that takes NumPy arrays, whatever its framework."""
+        """Return an input as a NumPy array, for code that takes those whatever its framework."""
         return self._inputs[template["$array"]]
 
     def _handle(self, template: Mapping[str, Any]) -> Any:
         return known(self._components, template["$handle"])
 
     def _file(self, template: Mapping[str, Any]) -> str:
-        """Return the name of a file that may be written; its folder is there afterwards."""
+        """Return the name of a file that may be written, and make its folder."""
         path = Path(template["$file"])
         path.parent.mkdir(parents=True, exist_ok=True)
         return str(path)
 
     def _parameters(self, template: Mapping[str, Any]) -> Any:
-        """Return the trainable arrays of a component, as one gives them to an optimizer: a list, or once only."""
+        """Return the trainable arrays of a component, as an optimizer takes them: a list, or an iterator."""
         found = self._framework.trainable(known(self._components, template["$parameters"]))
         return iter(found) if template.get("once") else found
 

@@ -1,10 +1,10 @@
 """The warm process: imports once what workers need, then forks one whenever the harness asks.
 
 It never imports an implementation. Requests are JSON lines on a socket: `fork` brings two descriptors along, the
-worker's wire and the pipe for what it prints; `reap` waits for a worker and tells how it ended.
+worker's wire and the pipe for what it prints; `reap` waits for a worker and reports its status.
 
-In a sandbox it is the first process, so that nothing in there can stop it, and what it forks is known outside by a
-handle that it sends, since numbers of processes differ.
+In a sandbox it is the first process, so that nothing inside can stop it. It sends a handle for each fork, since
+process ids differ outside.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
     prepare_threads(threads, torch=bool(torch))
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # modules are many small objects, and few of them are garbage
+    gc.set_threshold(20_000, 20, 20)  # modules are many small objects, few of them garbage
     zygote = _Zygote(control, sandboxed=bool(user))
     zygote.serve(holds)
 
@@ -103,7 +103,7 @@ class _Zygote:
         return pid
 
     def _reap(self, pid: int, *, killed: bool) -> int | None:
-        """Wait for a worker that was killed or is about to end; one that does not is killed, and has no status."""
+        """Wait for a worker that was killed or is about to end; kill it otherwise, without a status."""
         status = os.waitpid(pid, 0)[1] if killed else _wait(pid, _GRACE_SECONDS)
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)  # itself if it is still there, and the rest of its group
@@ -115,9 +115,9 @@ class _Zygote:
         return status
 
     def _kill_orphans(self) -> None:
-        """Kill what workers left behind outside of their group; it became ours when they ended.
+        """Kill processes that workers left outside their group; they became our children when the workers ended.
 
-        In a sandbox, what multiplies faster than that takes every worker along.
+        In a sandbox, processes that multiply faster end every worker.
         """
         for number in range(_ROUNDS):
             orphans = _children() - self._workers
@@ -132,7 +132,7 @@ class _Zygote:
 
 
 def _kill_all() -> None:
-    """Kill all processes at once, where all that there are is a sandbox's."""
+    """Kill all processes at once, in a sandbox, where all are ours."""
     if os.getpid() == _FIRST:
         with contextlib.suppress(OSError):
             os.kill(-1, signal.SIGKILL)
@@ -165,7 +165,7 @@ def _children() -> set[int]:
 
 
 def _adopt_orphans() -> None:
-    """On Linux, become the parent of whatever loses its own."""
+    """On Linux, adopt orphaned descendants."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1)

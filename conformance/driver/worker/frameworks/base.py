@@ -1,4 +1,4 @@
-"""What a framework must tell the worker, and the errors that it raises meanwhile."""
+"""What a framework must implement for the worker, and the errors that it raises."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Protocol
 from conformkit.conformance.driver.wire.arrays import Array
 from conformkit.conformance.driver.worker.observing import Notes
 
-__all__ = ["Framework", "Gradients", "Held", "Learner", "RequestError", "UnsupportedError"]
+__all__ = ["Framework", "Gradients", "HeldArray", "RequestError", "TrainingLoop", "UnsupportedError"]
 
 
 class RequestError(Exception):
-    """The request makes no sense: a mistake of the harness."""
+    """The request is invalid: a mistake of the harness."""
 
 
 class UnsupportedError(Exception):
@@ -22,7 +22,7 @@ class UnsupportedError(Exception):
 
 
 @dataclass(slots=True)
-class Held:
+class HeldArray:
     """An array that a component holds, under the name that leads to it.
 
     `alias` is the first name with the same memory and shape, `overlaps` the first one that shares memory in any way.
@@ -40,7 +40,7 @@ class Held:
     lazy: bool = False
 
     def header(self) -> dict[str, Any]:
-        """Return the form that goes over the wire."""
+        """Return the form that is sent over the wire."""
         return {
             "name": self.name,
             "shape": None if self.shape is None else list(self.shape),
@@ -55,13 +55,13 @@ class Held:
 
 @dataclass(slots=True)
 class Gradients:
-    """What a backward pass gave: None where no gradient arrived."""
+    """The results of a backward pass: None where no gradient arrived."""
 
     inputs: dict[str, Array | None]
     parameters: dict[str, Array | None]
 
 
-class Learner(Protocol):
+class TrainingLoop(Protocol):
     """Descends from a loss, step by step."""
 
     def step(self, logits: Any, targets: Array, rate: float, max_norm: float) -> float:
@@ -87,28 +87,28 @@ class Framework(Protocol):
         """Convert to NumPy in a dtype that crosses the wire, and name the real dtype. Raises OutputError."""
 
     def requires_grad(self, value: Any) -> bool:
-        """Whether `value` hangs on a graph of derivatives."""
+        """Whether `value` is part of an autograd graph."""
 
     def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
-        """While this lasts, note whether anything is kept for derivatives; what it gives tells."""
+        """In this context, note whether anything is kept for derivatives; the callable it yields tells."""
 
     def copied(self, component: Any) -> Any:
-        """Return a copy that shares nothing with a component."""
+        """Return a copy that shares no memory with a component."""
 
     def unrecorded(self) -> AbstractContextManager[Any]:
-        """While this lasts, nothing is recorded for derivatives."""
+        """In this context, nothing is recorded for derivatives."""
 
     def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
-        """While this lasts, note what a call of the component does inside."""
+        """In this context, note what a call of the component does inside."""
 
-    def held(self, component: Any) -> list[Held]:
+    def held(self, component: Any) -> list[HeldArray]:
         """List the arrays that a component holds."""
 
-    def write(self, held: Held, array: Array) -> None:
+    def write(self, held: HeldArray, array: Array) -> None:
         """Copy values into an array, in place."""
 
     def cast(self, component: Any, dtype: str) -> None:
-        """Convert what is floating in a component, in place."""
+        """Convert the floating-point arrays of a component, in place."""
 
     def settle(self, component: Any) -> None:
         """Put a new component into evaluation mode."""
@@ -120,7 +120,7 @@ class Framework(Protocol):
         """Return the training flag of the component, and the distinct ones of all its parts."""
 
     def entry(self, component: Any, method: str | None) -> Callable[..., Any]:
-        """Return what a call of the component calls."""
+        """Return the callable that a call of the component uses."""
 
     def seed(self, seed: int) -> None:
         """Seed every global source of random numbers."""
@@ -129,7 +129,7 @@ class Framework(Protocol):
         """Return a digest of the global random state."""
 
     def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
-        """Ask for derivatives with regard to some of the inputs, before the call."""
+        """Request derivatives with respect to some of the inputs, before the call."""
 
     def gradients(
         self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
@@ -137,16 +137,16 @@ class Framework(Protocol):
         """Pull a cotangent back from the output to inputs and parameters."""
 
     def trainable(self, component: Any) -> list[Any]:
-        """Return the trainable arrays of a component, as one gives them to an optimizer."""
+        """Return the trainable arrays of a component, as an optimizer takes them."""
 
     def holder(self, arrays: Mapping[str, Array]) -> Any:
         """Return a component that holds these as its parameters."""
 
     def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:
-        """Put gradients where backward passes leave them, beside the parameters of these names."""
+        """Store gradients where backward passes leave them, for the parameters of these names."""
 
     def kept_gradients(self, component: Any) -> dict[str, Array | None]:
-        """Return what backward passes have left there, None where there is nothing."""
+        """Return the gradients that backward passes have left there, None where there are none."""
 
-    def learner(self, component: Any) -> Learner:
-        """Return what trains a component."""
+    def learner(self, component: Any) -> TrainingLoop:
+        """Return a trainer for a component."""

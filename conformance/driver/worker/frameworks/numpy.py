@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.random  # here, not at the first use in a worker
+import numpy.random  # imported here, not at the first use in a worker
 
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
-from conformkit.conformance.driver.worker.frameworks.base import Gradients, Held, Learner, UnsupportedError
+from conformkit.conformance.driver.worker.frameworks.base import Gradients, HeldArray, TrainingLoop, UnsupportedError
 from conformkit.conformance.driver.worker.frameworks.walk import Slot, owners, walk
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MAX_BYTES = 256 << 20
 
 
 class Numpy:
-    """The framework of implementations that are written in NumPy alone."""
+    """The framework for implementations that use NumPy only."""
 
     name = "numpy"
     version = np.__version__
@@ -65,19 +65,19 @@ class Numpy:
         return False
 
     def graph_watched(self) -> AbstractContextManager[Callable[[], bool]]:
-        """Nothing ever is: NumPy has no derivatives."""
+        """Never: NumPy has no derivatives."""
         return nullcontext(lambda: False)
 
     def copied(self, component: Any) -> Any:
-        """Copy it with all that it holds."""
+        """Deep-copy it."""
         return copy.deepcopy(component)
 
     def unrecorded(self) -> AbstractContextManager[Any]:
-        """As ever: NumPy records nothing."""
+        """Do nothing: NumPy records nothing."""
         return nullcontext()
 
     def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
-        """Note what the objects that hold arrays return, and what is computed from these."""
+        """Note what the objects that hold arrays return, and what is computed from these arrays."""
         from conformkit.conformance.driver.worker.frameworks.numpy_observing import observed  # noqa: PLC0415 - seldom asked for
 
         if isinstance(component, types.FunctionType):
@@ -85,11 +85,11 @@ class Numpy:
         arrays = [(slot, value) for slot, value in _arrays(component) if value.dtype.kind == "f"]
         return observed(owners(component, [slot.name for slot, _ in arrays]), arrays, notes)
 
-    def held(self, component: Any) -> list[Held]:
+    def held(self, component: Any) -> list[HeldArray]:
         """List the numeric arrays beneath a component."""
         return alias([_held(slot, value) for slot, value in _arrays(component)], _address, _owner)
 
-    def write(self, held: Held, array: Array) -> None:
+    def write(self, held: HeldArray, array: Array) -> None:
         """Copy in place; an array that is read-only is replaced."""
         if held.value.flags.writeable:
             held.value[...] = array
@@ -106,11 +106,11 @@ class Numpy:
                 slot.set(_cast_view(value, wanted, done))
 
     def settle(self, component: Any) -> None:
-        """Put a component that knows modes into evaluation mode."""
+        """Put a component that has modes into evaluation mode."""
         set_plain_mode(component, "eval")
 
     def set_mode(self, component: Any, mode: str) -> None:
-        """Call `train()` or `eval()`, or set `training`, where there is such a thing."""
+        """Call `train()` or `eval()`, or set `training`, where they exist."""
         set_plain_mode(component, mode)
 
     def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
@@ -152,7 +152,7 @@ class Numpy:
         return [item.value for item in self.held(component) if item.trainable and item.alias is None]
 
     def holder(self, arrays: Mapping[str, Array]) -> Any:  # noqa: ARG002
-        """Refuse: nowhere is a gradient kept beside an array."""
+        """Refuse: NumPy stores no gradients."""
         raise _without_derivatives()
 
     def put_gradients(self, component: Any, arrays: Mapping[str, Array]) -> None:  # noqa: ARG002
@@ -163,7 +163,7 @@ class Numpy:
         """Refuse, for the same reason."""
         raise _without_derivatives()
 
-    def learner(self, component: Any) -> Learner:  # noqa: ARG002
+    def learner(self, component: Any) -> TrainingLoop:  # noqa: ARG002
         """Refuse: NumPy has no derivatives."""
         raise _without_derivatives()
 
@@ -190,18 +190,18 @@ def plain(value: Any) -> tuple[Array, str]:
 def from_numbers(value: Any) -> tuple[Array, str]:
     """Convert a number, or nested lists of numbers, such as token ids."""
     if not (isinstance(value, numbers.Real) or (isinstance(value, list | tuple) and value)):
-        message = f"returned {type(value).__name__}, which is no array"
+        message = f"returned {type(value).__name__}, which is not an array"
         raise OutputError(message)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
-        message = f"returned a {type(value).__name__} that is no array: {error}"
+        message = f"returned a {type(value).__name__} that is not an array: {error}"
         raise OutputError(message) from error
     return plain(array)
 
 
 def set_plain_mode(component: Any, mode: str) -> None:
-    """Switch an object that is no torch module, by its methods `train` and `eval` or its attribute `training`."""
+    """Switch an object that is not a torch module, by its methods `train` and `eval` or its attribute `training`."""
     switch = getattr(component, mode, None)
     if callable(switch) and not isinstance(component, type):
         switch()
@@ -216,8 +216,8 @@ def random_state() -> bytes:
     return state + hash(random.getstate()).to_bytes(8, "little", signed=True)
 
 
-def alias(held: list[Held], address: Callable[[Any], object], owner: Callable[[Any], object]) -> list[Held]:
-    """Fill in which arrays are others under a second name, and which share memory with an earlier one."""
+def alias(held: list[HeldArray], address: Callable[[Any], object], owner: Callable[[Any], object]) -> list[HeldArray]:
+    """Fill in which arrays are aliases of others, and which share memory with an earlier one."""
     first: dict[object, str] = {}
     owners: dict[object, str] = {}
     for item in held:
@@ -231,7 +231,7 @@ def alias(held: list[Held], address: Callable[[Any], object], owner: Callable[[A
 
 
 def _words(bits: np.random.MT19937) -> bytes:
-    """Read a Mersenne twister in place, 624 words and a position: its dict would cost twenty times more."""
+    """Read a Mersenne Twister in place, 624 words and a position: its dict would cost twenty times more."""
     return ctypes.string_at(bits.ctypes.state_address, 4 * 625)
 
 
@@ -241,9 +241,9 @@ def _arrays(component: Any) -> Iterator[tuple[Slot, Array]]:
             yield slot, value
 
 
-def _held(slot: Slot, value: Array) -> Held:
+def _held(slot: Slot, value: Array) -> HeldArray:
     trainable = value.dtype.kind == "f"
-    return Held(slot.name, value, value.shape, value.dtype.name, trainable, "array", replace=slot.set)
+    return HeldArray(slot.name, value, value.shape, value.dtype.name, trainable, "array", replace=slot.set)
 
 
 def _root(value: Array) -> Array:
@@ -266,7 +266,7 @@ def _cast_view(value: Array, dtype: np.dtype[Any], done: dict[int, tuple[Array, 
     if not root.flags.c_contiguous or root.dtype != value.dtype:
         root = value
     if id(root) not in done:
-        done[id(root)] = root, root.astype(dtype, order="C")  # the old one is kept: its id must stay its own
+        done[id(root)] = root, root.astype(dtype, order="C")  # keep the old one: its id must not be reused
     new = done[id(root)][1]
     if root is value:
         return new

@@ -63,7 +63,7 @@ def _noting(method: Any, names: Mapping[int, str], notes: Notes) -> Any:
 def _view_class(notes: Notes) -> type[np.ndarray[Any, Any]]:
     """Return a class of arrays that note what operations on them give."""
 
-    class Seen(np.ndarray[Any, Any]):
+    class ObservedArray(np.ndarray[Any, Any]):
         def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
             if out is not None:
                 options["out"] = tuple(map(_bare, out))
@@ -80,9 +80,9 @@ def _view_class(notes: Notes) -> type[np.ndarray[Any, Any]]:
         notes.value(bare)
         if name in _ACTIVATIONS:
             notes.activation(bare)
-        return bare.view(Seen)
+        return bare.view(ObservedArray)
 
-    return Seen
+    return ObservedArray
 
 
 def _bare(value: Any) -> Any:

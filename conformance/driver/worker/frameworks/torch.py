@@ -16,7 +16,7 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.overrides import TorchFunctionMode
 
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
-from conformkit.conformance.driver.worker.frameworks.base import Gradients, Held, RequestError, UnsupportedError
+from conformkit.conformance.driver.worker.frameworks.base import Gradients, HeldArray, RequestError, UnsupportedError
 from conformkit.conformance.driver.worker.frameworks.numpy import (
     MAX_BYTES,
     Numpy,
@@ -39,7 +39,7 @@ _COMPLEX = {torch.float64: torch.complex128, torch.float32: torch.complex64}
 
 
 def prepare(threads: int) -> None:
-    """Set what must hold before any implementation runs: the number of threads, and no TF32."""
+    """Set the number of threads and switch off TF32, before any implementation runs."""
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -47,7 +47,7 @@ def prepare(threads: int) -> None:
 
 
 class _Detached(TorchFunctionMode):
-    """While this lasts, tensors that a call computed are copied as numbers; torch refuses to, for their derivatives."""
+    """In this context, computed tensors are copied as numbers; torch itself refuses, because of their derivatives."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -59,7 +59,7 @@ class _Detached(TorchFunctionMode):
 
 
 class Torch:
-    """The framework of implementations that are written in PyTorch."""
+    """The framework for implementations in PyTorch."""
 
     name = "torch"
     version = str(torch.__version__)
@@ -71,7 +71,7 @@ class Torch:
         self._generators = _generators(self._device)
 
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> torch.Tensor:
-        """Wrap `array`, cast; strided: its axes in the opposite order in memory, with gaps, so that no `view` fits."""
+        """Wrap `array`, cast; strided: its axes in the opposite order in memory, with gaps, so that no `view` works."""
         value = torch.from_numpy(array)
         if cast is not None:
             value = value.to(self.dtype(cast))
@@ -95,7 +95,7 @@ class Torch:
         return isinstance(value, torch.Tensor | np.ndarray | np.generic)
 
     def array(self, value: Any) -> tuple[Array, str]:
-        """Convert a tensor of whatever subclass, an array, or numbers."""
+        """Convert a tensor of any subclass, an array, or numbers."""
         if not isinstance(value, torch.Tensor):
             return plain(value) if self.is_array(value) else from_numbers(value)
         try:
@@ -103,11 +103,11 @@ class Torch:
         except (OutputError, MemoryError):
             raise
         except Exception as error:
-            message = f"returned a {type(value).__name__} that gives no plain values: {error}"
+            message = f"returned a {type(value).__name__} that cannot be read as plain values: {error}"
             raise OutputError(message) from error
 
     def requires_grad(self, value: Any) -> bool:
-        """Whether `value` hangs on a graph of derivatives."""
+        """Whether `value` is part of an autograd graph."""
         if not isinstance(value, torch.Tensor):
             return False
         with _unaided():
@@ -127,12 +127,12 @@ class Torch:
             yield lambda: saved
 
     def copied(self, component: Any) -> Any:
-        """Copy it with all that it holds: of what an earlier call left, such as attention weights, the numbers."""
+        """Deep-copy it; of tensors left by an earlier call, such as attention weights, only the numbers."""
         with _Detached():
             return copy.deepcopy(component)
 
     def unrecorded(self) -> AbstractContextManager[Any]:
-        """As users evaluate."""
+        """Use `torch.no_grad()`, as users do for evaluation."""
         return torch.no_grad()
 
     def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
@@ -141,7 +141,7 @@ class Torch:
 
         return observed(dict(_modules(component)), notes, self.array)
 
-    def held(self, component: Any) -> list[Held]:
+    def held(self, component: Any) -> list[HeldArray]:
         """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
         if isinstance(component, nn.Module):
             found = list(_registered(component, ""))
@@ -149,13 +149,13 @@ class Torch:
             found = [item for slot, value in _leaves(component) for item in _held(slot, value)]
         return alias(found, _address, _owner)
 
-    def write(self, held: Held, array: Array) -> None:
-        """Copy in place, past the graph of derivatives."""
+    def write(self, held: HeldArray, array: Array) -> None:
+        """Copy in place, outside the autograd graph."""
         with torch.no_grad():
             held.value.copy_(torch.from_numpy(array))
 
     def cast(self, component: Any, dtype: str) -> None:
-        """Convert what is floating: of a module what is registered, of any other object every tensor."""
+        """Convert floating-point tensors: of a module those registered, of any other object all."""
         wanted = self.dtype(dtype)
         if isinstance(component, nn.Module):
             _cast_module(component, wanted)
@@ -165,20 +165,20 @@ class Torch:
         self._replace(component, lambda value: value.to(wanted) if value.is_floating_point() else value)
 
     def settle(self, component: Any) -> None:
-        """Bring a new component to the device, and into evaluation mode."""
+        """Move a new component to the device, and put it into evaluation mode."""
         if self._device.type != "cpu":
             self._move(component)
         self.set_mode(component, "eval")
 
     def _move(self, component: Any) -> None:
-        """As users do: `to` of a module; of any other object, every tensor that it holds."""
+        """Move it as users do: a module by `to`, of any other object every tensor that it holds."""
         for module in [component] if isinstance(component, nn.Module) else _outermost(component):
             module.to(self._device)
         if not isinstance(component, nn.Module):
             self._replace(component, lambda value: value.to(self._device))
 
     def _replace(self, component: Any, converted: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """Put converted tensors in place of those that an object holds; what was one stays one."""
+        """Replace the tensors that an object holds by converted ones; shared tensors stay shared."""
         done: dict[object, torch.Tensor] = {}
         for slot, value in list(_leaves(component)):
             if isinstance(value, nn.Module):
@@ -188,7 +188,7 @@ class Torch:
                 slot.set(done.setdefault(_address(value), other.requires_grad_(value.requires_grad)))
 
     def set_mode(self, component: Any, mode: str) -> None:
-        """Call `train()` or `eval()` where there is such a thing, and where some part is not in that mode yet."""
+        """Call `train()` or `eval()` where they exist, if some part is not in that mode yet."""
         if isinstance(component, nn.Module):
             training = mode == "train"
             if not _all_in(component, training):
@@ -203,7 +203,7 @@ class Torch:
         return bool(component.training), sorted({bool(part.training) for part in component.modules()})
 
     def entry(self, component: Any, method: str | None) -> Callable[..., Any]:
-        """Return the method asked for, else what calling the component means."""
+        """Return the requested method, else what calling the component means."""
         if method is None and callable(component):
             called: Callable[..., Any] = component
             return called
@@ -221,7 +221,7 @@ class Torch:
         return hashlib.sha1(b"".join([random_state(), *states]), usedforsecurity=False).hexdigest()
 
     def watch(self, tensors: Mapping[str, Any], names: Sequence[str]) -> None:
-        """Make leaves of the inputs whose derivatives are wanted."""
+        """Turn the inputs whose derivatives are wanted into leaves."""
         for name in names:
             if not tensors[name].is_floating_point():
                 message = f"{name} holds integers: it has no derivatives"
@@ -231,11 +231,11 @@ class Torch:
     def gradients(
         self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
     ) -> Gradients:
-        """Pull the cotangent back with `torch.autograd.grad`; what is not reached gets None."""
+        """Pull the cotangent back with `torch.autograd.grad`; unreached tensors get None."""
         wanted = dict(_trainable(self.held(component))) if parameters else {}
         leaves = [*inputs.values(), *wanted.values()]
         if leaves and self.requires_grad(out):
-            # a scalar: with `grad_outputs`, torch imports its symbolic shapes, which takes longer than all the rest
+            # a scalar: with `grad_outputs`, torch imports its symbolic shapes, which takes longer than everything else
             scalar = (out * torch.from_numpy(cotangent).to(out.device, out.dtype)).sum()
             found: Sequence[torch.Tensor | None] = torch.autograd.grad(scalar, leaves, allow_unused=True)
         else:
@@ -263,12 +263,12 @@ class Torch:
         return {name: None if p.grad is None else self.array(_dense(p.grad))[0] for name, p in own}
 
     def learner(self, component: Any) -> AdamSteps:
-        """Return what trains a component."""
+        """Return a trainer for a component."""
         return AdamSteps(self.trainable(component))
 
 
 def _check_device(device: str) -> None:
-    """Raise UnsupportedError where torch has no such device here."""
+    """Raise UnsupportedError if torch has no such device here."""
     known: dict[str, Callable[[], bool]] = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
     if device in known and not known[device]():
         message = f"not run: needs {device}, and torch {torch.__version__} sees none here"
@@ -286,13 +286,13 @@ def _generators(device: torch.device) -> list[torch.Generator]:
 
 
 def _outermost(component: Any) -> list[nn.Module]:
-    """Return the modules that an object holds that is none itself."""
+    """Return the modules inside an object that is not a module itself."""
     return [value for _, value in _leaves(component) if isinstance(value, nn.Module)]
 
 
 def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:
     with _unaided(), torch.no_grad():
-        bare = value.detach().as_subclass(torch.Tensor)  # from here on a subclass cannot answer for itself
+        bare = value.detach().as_subclass(torch.Tensor)  # from here on a subclass cannot override anything
         name = str(bare.dtype).removeprefix("torch.")
         if bare.layout is not torch.strided or bare.is_quantized or bare.is_nested or bare.is_complex():
             message = f"returned a tensor of layout {bare.layout}, dtype {name}, want a dense one of real numbers"
@@ -306,7 +306,7 @@ def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:
 
 
 def _unaided() -> AbstractContextManager[None]:
-    """Do without what subclasses of tensors make of torch's functions."""
+    """Bypass what tensor subclasses make of torch's functions."""
     guard: AbstractContextManager[None] = torch._C.DisableTorchFunctionSubclass()  # noqa: SLF001 - no public name
     return guard
 
@@ -319,22 +319,22 @@ def _dense(grad: torch.Tensor) -> torch.Tensor:
     return grad if grad.layout is torch.strided else grad.to_dense()
 
 
-def _registered(module: nn.Module, prefix: str) -> Iterator[Held]:
+def _registered(module: nn.Module, prefix: str) -> Iterator[HeldArray]:
     for name, parameter in module.named_parameters(prefix, remove_duplicate=False):
         yield _registered_one(name, parameter, "parameter")
     for name, buffer in module.named_buffers(prefix, remove_duplicate=False):
         yield _registered_one(name, buffer, "buffer")
 
 
-def _registered_one(name: str, value: torch.Tensor, kind: str) -> Held:
+def _registered_one(name: str, value: torch.Tensor, kind: str) -> HeldArray:
     lazy = isinstance(value, UninitializedParameter | UninitializedBuffer)
     shape = None if lazy else tuple(value.shape)
     trainable = kind == "parameter" and value.requires_grad
-    return Held(name, value, shape, str(value.dtype).removeprefix("torch."), trainable, kind, lazy=lazy)
+    return HeldArray(name, value, shape, str(value.dtype).removeprefix("torch."), trainable, kind, lazy=lazy)
 
 
 def _all_in(module: nn.Module, training: bool) -> bool:
-    """Whether all parts are in this mode; as `all(… for part in module.modules())`, in a third of the time."""
+    """Whether all parts are in this mode: `all(… for part in module.modules())` in a third of the time."""
     if module.training is not training:
         return False
     children = module._modules.values()  # noqa: SLF001 - the public ways build a set of all that they pass
@@ -354,7 +354,7 @@ def _modules(component: Any) -> Iterator[tuple[str, nn.Module]]:
                 yield from value.named_modules(prefix=slot.name)
 
 
-def _held(slot: Slot, value: Any) -> Iterator[Held]:
+def _held(slot: Slot, value: Any) -> Iterator[HeldArray]:
     if isinstance(value, nn.Module):
         yield from _registered(value, slot.name)
     else:
@@ -363,14 +363,14 @@ def _held(slot: Slot, value: Any) -> Iterator[Held]:
         yield item
 
 
-def _trainable(held: list[Held]) -> Iterator[tuple[str, torch.Tensor]]:
+def _trainable(held: list[HeldArray]) -> Iterator[tuple[str, torch.Tensor]]:
     for item in held:
         if item.value.requires_grad and item.value.is_leaf and not item.lazy and item.alias is None:
             yield item.name, item.value
 
 
 def _cast_module(module: nn.Module, dtype: torch.dtype) -> None:
-    """As `module.to(dtype)`, but complex tables stay complex: `to` would drop their imaginary part."""
+    """Like `module.to(dtype)`, but complex tables stay complex: `to` would drop their imaginary part."""
     if not any(tensor.is_complex() for tensor in (*module.parameters(), *module.buffers())):
         module.to(dtype)
         return

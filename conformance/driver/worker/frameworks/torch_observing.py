@@ -52,7 +52,7 @@ def observed(modules: Mapping[str, nn.Module], notes: Notes, array: ToArray) -> 
 
 
 class _Operations(TorchDispatchMode):
-    """Sees each operation that is carried out, also those within torch's own functions."""
+    """Sees every operation that is carried out, also those inside torch's own functions."""
 
     def __init__(self, notes: Notes, array: ToArray) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -65,7 +65,7 @@ class _Operations(TorchDispatchMode):
         name = func.overloadpacket.__name__
         with torch.no_grad():
             if name.startswith(_FUSED):
-                with contextlib.suppress(RuntimeError):  # a kernel that is called in another way shows no weights
+                with contextlib.suppress(RuntimeError):  # a kernel with another signature shows no weights
                     self._notes.value(self._array(_weights(*args, **(kwargs or {})))[0])
             self._note(name.rstrip("_"), _first(out))
         return out
@@ -87,7 +87,7 @@ class _Operations(TorchDispatchMode):
 
 
 def _weights(q: Tensor, k: Tensor, _: Tensor, *rest: Any, **options: Any) -> Tensor:
-    """Return the weights that a fused attention does not show."""
+    """Return the weights that a fused attention does not expose."""
     bias = options.get("attn_bias", options.get("attn_mask"))
     bias = next((item for item in rest if isinstance(item, Tensor)), bias)
     if k.shape[-3] != q.shape[-3]:  # groups of queries share keys
@@ -109,7 +109,7 @@ def _first(output: Any) -> Tensor | None:
 
 
 def _quiet() -> Any:
-    """While this lasts, what is computed here is no operation of the implementation."""
+    """In this context, operations are ours, not the implementation's."""
     from torch.utils._python_dispatch import _disable_current_modes  # noqa: PLC0415
 
     return _disable_current_modes()

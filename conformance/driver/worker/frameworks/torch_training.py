@@ -20,7 +20,7 @@ IGNORED = -100
 
 
 class Holder(nn.Module):
-    """Parameters under names of their own, and nothing else."""
+    """A module with the given parameters and nothing else."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         super().__init__()
@@ -31,8 +31,8 @@ class Holder(nn.Module):
 class Descent(torch.optim.Optimizer):
     """Gradient descent and nothing else: θ ← θ - rate · gradient.
 
-    An optimizer of torch's, for code that asks. Constructing it as one would import torch's compiler. `names` are those
-    under which an implementation calls the methods of its own optimizers.
+    A subclass of torch's Optimizer, for code that checks. Constructing it as one would import torch's compiler.
+    `names` are the method names that an implementation uses for its own optimizers.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, names: Mapping[str, str] | None = None) -> None:
@@ -53,7 +53,7 @@ class Descent(torch.optim.Optimizer):
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none or parameter.grad is None:
@@ -63,7 +63,7 @@ class Descent(torch.optim.Optimizer):
 
 
 class AdamSteps:
-    """One step after another of AdamW without decay (Loshchilov and Hutter 2019), gradients clipped by global norm."""
+    """Steps of AdamW without decay (Loshchilov and Hutter 2019), gradients clipped by global norm."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self._parameters = list(parameters)

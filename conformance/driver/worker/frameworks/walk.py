@@ -1,4 +1,4 @@
-"""Find the arrays of an object that registers none: in attributes, lists, dicts, tuples and nested objects."""
+"""Find the arrays of an object without registered parameters: in attributes, lists, dicts, tuples, nested objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPAQUE = (
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in an object: how to read what is there, and how to put something else there."""
+    """A place in an object: how to read its value, and how to replace it."""
 
     name: str
     get: Callable[[], Any]
@@ -37,7 +37,7 @@ class Slot:
 def walk(root: Any, is_leaf: Callable[[Any], bool]) -> Iterator[tuple[Slot, Any]]:
     """Yield every leaf beneath `root` with its place, in the order of attributes, names joined by dots.
 
-    Safe with cycles: a container that was seen already is not entered again; a leaf is yielded under each name.
+    Safe with cycles: a container is entered only once; a leaf is yielded under each of its names.
     """
     seen = {id(root)}
     stack = [(Slot("", lambda: root, _refuse), root, 0)]
@@ -54,7 +54,7 @@ def walk(root: Any, is_leaf: Callable[[Any], bool]) -> Iterator[tuple[Slot, Any]
 
 
 def owners(root: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return the object itself, under no name, and those on the way to these leaves."""
+    """Return the object itself, under the empty name, and the objects on the path to these leaves."""
     found = {"": root}
     for name in names:
         value, path = root, ""
