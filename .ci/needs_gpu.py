@@ -1,4 +1,4 @@
-"""Say which GPUs are missing; end with pytest's "no tests ran" (5) where all are: that must not look green."""
+"""Say which GPUs are missing; exit with pytest's "no tests ran" (5) if all are: that must not look green."""
 
 import sys
 
@@ -7,6 +7,6 @@ import torch
 HERE = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
 
 for name, here in HERE.items():
-    print(f"{name}: is judged" if here else f"not run: needs {name}")
+    print(f"{name}: available" if here else f"not run: needs {name}")
 if not any(HERE.values()):
     sys.exit(5)

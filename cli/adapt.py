@@ -1,4 +1,4 @@
-"""`conform adapt`: a first draft of conform.toml for code that does not follow the contract, proven by a run."""
+"""`conform adapt`: a first draft of conform.toml for code that does not follow the contract, checked by a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def adapt(
         list[str] | None,
         typer.Option(metavar="NAME=PATH", help="Where a component is, package.module:Name; repeat it."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     profile: Annotated[
         str, typer.Option(metavar="core|seq2seq", help="seq2seq looks for the parts of an encoder-decoder.")
     ] = "core",
@@ -38,7 +38,7 @@ def adapt(
 ) -> None:
     """Draft a conform.toml: which class is which component, how it is built and called, which choices it has made.
 
-    The draft is proven by a run; what is unsure is said in it and on stderr. A conform.toml that is there is not read.
+    A run checks the draft; doubts are listed in it and on stderr. An existing conform.toml is not read.
     Example: conform adapt mypkg --out conform.toml
 
     Exit code 0 when the code conforms as drafted, 1 when it does not; conform --help lists the others.
@@ -61,7 +61,7 @@ def adapt(
 
 
 def _named(words: Sequence[str], profile: str) -> dict[str, str]:
-    """Read what --component fixes; end with the code for wrong usage where it can't be."""
+    """Read the --component options; end with the code for wrong usage if one is invalid."""
     from conformkit.spec.components import SEQ2SEQ_NAMES, components_of
 
     known = components_of(profile)
@@ -73,10 +73,10 @@ def _named(words: Sequence[str], profile: str) -> dict[str, str]:
                 wrong("--component", f"{name} is a component of an encoder-decoder; add --profile seq2seq.")
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; nearest: {near[0]}" if near else ""
-            wrong("--component", f"{name!r} is no component{hint}. Components: {', '.join(known)}.")
+            wrong("--component", f"{name!r} is not a component{hint}. Components: {', '.join(known)}.")
         module, _, attribute = path.partition(":")
         if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
-            wrong("--component", f"{word!r} names no place, such as {name}=mypkg.attn:Attention.")
+            wrong("--component", f"{word!r} names no location; write for example {name}=mypkg.attn:Attention.")
         found[name] = path
     return found
 
@@ -89,7 +89,7 @@ def _check_free(out: str, *, force: bool) -> None:
     path = Path(out)
     problem = obstacle(path) if out else "is empty; name a file, or - for stdout"
     if not problem and path.exists() and not force:
-        problem = f"{path} exists and is not overwritten; add --force, or name another place"
+        problem = f"{path} exists and is not overwritten; add --force, or name another file"
     if problem:
         wrong("--out", f"{problem}.")
 
@@ -106,8 +106,7 @@ def _adapted(impl: str, isolation: str, profile: str, named: dict[str, str]) -> 
         with explained(impl):
             return adapt_to(RunRequest(impl, isolation=isolation, profile=profile), named, early)
     finally:
-        if early is not None:
-            early.close()
+        early.close()
 
 
 def _write(out: str, text: str) -> None:
@@ -120,7 +119,7 @@ def _write(out: str, text: str) -> None:
 
 
 def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
-    """Say on stderr what was found, what is unsure, and what the run with the draft came to."""
+    """Say on stderr what was found, what is unsure, and how the run with the draft ended."""
     from conformkit.conformance.text import one_line
 
     lines = [f"{p.component} is {p.table['path']}" for p in found.draft.proposals]
@@ -140,15 +139,15 @@ def _verdict(found: Adapted) -> list[str]:
     from conformkit.conformance.report.wording import obstacles
 
     if found.report is None:
-        return [f"does not hold: {found.problem}", *(f"  {line}" for line in found.advice)]
+        return [f"the draft does not work: {found.problem}", *(f"  {line}" for line in found.advice)]
     red = [result for result in found.report.results if found.report.breaks(result) and result.verdict.red]
     judged = f"{len(found.report.results)} clauses judged with this draft"
     if found.conforms:
-        return [f"proven: {judged}, and it conforms"]
+        return [f"checked: {judged}, and it conforms"]
     if found.report.missing and not red and not found.report.stubs:
         lacking = ", ".join(found.report.missing)
-        return [f"proven as far as it goes: {judged}, none broken; it does not conform without {lacking}"]
+        return [f"checked as far as possible: {judged}, none fails; it does not conform without {lacking}"]
     lines = [f"  {r.clause.id}: {r.clause.title}" for r in red[:_SHOWN]]
     more = [f"  and {len(red) - _SHOWN} more"] if len(red) > _SHOWN else []
-    cause = "; what is broken is a mistake in the code, or in the draft:" if red else ""
-    return [f"not proven: {judged}; {'; '.join(obstacles(found.report))}{cause}", *lines, *more]
+    cause = "; each failure is a mistake in the code, or in the draft:" if red else ""
+    return [f"not confirmed: {judged}; {'; '.join(obstacles(found.report))}{cause}", *lines, *more]

@@ -23,10 +23,10 @@ def autograder(
     ] = "",
     isolation: Annotated[
         str,
-        typer.Option(metavar="sandbox|process", help="Instead of the policy's; process is for code that you trust."),
+        typer.Option(metavar="sandbox|process", help="Instead of the policy's; process is for trusted code."),
     ] = "",
 ) -> None:
-    """Write an autograder for Gradescope: the policy, the versions to grade with, and the scripts that it asks for.
+    """Write an autograder for Gradescope: the policy, the versions to grade with, and the required scripts.
 
     Example: conform autograder --policy policy.toml --out autograder.zip
     """
@@ -49,4 +49,4 @@ def autograder(
         fail(Exit.USAGE, str(error))
     except OSError as error:
         fail(Exit.KIT_FAILED, f"{error.filename or out} could not be read or written: {error.strerror or error}")
-    print(f"{out} is written; on Gradescope: Configure Autograder, Zip file upload. docs/gradescope.md says more.")
+    print(f"wrote {out}; on Gradescope: Configure Autograder, Zip file upload. See docs/gradescope.md.")

@@ -1,4 +1,4 @@
-"""`conform badge`: a badge from the JSON of a run."""
+"""`conform badge`: a badge from the JSON report of a run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["badge"]
 
 
 def badge(
-    report: Annotated[str, typer.Argument(metavar="REPORT", help="The JSON of conform run; - is stdin.")],
-    label: Annotated[str, typer.Option(metavar="TEXT", help="What stands on the left.")] = "conformance",
+    report: Annotated[str, typer.Argument(metavar="REPORT", help="The JSON report of conform run; - is stdin.")],
+    label: Annotated[str, typer.Option(metavar="TEXT", help="The text on the left.")] = "conformance",
 ) -> None:
     """Print a badge as SVG, from what conform run --json wrote.
 

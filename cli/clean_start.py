@@ -1,8 +1,8 @@
 """The harness starts clean: nothing of the current folder or of PYTHON* variables shadows its modules.
 
-`conform`, installed, needs nothing but to take its script's folder off the path. Only where a variable, or `python -m`
-in some folder, says otherwise is the interpreter started afresh, before anything is imported from there; therefore this
-module makes do with `os` and `sys`.
+An installed `conform` only has to remove its script's folder from the path. If a variable, or `python -m` in some
+folder, adds other entries, the interpreter is started again before anything is imported from there; therefore this
+module imports only `os` and `sys`.
 """
 
 import os
@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 __all__ = ["IMPORT_PATH", "clean_environment", "ensure", "must_restart"]
 
 IMPORT_PATH = "CONFORM_IMPORT_PATH"
-"""Where the user's PYTHONPATH goes: the implementation is still looked for there, the kit's modules are not."""
+"""Keeps the user's PYTHONPATH: the implementation is still searched for there, the kit's modules are not."""
 
 _HARMFUL = ("PYTHONBREAKPOINT", "PYTHONHOME", "PYTHONINSPECT", "PYTHONOPTIMIZE", "PYTHONSTARTUP", "PYTHONWARNINGS")
-"""Variables that load code, strip assertions or change what a warning does; PYTHONPATH is the seventh."""
+"""Variables that load code, strip assertions or change warnings; PYTHONPATH is the seventh."""
 
 
 def ensure(arguments: Sequence[str]) -> None:
-    """Return in a clean process: this one, or the one that replaces it."""
+    """Return only in a clean process: this one, or the one that replaces it."""
     if not sys.flags.safe_path and sys.path[:1] == [os.path.dirname(os.path.realpath(sys.argv[0]))]:
         del sys.path[0]
     if sys.executable and must_restart(os.environ, sys.path, safe=bool(sys.flags.safe_path)):
@@ -29,7 +29,7 @@ def ensure(arguments: Sequence[str]) -> None:
 
 
 def must_restart(environment: Mapping[str, str], path: Sequence[str], *, safe: bool) -> bool:
-    """Return whether foreign modules could stand before the kit's."""
+    """Return whether foreign modules could shadow the kit's."""
     if any(environment.get(name) for name in _HARMFUL) or _foreign(environment):
         return True
     return not safe and bool(path) and path[0] in {"", os.getcwd()}
@@ -54,7 +54,7 @@ def _entries(environment: Mapping[str, str]) -> list[str]:
 
 
 def _foreign(environment: Mapping[str, str]) -> list[str]:
-    """Entries of PYTHONPATH other than those this very kit was loaded from, as machines do that install that way."""
+    """Entries of PYTHONPATH other than those the kit was loaded from: some machines install packages that way."""
     here = os.path.realpath(__file__)
     kit = os.path.join("conformkit", "cli", os.path.basename(here))
     return [entry for entry in _entries(environment) if os.path.realpath(os.path.join(entry, kit)) != here]

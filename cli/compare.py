@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -28,7 +28,8 @@ from conformkit.spec.clauses import Level
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.compare.comparison import Column, Comparison
-    from conformkit.conformance.driver.spawn.warm import Nursery
+    from conformkit.conformance.driver.client.head_start import HeadStart
+    from conformkit.conformance.engine.request import RunOptions
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["compare"]
@@ -42,18 +43,24 @@ def compare(
         ),
     ],
     only: Only = None,
-    everything: Annotated[bool, typer.Option("--all", help="List every clause, not only where they differ.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List every clause, not only those that differ.")] = False,
     profile: Profile = "core",
     level: Strictness = "MUST",
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other inputs, the same for all.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the inputs, the same for all.")] = 0,
     dtype: Dtype = "",
     isolation: Isolation = "process",
-    json_path: Annotated[str, typer.Option("--json", metavar="PATH", help="Write it as JSON; - is stdout.")] = "",
-    markdown_path: Annotated[str, typer.Option("--markdown", metavar="PATH", help="Write it as Markdown.")] = "",
-    html_path: Annotated[str, typer.Option("--html", metavar="PATH", help="Write it as a page, in one file.")] = "",
+    json_path: Annotated[
+        str, typer.Option("--json", metavar="PATH", help="Write the comparison as JSON; - is stdout.")
+    ] = "",
+    markdown_path: Annotated[
+        str, typer.Option("--markdown", metavar="PATH", help="Write the comparison as Markdown.")
+    ] = "",
+    html_path: Annotated[
+        str, typer.Option("--html", metavar="PATH", help="Write the comparison as an HTML page, one file.")
+    ] = "",
     color: Shade = "auto",
 ) -> None:
-    """Show where implementations differ, or versions of one.
+    """Show where implementations, or versions of one, differ.
 
     Exit code 0 when all conform, 1 when one does not, 3 when one could not be judged.
 
@@ -63,8 +70,8 @@ def compare(
     if not all(map(str.strip, impls)):
         wrong("IMPL", "one of them is empty; give a module's name, a .py file or a folder.")
     if len(impls) < 2:
-        wrong("IMPL", "one alone can't be compared; name two or more.")
-    settings: dict[str, Any] = {
+        wrong("IMPL", "only one was given; name two or more.")
+    options: RunOptions = {
         "only": prefixes_of(only or []), "profile": one_of("--profile", profile, known_profiles()), "seed": seed,
         "level": Level(one_of("--level", level, list(Level))), "processes": 2, "diagnose": False,
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
@@ -74,7 +81,7 @@ def compare(
     targets = report_targets({"--json": json_path, "--markdown": markdown_path, "--html": html_path})
     piped = "-" in targets.values()
     with contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext():
-        columns = tuple(_columns(impls, settings))
+        columns = tuple(_columns(impls, options))
     from conformkit.conformance.apps.compare.comparison import Comparison
 
     comparison = Comparison(columns)
@@ -85,24 +92,24 @@ def compare(
     raise typer.Exit(Exit.CONFORMS if all(column.conforms for column in comparison.columns) else Exit.DIFFERS)
 
 
-def _columns(impls: Sequence[str], settings: dict[str, Any]) -> Iterator[Column]:
-    """Judge one after the other, in workers of one warm process: packages of one name don't meet."""
+def _columns(impls: Sequence[str], options: RunOptions) -> Iterator[Column]:
+    """Judge one after another, in workers of one warm process: packages of the same name don't mix."""
     from conformkit.conformance.driver.client.head_start import common_start
 
     stored = {impl: read_report(impl, "IMPL") for impl in impls if _stored(impl)}
     code = [impl for impl in impls if impl not in stored]
-    with common_start(code, settings["isolation"]) if code else contextlib.nullcontext() as warm:
+    with common_start(code, options["isolation"]) as starts:
         from conformkit.conformance.apps.compare.comparison import Column
 
         for impl in impls:
-            yield Column(impl, stored[impl]) if impl in stored else _judged(impl, settings, warm)
+            yield Column(impl, stored[impl]) if impl in stored else _judged(impl, options, starts[impl])
 
 
 def _stored(impl: str) -> bool:
     return impl.endswith(".json") and not Path(impl).is_dir()
 
 
-def _judged(impl: str, settings: dict[str, Any], warm: Nursery | None) -> Column:
+def _judged(impl: str, options: RunOptions, start: HeadStart) -> Column:
     import tempfile
     from dataclasses import replace
 
@@ -110,7 +117,7 @@ def _judged(impl: str, settings: dict[str, Any], warm: Nursery | None) -> Column
     from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, split
     from conformkit.conformance.binding.toml_nodes import ConfigError
     from conformkit.conformance.driver.errors import IsolationUnavailable
-    from conformkit.conformance.engine.loading import LoadFailure
+    from conformkit.conformance.engine.finding import LoadFailure
     from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.runner import run
 
@@ -120,7 +127,7 @@ def _judged(impl: str, settings: dict[str, Any], warm: Nursery | None) -> Column
     with tempfile.TemporaryDirectory() as folder:
         try:
             named = str(lay_out(_place(path), revision, Path(folder))) if revision else impl
-            report = run(RunRequest(impl=named, **settings), early=warm)
+            report = run(RunRequest(named, **options), early=start)
         except (LoadFailure, ConfigError, NoRevision) as error:
             return Column(impl, problem=str(getattr(error, "problem", error)))
         except IsolationUnavailable as error:
@@ -131,7 +138,7 @@ def _judged(impl: str, settings: dict[str, Any], warm: Nursery | None) -> Column
 
 
 def _place(path: str) -> Path:
-    """Return where an implementation lives now; what is gone by now may be in the revision."""
+    """Return where an implementation is now; a path that no longer exists may be in the revision."""
     from conformkit.conformance.driver.location import locate
 
     try:

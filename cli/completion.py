@@ -1,4 +1,4 @@
-"""What shells are told to complete: clauses, profiles, and the places where an implementation may be."""
+"""Shell completion of clauses, profiles, and places where an implementation may be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 200
 
 
 def clause_ids(incomplete: str) -> list[str]:
-    """Return prefixes first, then the clauses that begin so; after a comma, for the last one."""
+    """Return matching prefixes, then matching clauses; after a comma, for the last item."""
     from conformkit.spec.clauses import clauses
 
     head, comma, word = incomplete.upper().rpartition(",")
@@ -22,7 +22,7 @@ def clause_ids(incomplete: str) -> list[str]:
 
 
 def implementations(incomplete: str) -> list[str]:
-    """Return folders and Python files that begin so."""
+    """Return folders and Python files that begin with this text."""
     return sorted(_places(incomplete))[:_MOST]
 
 
@@ -45,7 +45,7 @@ def profiles() -> list[str]:
 
 
 def levels() -> list[str]:
-    """Return how binding a clause may be."""
+    """Return the levels."""
     return ["MUST", "SHOULD", "MAY"]
 
 
@@ -60,5 +60,5 @@ def isolations() -> list[str]:
 
 
 def colors() -> list[str]:
-    """Return when to color."""
+    """Return the values of --color."""
     return ["auto", "always", "never"]

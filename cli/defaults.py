@@ -1,10 +1,10 @@
 """Defaults of options, from the table [tool.conformkit] of the pyproject.toml in the current folder.
 
-[tool.conform] is another matter: what an implementation declares about itself.
+[tool.conform] is something else: it holds what an implementation declares about itself.
 
-The folder may be that of the code under test. So the table names no file, no single clauses and no isolation but a
-stronger one; what it sets is said, and the verdict names the profile; `conform grade` does not read it. A gate that
-runs in such a folder gives `--impl` and `--profile` itself.
+The folder may belong to the code under test. So the table cannot name a file, single clauses, or a weaker isolation;
+the defaults it sets are printed, and the verdict names the profile; `conform grade` does not read it. A CI gate in such
+a folder should pass `--impl` and `--profile` itself.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MOST = 1 << 20
 
 
 def defaults(command: str | None, options: Collection[str] = tuple(KEYS)) -> dict[str, dict[str, Any]]:
-    """Return what stands for options that are not given, by command, as click wants it; say what was found.
+    """Return defaults for options that are not given, by command, as click expects them; print what was found.
 
-    Of what the table holds, a command takes what it has an option for.
+    A command uses those entries of the table that it has an option for.
     """
     if command not in COMMANDS:
         return {}
@@ -52,23 +52,23 @@ def _table() -> dict[str, Any]:
     except (OSError, UnicodeDecodeError):
         return {}
     except tomllib.TOMLDecodeError as error:
-        raise _wrong(f"is no TOML: {error}") from None
+        raise _wrong(f"is not valid TOML: {error}") from None
     for name in ("tool", "conformkit"):
         table = table.get(name, {})
         if not isinstance(table, dict):
-            raise _wrong(f"{_TABLE} is no table")
+            raise _wrong(f"{_TABLE} is not a table")
     return {name: _checked(name, value) for name, value in table.items()}
 
 
 def _checked(name: str, value: Any) -> Any:
     if name not in KEYS:
         near = difflib.get_close_matches(name, KEYS, n=1)
-        raise _wrong(f"{_TABLE} has {name!r}, known are {', '.join(KEYS)}{f'; nearest: {near[0]}' if near else ''}")
+        raise _wrong(f"{_TABLE} has {name!r}, want one of {', '.join(KEYS)}{f'; nearest: {near[0]}' if near else ''}")
     if type(value) is not KEYS[name]:
-        kind = "a text" if KEYS[name] is str else "a whole number"
+        kind = "a string" if KEYS[name] is str else "a whole number"
         raise _wrong(f"{_TABLE}: {name} is {value!r}, want {kind}")
     if name == "isolation" and value not in {"process", "sandbox"}:
-        raise _wrong(f"{_TABLE}: isolation is {value!r}, want process or sandbox; none is for the command line alone")
+        raise _wrong(f"{_TABLE}: isolation is {value!r}, want process or sandbox (none: command line only)")
     return value
 
 

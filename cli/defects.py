@@ -8,7 +8,6 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,13 +22,13 @@ __all__ = ["defects"]
 
 def defects(
     prefixes: Annotated[
-        list[str] | None, typer.Argument(metavar="PREFIX", help="Only mistakes whose ids begin so, e.g. mask.")
+        list[str] | None, typer.Argument(metavar="PREFIX", help="Only mistakes whose ids begin with it, e.g. mask.")
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print every field as JSON.")] = False,
     measure: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Judge them again, seconds for each; keep the result there.")
-    ] = None,
+        bool, typer.Option("--measure", help="Judge them again, seconds for each, and compare with their files.")
+    ] = False,
 ) -> None:
     """List the known mistakes with the clauses that catch each, and the kill rate.
 
@@ -41,9 +40,9 @@ def defects(
     words = [word.lower() for item in prefixes or [] for word in item.split(",") if word]
     found = [d for d in catalogue().values() if not words or any(d.id.startswith(word) for word in words)]
     if not found:
-        wrong("PREFIX", f"{', '.join(words)}: no known mistake has an id that begins so{_nearest(words, catalogue())}.")
-    if measure is not None:
-        _measure([defect.id for defect in found], measure)
+        wrong("PREFIX", f"{', '.join(words)}: no known mistake has such an id{_nearest(words, catalogue())}.")
+    if measure:
+        _measure([defect.id for defect in found])
         return
     red = {defect.id: kills().get(defect.id, ()) for defect in found}
     if as_json:
@@ -55,51 +54,37 @@ def defects(
 
 
 def _nearest(words: Sequence[str], ids: Iterable[str]) -> str:
-    """Return what the ids begin with that is meant, or all of these beginnings, as the end of a sentence."""
+    """Return the nearest ids or prefixes, or all prefixes, as the end of a sentence."""
     known = list(ids)
     begins = list(dict.fromkeys(name.partition("-")[0] for name in known))
     near = [hit for word in words for hit in difflib.get_close_matches(word, [*begins, *known], n=2, cutoff=0.6)]
-    return f"; nearest: {', '.join(near)}" if near else f"; they begin with {', '.join(begins)}"
+    return f"; nearest: {', '.join(near)}" if near else f"; known prefixes: {', '.join(begins)}"
 
 
-def _measure(ids: Sequence[str], path: Path) -> None:
-    """Judge defects anew; those that are not asked for keep what the file says of them."""
-    from conformkit.conformance.defects.kills import as_json, kill_rate
+def _measure(ids: Sequence[str]) -> None:
+    """Judge known mistakes again; print which clauses are red, and what to change in the files that say otherwise."""
+    from conformkit.conformance.defects.kills import kill_rate
     from conformkit.conformance.diagnosis.measuring import measure
-    from conformkit.conformance.report.files import obstacle, write
 
-    problem = obstacle(path)
-    if problem:
-        wrong("--measure", f"{problem}.")
     found: dict[str, Sequence[str]] = {}
-    try:
-        for name, red in measure(ids):
-            found[name] = red
-            print(f"{name}: {', '.join(red) or 'nothing'}", *_untold(name, red), sep="\n", flush=True)
-    finally:  # whoever interrupts it keeps what it has found
-        write(path, as_json({**_kept(path), **found}))
+    for name, red in measure(ids):
+        found[name] = red
+        print(f"{name}: {', '.join(red) or 'nothing'}", *_untold(name, red), sep="\n", flush=True)
     killed, total = kill_rate(found)
     print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
 
 
 def _untold(name: str, red: Sequence[str]) -> Iterator[str]:
-    """Yield what to change in a defect's file, where it tells of other clauses than were red."""
+    """Yield what to change in a defect's file, if it names other clauses than were red."""
     from conformkit.conformance.defects import defects as catalogue
 
     known = catalogue()[name]
     also = [clause for clause in red if clause not in known.clauses]
     if set(also) != set(known.also):
-        yield f"  in {known.stem}/{name}.toml, if this patch breaks no more than it should: also = {json.dumps(also)}"
+        line = f"also = {json.dumps(also)}" if also else "no line `also`"
+        yield f"  in {known.stem}/{name}.toml, if this patch breaks no more than it should: {line}"
     if spared := [clause for clause in known.clauses if clause not in red]:
-        yield f"  not broken, though it names them: {', '.join(spared)}"
-
-
-def _kept(path: Path) -> dict[str, Sequence[str]]:
-    from conformkit.conformance.defects import defects as catalogue
-
-    if not path.exists():
-        return {}
-    return {name: red for name, red in json.loads(path.read_text(encoding="utf-8")).items() if name in catalogue()}
+        yield f"  not broken, although the file names them: {', '.join(spared)}"
 
 
 def _listing(found: Sequence[Defect], red: dict[str, Sequence[str]], width: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Exit codes, and the form in which a command says what is wrong, why, and what to do."""
+"""Exit codes, and how a command prints what is wrong, why, and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Exit", "complain", "fail", "no_room", "one_of", "wrong"]
 
 
 class Exit(IntEnum):
-    """What the number says that a command ends with."""
+    """The meaning of a command's exit code."""
 
     CONFORMS = 0
     DIFFERS = 1
@@ -31,12 +31,12 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def no_room(error: OSError) -> bool:
-    """Whether a disk is full, or what its user may put there."""
+    """Whether the disk, or the user's quota on it, is full."""
     return error.errno in _FULL
 
 
 def complain(problem: str, *advice: str) -> None:
-    """Print one sentence, and indented below it what to do, to stderr."""
+    """Print one sentence to stderr, and indented below it what to do."""
     from conformkit.conformance.text import plain
 
     with contextlib.suppress(OSError):
@@ -44,21 +44,21 @@ def complain(problem: str, *advice: str) -> None:
 
 
 def fail(code: Exit, problem: str, *advice: str) -> NoReturn:
-    """Say what is wrong and end with that code."""
+    """Print what is wrong and exit with that code."""
     complain(problem, *advice)
     raise typer.Exit(code)
 
 
 def wrong(option: str, problem: str) -> NoReturn:
-    """End with the code for wrong usage, after the usage line, naming the option."""
+    """Exit with the code for wrong usage, after a usage line that names the option."""
     raise typer.BadParameter(problem, param_hint=f"'{option}'")
 
 
 def one_of(option: str, value: str, allowed: Sequence[str]) -> str:
-    """Return the allowed value that is meant, in whatever case; suggest the nearest when there is none."""
+    """Return the allowed value that is meant, ignoring case; suggest the nearest if there is none."""
     by_lower = {item.lower(): item for item in allowed}
     if value.lower() in by_lower:
         return by_lower[value.lower()]
     near = difflib.get_close_matches(value.lower(), by_lower, n=1, cutoff=0.5)
     hint = f"; nearest: {by_lower[near[0]]}" if near else ""
-    wrong(option, f"{value!r} is none of {', '.join(allowed)}{hint}.")
+    wrong(option, f"{value!r} is not one of {', '.join(allowed)}{hint}.")

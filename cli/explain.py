@@ -1,4 +1,4 @@
-"""`conform explain`: a clause with its reason, its test and the values that serve it; an erratum; a stored value."""
+"""`conform explain`: a clause with its reason, its test and its stored values; an erratum; a stored value."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from conformkit.spec.sources import with_public
 __all__ = ["explain"]
 
 IN_FULL = 5
-"""Stored values that a clause's page shows; more are listed by number."""
+"""Number of stored values that a clause shows in full; the others are listed by number."""
 LONGEST = 240
-"""Characters of an array; the file has all of it."""
+"""Maximum characters of an array; the file has all of it."""
 CUT = ", … ("
-"""Where an array ends that is longer."""
+"""End of an array that is cut."""
 
 
 def explain(
@@ -44,7 +44,7 @@ def explain(
 ) -> None:
     """Explain clauses, points on which sources err, or stored values; list the clauses of a prefix.
 
-    What each says, why, how to mend what breaks it, and numbers to compare with.
+    What each says, why, how to fix a failure, and numbers to compare with.
 
     Example: conform explain SDPA-SCALE
     """
@@ -83,7 +83,7 @@ def _select(wanted: str) -> tuple[Clause, ...]:
         near = difflib.get_close_matches(wanted.upper(), others, n=3, cutoff=0.5) if like_others else error.nearest
         hint = f"; nearest: {', '.join(near)}" if near else ""
         what = "clause, erratum, stored value or known mistake"
-        wrong("ID", f"no {what} is called {wanted}{hint} (conform spec lists the clauses).")
+        wrong("ID", f"there is no {what} {wanted}{hint} (conform spec lists the clauses).")
 
 
 def _clause(clause: Clause, width: int) -> Iterator[str]:
@@ -114,12 +114,12 @@ def _values(serving: Sequence[Stored], width: int) -> Iterator[str]:
 
 
 def _rank(item: Stored) -> tuple[bool, bool]:
-    """Calls first, results of mistakes last."""
+    """Sort calls first, results of mistakes last."""
     return item.entry.get("kind") == "mistake", not item.is_call
 
 
 def _sentence(clause: Clause) -> str:
-    """Return the test's name as a sentence, read from its file: importing the suite would take longer than reading."""
+    """Return the test's name as a sentence, read from its file: importing the suite would take longer."""
     suite = files("conformkit.conformance") / "suite"
     paths = [path for path in suite.iterdir() if re.fullmatch(r"test_\w+\.py", path.name)]
     test = re.compile(rf'^@clause\("{re.escape(clause.id)}"\)\n(?:@.*\n)*def test_(\w+)\(', re.MULTILINE)
@@ -162,7 +162,7 @@ def _erratum(point: Erratum, width: int) -> Iterator[str]:
 
 
 def _value(item: Stored, width: int, *, alone: bool = False) -> Iterator[str]:
-    """Yield an entry: what goes in, what must come out, where that comes from, what sources print in its place."""
+    """Yield an entry: inputs, expected output, where that comes from, and what sources print instead."""
     entry = item.entry
     kind = entry.get("kind", "")
     what = {"mistake": f"what {entry.get('mistake')} gives: ", "measured": "measured: "}.get(kind, "")
@@ -198,7 +198,7 @@ def _fact(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _named(values: Mapping[str, Any]) -> str:
-    """Return `name = value` for each; arrays that are the same share one text."""
+    """Return `name = value` for each; equal arrays share one text."""
     texts: dict[tuple[str, str], list[str]] = {}
     for name, value in values.items():
         texts.setdefault((_short(value), "" if isinstance(value, list) else name), []).append(name)
@@ -241,7 +241,7 @@ def _number(value: Any) -> str:
 
 
 def _field(name: str, value: str, width: int, indent: int = 0) -> Iterator[str]:
-    """Yield the lines of a field, none when it is empty."""
+    """Yield the lines of a field, none if it is empty."""
     if value:
         margin = " " * indent
         yield from textwrap.wrap(

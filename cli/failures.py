@@ -1,4 +1,4 @@
-"""What a run may end with instead of a report, as a sentence and an exit code."""
+"""Errors that end a run without a report, as a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from conformkit.cli.exits import Exit, fail, wrong
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import IsolationUnavailable
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.text import one_line, plain
 from conformkit.spec.clauses import UnknownClauseError
 
@@ -17,7 +17,7 @@ __all__ = ["explained"]
 
 @contextmanager
 def explained(impl: str) -> Iterator[None]:
-    """Turn the exceptions of a run into exit codes; those that nobody foresaw pass through."""
+    """Turn the expected exceptions of a run into exit codes; others pass through."""
     try:
         yield
     except LoadFailure as error:

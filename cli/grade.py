@@ -16,7 +16,7 @@ from conformkit.cli.exits import Exit, fail, one_of, wrong
 if TYPE_CHECKING:
     from conformkit.conformance.apps.grade.grade import GradeRequest, Summary
     from conformkit.conformance.apps.grade.policy import Policy
-    from conformkit.conformance.apps.grade.submissions import Search
+    from conformkit.conformance.apps.grade.submissions import SubmissionList
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["grade"]
@@ -38,34 +38,35 @@ def grade(
     submissions: Annotated[
         Path, typer.Argument(metavar="SUBMISSIONS", help="A folder of folders, archives, .py files, git checkouts.")
     ],
-    policy: Annotated[Path, typer.Option(metavar="PATH", help="The policy: what counts, limits, what is told.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go; the same command goes on from there.")],
+    policy: Annotated[Path, typer.Option(metavar="PATH", help="The policy: what counts, limits, what students see.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results; the same command resumes from it.")],
     workers: Annotated[
-        int | None, typer.Option("-n", metavar="N", min=1, help="Grade N at once; as many as there are cores.")
+        int | None, typer.Option("-n", metavar="N", min=1, help="Grade N at once; by default one per core.")
     ] = None,
     executor: Annotated[
         str, typer.Option(metavar="local|dask://HOST:PORT", help="This machine, or the scheduler of a Dask cluster.")
     ] = _LOCAL,
     isolation: Annotated[
         str,
-        typer.Option(metavar="sandbox|process", help="Instead of the policy's; process is for code that you trust."),
+        typer.Option(metavar="sandbox|process", help="Instead of the policy's; process is for trusted code."),
     ] = "",
     single: Annotated[
         bool, typer.Option("--single", help="SUBMISSIONS is one submission, not a folder of them.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded by what, and stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be graded and how, then exit.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every submission with its points.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the last line only.")] = False,
     color: Annotated[
         str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
     ] = "auto",
     example_policy: Annotated[
-        bool, typer.Option("--example-policy", callback=_print_example, is_eager=True, help="Print a policy, and stop.")
+        bool,
+        typer.Option("--example-policy", callback=_print_example, is_eager=True, help="Print a policy, then exit."),
     ] = False,
 ) -> None:
-    """Grade a class: judge every submission in a sandbox, and give points by a policy.
+    """Grade a class: judge every submission in a sandbox, and give points according to a policy.
 
-    Exit code 0 when all are graded, whatever their points; 5 when the kit failed on one; conform --help lists others.
+    Exit code 0 if all are graded, whatever their points; 5 if the kit failed on one; conform --help lists the others.
 
 
     Example: conform grade submissions --policy policy.toml --out grades
@@ -91,12 +92,12 @@ def grade(
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _policy(path: Path, isolation: str) -> Policy:
-    """Read the policy; end with code 2 where it can't be used."""
+    """Read the policy; exit with code 2 if it can't be used."""
     from dataclasses import replace
 
     from conformkit.conformance.apps.grade.policy_file import read_policy
@@ -122,14 +123,14 @@ def _executor(text: str) -> str:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Turn what ends a run into a sentence and an exit code."""
+    """Turn an exception that ends a run into a sentence and an exit code."""
     from conformkit.conformance.apps.grade.executor import ClusterLost, ExecutorUnusable
     from conformkit.conformance.apps.grade.harness import NoIsolation
     from conformkit.conformance.apps.grade.store import StoreBroken, StoreDamaged, StoreUnusable
     from conformkit.conformance.apps.grade.submissions import NothingToGrade
     from conformkit.conformance.report.stored import NotAReport
 
-    again = "what is graded is stored; the same command goes on from there"
+    again = "finished grades are stored; run the same command to continue"
     try:
         yield
     except NothingToGrade as error:
@@ -162,11 +163,11 @@ def _show_plan(request: GradeRequest) -> None:
     from conformkit.conformance.apps.grade.grade import look
     from conformkit.conformance.text import number, one_line
 
-    search: Search = look(request)
+    search: SubmissionList = look(request)
     for found in search.found:
         print(f"{found.kind:8} {one_line(found.source)}" + ("" if found.id == found.name else f" as {found.id}"))
     if search.aside:
-        print(f"left aside: {', '.join(map(one_line, search.aside))}")
+        print(f"ignored: {', '.join(map(one_line, search.aside))}")
     policy = request.policy
     for group in policy.groups:
         what = f"{len(group.clauses)} clauses: {one_line(group.title)} ({group.credit})"

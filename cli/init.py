@@ -18,14 +18,14 @@ __all__ = ["init"]
 
 def init(
     package: Annotated[Path, typer.Argument(metavar="PATH", help="The package's name, or where to put it.")],
-    framework: Annotated[str, typer.Option(metavar="torch|numpy", help="What it is written in.")] = "torch",
+    framework: Annotated[str, typer.Option(metavar="torch|numpy", help="The framework of the stubs.")] = "torch",
     profile: Annotated[
         str,
         typer.Option(
             metavar="NAME",
             autocompletion=profiles,
             help="core; lm adds tokenizers, data, loss, optimizer, training; seq2seq is an encoder-decoder, "
-            "milestone1 to milestone5 the steps to it.",
+            "milestone1 to milestone5 are its steps.",
         ),
     ] = "core",
 ) -> None:
@@ -47,8 +47,8 @@ def init(
     try:
         write_package(package, files)
     except OSError as error:
-        problem = f"{package} could not be written, and nothing of it is left: {error.strerror or error}"
+        problem = f"{package} could not be written and was removed: {error.strerror or error}"
         fail(Exit.KIT_FAILED, problem, "name a folder that can be written: conform init PATH")
     words = ["conform", "run", "--impl", os.fspath(package), *(["--profile", what] if what != "core" else [])]
-    print(f"{package} holds {len(files)} files of stubs. What to write first, and what is wrong, tells:")
+    print(f"{package} holds {len(files)} files of stubs. To see what to write first, and what is wrong, run:")
     print(f"    {shlex.join(words)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
-from conformkit.cli.options import Config, Impl, Isolation, check_named
+from conformkit.cli.options import ConfigPath, Impl, Isolation, check_named
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 
 if TYPE_CHECKING:
@@ -27,37 +27,37 @@ _SIZES = ("d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_siz
 def inspect(
     impl: Impl,
     component: Annotated[
-        str, typer.Option(metavar="NAME", help="A component of the contract; the model, where there is one.")
+        str, typer.Option(metavar="NAME", help="A component of the contract; by default the model, if there is one.")
     ] = "",
     size: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=N", help="An argument of the constructor, e.g. num_layers=12; repeat it."),
     ] = None,
-    batch: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="So many rows.")] = 5,
-    tokens: Annotated[int, typer.Option(metavar="N", min=2, max=512, help="So many positions in each.")] = 20,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other weights and inputs.")] = 0,
+    batch: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Number of rows.")] = 5,
+    tokens: Annotated[int, typer.Option(metavar="N", min=2, max=512, help="Number of positions in each row.")] = 20,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of weights and inputs.")] = 0,
     json_path: Annotated[
-        str, typer.Option("--json", metavar="PATH", help="Write what was found as JSON; - is stdout.")
+        str, typer.Option("--json", metavar="PATH", help="Write the result as JSON; - is stdout.")
     ] = "",
     isolation: Isolation = "process",
-    config: Config = None,
+    config: ConfigPath = None,
     color: Annotated[
         str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
     ] = "auto",
 ) -> None:
-    """Look inside: shapes through every part, parameters, gradients, entropy of attention, what is dead or explodes.
+    """Look inside: shapes in every part, parameters, gradients, entropy of attention, dead or exploding values.
 
     The component is constructed, called and differentiated once, with its own initial weights.
 
     Example: conform inspect --impl mypkg --component TransformerBlock --size d_model=96
 
-    Exit code 0 when nothing stands out; 1 when something does, or it fails; conform --help lists the others.
+    Exit code 0 if nothing stands out; 1 if something does, or if it fails; conform --help lists the others.
     """
     check_named(impl)
     from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
 
     if component in SEQ2SEQ_NAMES:
-        problem = f"{component} is a part of an encoder-decoder, which inspect does not look into"
+        problem = f"{component} is a part of an encoder-decoder, which inspect does not support"
         wrong("--component", f"{problem}; conform run --profile seq2seq judges it.")
     chosen = one_of("--component", component, list(COMPONENTS)) if component else ""
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
@@ -71,15 +71,16 @@ def inspect(
     from conformkit.conformance.apps.inspect.inspect import InspectionFailed, InspectRequest
     from conformkit.conformance.apps.inspect.inspect import inspect as look
 
-    request = InspectRequest(impl, chosen, sizes, batch, tokens, seed, how, config)
+    request = InspectRequest(
+        impl, component=chosen, sizes=sizes, batch=batch, tokens=tokens, seed=seed, isolation=how, config=config
+    )
     try:
         with explained(impl):
             found = look(request, early)
     except InspectionFailed as error:
         fail(Exit.DIFFERS, str(error), f"where: {error.where}" if error.where else "")
     finally:
-        if early is not None:
-            early.close()
+        early.close()
     _show(found, targets, shade)
     raise typer.Exit(Exit.DIFFERS if found.conspicuous else Exit.CONFORMS)
 
@@ -92,10 +93,11 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
         if name not in _SIZES:
             near = difflib.get_close_matches(name, _SIZES, n=1)
             wrong(
-                "--size", f"{name!r} is no size{f'; nearest: {near[0]}' if near else ''}. Sizes: {', '.join(_SIZES)}."
+                "--size",
+                f"{name!r} is not a size{f'; nearest: {near[0]}' if near else ''}. Sizes: {', '.join(_SIZES)}.",
             )
         if not text.strip().isdecimal() or not 1 <= int(text) <= _MOST:
-            wrong("--size", f"{word!r} gives no whole number from 1 to {_MOST}, such as {name}=64.")
+            wrong("--size", f"{word!r} has no whole number from 1 to {_MOST}; write for example {name}=64.")
         found[name] = int(text)
     return found
 

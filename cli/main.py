@@ -1,7 +1,7 @@
-"""The command `conform`: a clean start, its streams, and what becomes of an error nobody expected.
+"""The command `conform`: a clean start, its streams, and the handling of unexpected errors.
 
-What is imported at the top is loaded already when Python starts: until the start is clean, a module of any other name
-could be anyone's.
+The modules imported at the top are already loaded when Python starts: before the clean start, any other module could be
+a foreign one.
 """
 
 import os
@@ -21,8 +21,8 @@ def main() -> int:
     try:
         os.getcwd()  # noqa: PTH109 - pathlib is not imported before the start is clean
     except OSError as error:
-        sys.stderr.write(f"conform: the current folder is not to be found: {error.strerror}\n  go into another one, or")
-        sys.stderr.write(' where it was made anew: cd "$PWD"\n')
+        sys.stderr.write(f"conform: the current folder does not exist: {error.strerror}\n  change to another one, or")
+        sys.stderr.write(' if it was created again: cd "$PWD"\n')
         return _WRONG_USAGE
     clean_start.ensure(sys.argv[1:])
     _show_what_the_locale_can()
@@ -30,14 +30,14 @@ def main() -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
-        if not isinstance(error, BrokenPipeError) and code != _KIT_FAILED:  # else a reader left, or it is said already
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again when it exits
+        if not isinstance(error, BrokenPipeError) and code != _KIT_FAILED:  # else a reader left, or it is reported
             return _unwritten(error)
     return code
 
 
 def _open_closed_streams() -> None:
-    """Lead what a shell closed (`>&-`) to nowhere: else the next file or socket that is opened takes its number."""
+    """Redirect streams that a shell closed (`>&-`) to the null device, or the next file takes their number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -61,7 +61,7 @@ def _outcome() -> int:
 
         app(prog_name="conform")
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # typer ends with 1 where a reader has left
+        if isinstance(error.__context__, BrokenPipeError):  # typer exits with 1 if a reader has left
             return 0
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except BrokenPipeError:
@@ -78,13 +78,13 @@ def _failed(error: Exception) -> int:
 
 
 def _unwritten(error: OSError) -> int:
-    """Say that the disk is full, or what else keeps the output from where it should go: no mistake of the kit."""
+    """Report a full disk, or another reason why output could not be written: not a mistake of the kit."""
     from conformkit.cli.exits import Exit, complain
 
     what = error.filename or "what this command prints"
     complain(
-        f"{what} could not be written whole: {error.strerror or error}",
-        "free some space, or write to another place, and run it again; what is there by now says nothing",
+        f"{what} could not be written completely: {error.strerror or error}",
+        "free some space, or write to another place, and run it again; do not use the partial output",
     )
     return Exit.KIT_FAILED
 

@@ -1,4 +1,4 @@
-"""What a command says of an argument that it can't do without: what to type."""
+"""The message for a missing required argument: what to type."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["Command"]
 
 _TYPE = {
     "impl": "Name what to judge: --impl mypkg, a module, a .py file or a folder.",
-    "adapt impl": "Name what to look through: conform adapt mypkg.",
-    "package": "Name the package to make: conform init mypkg.",
-    "policy": "conform grade --example-policy > policy.toml writes one to begin with.",
+    "adapt impl": "Name the code to look through: conform adapt mypkg.",
+    "package": "Name the package to create: conform init mypkg.",
+    "policy": "conform grade --example-policy > policy.toml writes one to start with.",
     "out": "Name the folder for the results: --out grades.",
-    "submissions": "Name the folder that holds them: conform grade submissions --policy policy.toml --out grades.",
+    "submissions": "Name the folder of submissions: conform grade submissions --policy policy.toml --out grades.",
     "report": "conform run --impl mypkg --json report.json writes one.",
-    "ids": "Name a clause, say: conform explain SDPA-SCALE.",
-    "clause_id": "Name one that fails, say: conform repro SDPA-SCALE --impl mypkg.",
-    "impls": "Name two or more, say: conform compare mypkg mypkg@main.",
+    "ids": "Name a clause, for example: conform explain SDPA-SCALE.",
+    "clause_id": "Name a clause that fails, for example: conform repro SDPA-SCALE --impl mypkg.",
+    "impls": "Name two or more, for example: conform compare mypkg mypkg@main.",
 }
-"""By the names of arguments, where one means something else in a command with that before it."""
+"""By name of the argument; prefixed with the command if the name means something else there."""
 
 
 class Command(TyperCommand):
-    """A command that tells what to type where something is missing."""
+    """A command that says what to type if an argument is missing."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line."""

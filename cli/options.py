@@ -13,7 +13,7 @@ from conformkit.cli.exits import wrong
 from conformkit.spec.clauses import PROFILES, UnknownClauseError, select
 
 __all__ = [
-    "FORMATS", "Config", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness", "check_named",
+    "FORMATS", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness", "check_named",
     "known_profiles", "prefixes_of",
 ]  # fmt: skip
 
@@ -28,18 +28,20 @@ Isolation = Annotated[
     typer.Option(
         metavar="process|sandbox|none",
         autocompletion=isolations,
-        help="sandbox holds code that you do not trust; none runs it inside the harness, for a debugger.",
+        help="sandbox is for untrusted code; none runs the code inside the harness, for a debugger.",
     ),
 ]
 Only = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="PREFIX", autocompletion=clause_ids, help="Only these clauses; repeat it, or separate by commas."
+        metavar="PREFIX",
+        autocompletion=clause_ids,
+        help="Only these clauses; repeat the option, or separate by commas.",
     ),
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option(metavar="PREFIX", autocompletion=clause_ids, help="Not these clauses; as --only."),
+    typer.Option(metavar="PREFIX", autocompletion=clause_ids, help="Not these clauses; same form as --only."),
 ]
 Profile = Annotated[
     str,
@@ -71,16 +73,16 @@ Dtype = Annotated[
         help="Judge in this number format, whatever conform.toml declares.",
     ),
 ]
-Config = Annotated[
+ConfigPath = Annotated[
     Path | None,
     typer.Option(
-        metavar="PATH", exists=True, dir_okay=False, readable=True, help="Use this conform.toml, not the one beside it."
+        metavar="PATH", exists=True, dir_okay=False, readable=True, help="Use this conform.toml instead of its own."
     ),
 ]
 
 
 def check_named(impl: str) -> None:
-    """End with the code for wrong usage where --impl names nothing."""
+    """Exit with the code for wrong usage if --impl is empty."""
     if not impl.strip():
         wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
 
@@ -91,7 +93,7 @@ def known_profiles() -> list[str]:
 
 
 def prefixes_of(only: Sequence[str], option: str = "--only") -> tuple[str, ...]:
-    """Return the clauses and prefixes that an option names; end with the code for wrong usage where one is unknown."""
+    """Return the clauses and prefixes that an option names; exit with the code for wrong usage if one is unknown."""
     words = tuple(word.strip().upper() for item in only for word in item.split(",") if word.strip())
     if only and not words:
         wrong(option, "is empty; name a clause or a prefix.")

@@ -1,4 +1,4 @@
-"""Reports that commands read and write: where they go, and what is said when they can't."""
+"""Reports that commands read and write, and the errors if they can't."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BY_HAND = frozenset({".py", ".pyi", ".ipynb", ".toml", ".cfg"})
 
 
 def report_targets(paths: Mapping[str, str]) -> dict[str, str]:
-    """Return where reports go, by option; end with code 2, before anything runs, where they can't."""
+    """Return where reports go, by option; exit with code 2, before anything runs, if one can't be written."""
     from conformkit.conformance.report.files import obstacle
 
     wanted = {option: path for option, path in paths.items() if path}
@@ -34,19 +34,19 @@ def report_targets(paths: Mapping[str, str]) -> dict[str, str]:
     for option, path in wanted.items():
         other = seen.setdefault(path if path == STDOUT else str(Path(path).resolve()), option)
         if other != option:
-            wrong(option, f"and {other} would both write to {path}; name two places.")
+            wrong(option, f"and {other} would both write to {path}; name two files.")
     return wanted
 
 
 def _precious(path: Path) -> str:
-    """Return why no report may replace this file: somebody wrote it by hand."""
+    """Return why a report must not replace this file: it was written by hand."""
     if path.suffix.lower() in _BY_HAND and os.path.lexists(path):
-        return f"{path} is no report and would be lost; name another file"
+        return f"{path} is not a report and would be lost; name another file"
     return ""
 
 
 def write_files(targets: Mapping[str, str], text_of: Callable[[str], str]) -> None:
-    """Write each report, or print it; end with code 5 where that fails."""
+    """Write each report, or print it; exit with code 5 if that fails."""
     from conformkit.conformance.report.files import write
 
     for option, path in targets.items():
@@ -61,7 +61,7 @@ def write_files(targets: Mapping[str, str], text_of: Callable[[str], str]) -> No
 
 
 def print_utf8(text: str) -> None:
-    """Print UTF-8 whatever the locale: a machine reads it. A reader who left changes no verdict."""
+    """Print UTF-8 whatever the locale: a machine reads it. A reader that left changes no verdict."""
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode())
@@ -69,17 +69,17 @@ def print_utf8(text: str) -> None:
 
 
 def read_report(path: str, option: str) -> Report:
-    """Return the report that a file holds, or stdin for `-`; end with the code for wrong usage where it is none."""
+    """Return the report in a file, or on stdin for `-`; exit with the code for wrong usage if it is not a report."""
     from conformkit.conformance.report.stored import NotAReport, from_object
 
     try:
         text = sys.stdin.buffer.read() if path == STDOUT else Path(path).read_bytes()
         found = json.loads(text)
         if not isinstance(found, dict):
-            raise NotAReport("it is no JSON object")
+            raise NotAReport("it is not a JSON object")
         return from_object(found)
     except OSError as error:
         made = "; conform run --impl mypkg --json report.json makes one" if isinstance(error, FileNotFoundError) else ""
         wrong(option, f"{path} could not be read: {error.strerror or error}{made}.")
     except (ValueError, RecursionError) as error:
-        wrong(option, f"{path} is no report of conform run --json: {error}.")
+        wrong(option, f"{path} is not a report of conform run --json: {error}.")

@@ -1,4 +1,4 @@
-"""`conform repro`: the failure of one clause as a script that needs nothing of the kit."""
+"""`conform repro`: the failure of one clause as a script that does not need the kit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from conformkit.cli.completion import clause_ids
 from conformkit.cli.exits import Exit, fail, one_of, wrong
-from conformkit.cli.options import FORMATS, Config, Dtype, Impl, Isolation, check_named
+from conformkit.cli.options import FORMATS, ConfigPath, Dtype, Impl, Isolation, check_named
 from conformkit.spec.clauses import UnknownClauseError, clause
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ def repro(
     ],
     impl: Impl,
     out: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Where to write it; by default repro_CLAUSE.py, here.")
+        Path | None, typer.Option(metavar="PATH", help="The script to write; by default repro_CLAUSE.py, here.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed of the run in which it failed.")] = 0,
     dtype: Dtype = "",
     isolation: Isolation = "process",
-    config: Config = None,
+    config: ConfigPath = None,
     shrink: Annotated[
-        bool, typer.Option("--shrink/--no-shrink", help="Look for smaller inputs that show it, too.")
+        bool, typer.Option("--shrink/--no-shrink", help="Look for smaller inputs that show the failure.")
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write a script that shows why a clause fails: your code, one call, what came out, what is wanted.
+    """Write a script that shows why a clause fails: your code, one call, its output, what is wanted.
 
-    Exit code 0 when the clause holds or says nothing about this code; 1 when it fails, or is about what is not
+    Exit code 0 if the clause holds or does not apply to this code; 1 if it fails, or is about something that is not
     implemented. Nothing is written unless it fails.
 
 
@@ -58,7 +58,7 @@ def repro(
     from conformkit.conformance.engine.request import RunRequest
 
     profile = "seq2seq" if clause(name).profile == "seq2seq" else "core"
-    request = RunRequest(impl=impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form)
+    request = RunRequest(impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form)
     with explained(impl):
         found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)
     _tell(found, path)
@@ -76,22 +76,22 @@ def _beside(path: Path) -> Path:
 
 
 def _check_free(path: Path, *, force: bool) -> None:
-    """End with the code for wrong usage where no script can be written, before anything is judged."""
+    """Exit with the code for wrong usage, before anything is judged, if the script cannot be written."""
     from conformkit.conformance.report.files import obstacle
 
     option = "--out"
     if path.suffix != ".py":
-        wrong(option, f"{path} is no name of a Python script; let it end in .py.")
+        wrong(option, f"{path} is not the name of a Python script; it must end in .py.")
     for place in (path, _beside(path)):
         problem = obstacle(place)
         if problem:
             wrong(option, f"{problem}.")
         if place.exists() and not force:
-            wrong(option, f"{place} exists; name another place, or add --force.")
+            wrong(option, f"{place} exists; name another file, or add --force.")
 
 
 def _tell(found: Reproduction, path: Path) -> None:
-    """Write the script and say what it shows, or say why there is none."""
+    """Write the script and print what it shows, or print why there is none."""
     from conformkit.conformance.engine.results import Verdict
     from conformkit.conformance.text import plain
 

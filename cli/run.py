@@ -7,14 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from conformkit.cli.exits import Exit, complain, one_of, wrong
 from conformkit.cli.options import (
     FORMATS,
-    Config,
+    ConfigPath,
     Dtype,
     Impl,
     Isolation,
@@ -30,6 +30,7 @@ from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.spec.clauses import PROFILES, Level
 
 if TYPE_CHECKING:
+    from conformkit.conformance.engine.request import RunOptions
     from conformkit.conformance.engine.results import Report
     from conformkit.conformance.report.terminal import Color
 
@@ -42,44 +43,58 @@ def run(
         str, typer.Option("--json", metavar="PATH", help="Write the report as JSON; - is stdout.")
     ] = "",
     junit_path: Annotated[
-        str, typer.Option("--junit", metavar="PATH", help="Write it as JUnit XML; - is stdout.")
+        str, typer.Option("--junit", metavar="PATH", help="Write the report as JUnit XML; - is stdout.")
     ] = "",
-    html_path: Annotated[str, typer.Option("--html", metavar="PATH", help="Write it as a page, in one file.")] = "",
-    sarif_path: Annotated[str, typer.Option("--sarif", metavar="PATH", help="Write it as SARIF 2.1.0.")] = "",
-    markdown_path: Annotated[str, typer.Option("--markdown", metavar="PATH", help="Write it as Markdown.")] = "",
+    html_path: Annotated[
+        str, typer.Option("--html", metavar="PATH", help="Write the report as an HTML page, one file.")
+    ] = "",
+    sarif_path: Annotated[str, typer.Option("--sarif", metavar="PATH", help="Write the report as SARIF 2.1.0.")] = "",
+    markdown_path: Annotated[
+        str, typer.Option("--markdown", metavar="PATH", help="Write the report as Markdown.")
+    ] = "",
     github: Annotated[
-        bool, typer.Option("--github", help="Annotate a GitHub job and add to its summary; mute what the code prints.")
+        bool,
+        typer.Option(
+            "--github",
+            help="Annotate a GitHub job and add to its summary; disable workflow commands in what the code prints.",
+        ),
     ] = False,
     only: Only = None,
     without: Without = None,
     profile: Profile = "core",
     level: Strictness = "MUST",
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Draws other inputs; the same seed draws the same ones.")
+        int, typer.Option(metavar="N", min=0, help="Seed of the inputs; the same seed draws the same ones.")
     ] = 0,
-    device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where the implementation computes.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(metavar="cpu|cuda|mps", help="The device on which the implementation computes.")
+    ] = "cpu",
     dtype: Dtype = "",
     hidden: Annotated[
-        bool, typer.Option("--hidden", help="Show no drawn or wanted number, nor the seed, in any report.")
+        bool, typer.Option("--hidden", help="Show no drawn or wanted number and no seed in any report.")
     ] = False,
     isolation: Isolation = "process",
     processes: Annotated[
-        int | None, typer.Option("-n", metavar="N", min=1, help="Judge with N workers; 2 where there are 2 cores.")
+        int | None,
+        typer.Option("-n", metavar="N", min=1, help="Judge with N workers; by default 2 if there are 2 cores."),
     ] = None,
     pages: Annotated[
-        str, typer.Option(metavar="URL", help="Where the pages of conform spec --html are; failures link to them.")
+        str, typer.Option(metavar="URL", help="Base URL of the pages of conform spec --html; failures link to them.")
     ] = "",
-    config: Config = None,
+    config: ConfigPath = None,
     hints: Annotated[
-        int, typer.Option(metavar="1|2|3", min=1, max=3, help="Tell the symptom; where to look, too; the mistake.")
+        int,
+        typer.Option(metavar="1|2|3", min=1, max=3, help="1 shows the symptom, 2 also where to look, 3 the mistake."),
     ] = 3,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every clause with its distance.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="List every clause, with its error relative to the tolerance.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the verdict line only.")] = False,
     color: Shade = "auto",
 ) -> None:
-    """Judge an implementation, and report.
+    """Judge an implementation and print a report.
 
-    Exit code 0 when it conforms, 1 when it does not; conform --help lists the others.
+    Exit code 0 if it conforms, 1 if it does not; conform --help lists the others.
 
 
     Example: conform run --impl mypkg --only SDPA
@@ -91,7 +106,7 @@ def run(
     known = list(PROFILES)
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
-    settings: dict[str, Any] = {
+    options: RunOptions = {
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "without": prefixes_of(without or [], "--without"), "seed": seed,
         "isolation": how, "config": config,
@@ -106,7 +121,7 @@ def run(
     piped = STDOUT in targets.values()
     repeat = ["--config", str(config)] if config else []
     with _commands_off(wanted=github, piped=piped):
-        report = _judge(impl, settings, shade, bar=not quiet, piped=piped)
+        report = _judge(impl, options, shade, bar=not quiet, piped=piped)
         write_files(targets, lambda option: _form(option)(report))
         _show(report, shade, verbose=verbose, quiet=quiet, piped=piped, repeat=repeat)
     if github:
@@ -116,13 +131,13 @@ def run(
 
 def _pages(url: str) -> str:
     if url and not re.fullmatch(r"(https?|file)://[^\s<>\"']{1,400}", url):
-        wrong("--pages", f"{url!r} is no address; give one that begins with https://, http:// or file://.")
+        wrong("--pages", f"{url!r} is not a URL; give one that begins with https://, http:// or file://.")
     return url
 
 
 @contextlib.contextmanager
 def _commands_off(*, wanted: bool, piped: bool) -> Iterator[None]:
-    """Keep what the implementation prints from being taken for commands by a GitHub runner."""
+    """Keep a GitHub runner from reading what the implementation prints as commands."""
     if not wanted:
         yield
         return
@@ -141,17 +156,17 @@ def _tell_github(report: Report, *, piped: bool) -> None:
         complain(problem)
 
 
-def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, piped: bool) -> Report:
+def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bool) -> Report:
     from conformkit.conformance.driver.client.head_start import head_start
 
-    # torch takes a second to import: let it begin before the harness imports its own parts
-    early = head_start(impl, settings["isolation"], settings["processes"])
+    # torch takes a second to import: start that before the harness imports its own parts
+    early = head_start(impl, options["isolation"], options["processes"])
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
     from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.report import progress, terminal
 
-    request = RunRequest(impl=impl, **settings)
+    request = RunRequest(impl, **options)
     page = terminal.console(sys.stderr, color)
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
     with explained(impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:
@@ -159,7 +174,7 @@ def _judge(impl: str, settings: dict[str, Any], color: Color, *, bar: bool, pipe
 
 
 def _form(option: str) -> Callable[[Report], str]:
-    """Return what makes the text of a form; the others are not imported."""
+    """Return the function that renders a format; the others are not imported."""
     match option:
         case "--html":
             from conformkit.conformance.report.html import as_html as form

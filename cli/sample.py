@@ -1,4 +1,4 @@
-"""`conform sample`: text from a model that `conform train` made."""
+"""`conform sample`: text from a model that `conform train` trained."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ __all__ = ["sample"]
 
 def sample(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="The folder of a run, whose best model it is, or a checkpoint.")
+        Path, typer.Argument(metavar="RUN", help="The folder of a run, for its best model, or a checkpoint.")
     ],
     prompt: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="What to continue; repeat it for several.")
+        list[str] | None, typer.Option(metavar="TEXT", help="Text to continue; repeat the option for several.")
     ] = None,
-    tokens: Annotated[int, typer.Option(metavar="N", min=0, help="How many tokens to add.")] = 200,
+    tokens: Annotated[int, typer.Option(metavar="N", min=0, help="Number of tokens to add.")] = 200,
     temperature: Annotated[
-        list[float] | None, typer.Option(metavar="T", min=0.0, help="0 takes the most probable; repeat it for several.")
+        list[float] | None,
+        typer.Option(metavar="T", min=0.0, help="0 takes the most probable token; repeat the option for several."),
     ] = None,
-    top_k: Annotated[int | None, typer.Option(metavar="K", min=1, help="Draw from the K most probable only.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="Draw only from the K most probable tokens.")
+    ] = None,
     top_p: Annotated[
-        float | None, typer.Option(metavar="P", help="Draw from the fewest that have probability P together.")
+        float | None, typer.Option(metavar="P", help="Draw from the fewest tokens with total probability P.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed draws the same text.")] = 0,
-    device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where to compute.")] = "cpu",
+    device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Device to compute on.")] = "cpu",
 ) -> None:
-    """Let a trained model continue a prompt.
+    """Continue a prompt with a trained model.
 
     Example: conform sample runs/tiny
     """
     temperatures = temperature or [0.8]
     if not run.exists():
-        advice = "conform train makes one, in runs/tiny: conform train && conform sample runs/tiny"
+        advice = "conform train writes one to runs/tiny: conform train && conform sample runs/tiny"
         fail(Exit.USAGE, f"there is no {run}; name the folder of a run of conform train, or a checkpoint in it", advice)
     with explained():
         import torch
@@ -62,12 +65,12 @@ def sample(
 
 
 def _beginning(tokenizer: Tokenizer) -> str:
-    """Return a new line, where the vocabulary has one, since most texts begin after one; else its first token."""
+    """Return a newline if the vocabulary has one, since most texts begin after one; else its first token."""
     return "\n" if "\n" in tokenizer.decode(range(tokenizer.vocab_size)) else tokenizer.decode([0])
 
 
 def _show(text: str, title: str) -> None:
-    """Print a text as it is; on a terminal, without what would steer the terminal."""
+    """Print a text as it is; on a terminal, without control sequences."""
     from conformkit.conformance.text import plain
 
     if title:

@@ -1,4 +1,4 @@
-"""`conform spec`: what the law says, clause by clause."""
+"""`conform spec`: the law, clause by clause."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["chosen", "listing", "spec"]
 
 def spec(
     prefixes: Annotated[
-        list[str] | None, typer.Argument(metavar="PREFIX", help="Only clauses whose ids begin so, e.g. SDPA.")
+        list[str] | None, typer.Argument(metavar="PREFIX", help="Only clauses whose ids begin with it, e.g. SDPA.")
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print every field of every clause as JSON.")] = False,
     html: Annotated[
-        str, typer.Option("--html", metavar="DIR", help="Write the whole law and the known mistakes as pages.")
+        str, typer.Option("--html", metavar="DIR", help="Write the whole law and the known mistakes as HTML pages.")
     ] = "",
 ) -> None:
     """List the clauses by document, or write them as pages for a browser.
@@ -45,7 +45,7 @@ def spec(
 
 
 def chosen(prefixes: Sequence[str]) -> tuple[Clause, ...]:
-    """Return the clauses that these prefixes select, commas allowed; end with code 2 if one selects none."""
+    """Return the clauses that these prefixes select, commas allowed; exit with code 2 if one selects none."""
     try:
         return select(tuple(word for prefix in prefixes for word in prefix.split(",") if word))
     except UnknownClauseError as error:
@@ -72,7 +72,7 @@ def listing(clauses: Sequence[Clause], width: int) -> Iterator[str]:
 
 def _write_pages(folder: Path) -> None:
     if folder.exists():
-        wrong("--html", f"{folder} is there already; name a folder that is not.")
+        wrong("--html", f"{folder} exists; name a new folder.")
     try:
         from conformkit.conformance.apps.handbook.site import BuildError, build
     except ModuleNotFoundError as error:
@@ -81,12 +81,10 @@ def _write_pages(folder: Path) -> None:
         count = build(folder)
     except OSError as error:
         code = Exit.KIT_FAILED if no_room(error) else Exit.USAGE
-        fail(code, f"can't write {folder}: {error.strerror or error}", "name a folder that can be written")
+        fail(code, f"can't write {folder}: {error.strerror or error}", "name a folder that you can write to")
     except BuildError as error:
-        fail(
-            Exit.KIT_FAILED, f"the pages don't fit together: {error}", "this is a mistake of the kit: please report it"
-        )
-    print(f"{count} pages in {folder}; begin with {folder / 'index.html'}")
+        fail(Exit.KIT_FAILED, f"the pages are inconsistent: {error}", "this is a mistake of the kit: please report it")
+    print(f"{count} pages in {folder}; start with {folder / 'index.html'}")
 
 
 def _fields(clause: Clause) -> dict[str, Any]:

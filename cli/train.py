@@ -1,4 +1,4 @@
-"""`conform train`: the reference learns a text, and a folder keeps what became of it."""
+"""`conform train`: train the reference on a text, and keep the results in a folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from conformkit.conformance.report.terminal import Color
-    from conformkit.reference.training.config import Config
-    from conformkit.reference.training.loop import Outcome
-    from conformkit.reference.training.session import Session
+    from conformkit.reference.training.config import TrainingConfig
+    from conformkit.reference.training.loop import TrainingEnd
+    from conformkit.reference.training.session import TrainingSession
 
 __all__ = ["explained", "train"]
 
@@ -34,42 +34,46 @@ def _print_recipes(wanted: bool) -> None:
 
 
 def train(
-    recipe: Annotated[str, typer.Option(metavar="NAME", help="A model of the sources; --recipes lists them.")] = "",
+    recipe: Annotated[str, typer.Option(metavar="NAME", help="A model from the sources; --recipes lists them.")] = "",
     config: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A configuration of your own, in TOML, instead of a recipe.")
+        Path | None, typer.Option(metavar="PATH", help="Your own configuration, in TOML, instead of a recipe.")
     ] = None,
     corpus: Annotated[
-        str, typer.Option(metavar="FILE|synthetic|shakespeare", help="The text to learn; shakespeare is fetched once.")
+        str,
+        typer.Option(metavar="FILE|synthetic|shakespeare", help="The text to learn; shakespeare is downloaded once."),
     ] = "",
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the run; else runs/RECIPE.")] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with the run in that folder.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of the run; by default runs/RECIPE.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Continue the run in that folder.")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="With --resume: from this checkpoint, not from the newest.")
+        Path | None,
+        typer.Option(metavar="PATH", help="With --resume: start from this checkpoint instead of the newest."),
     ] = None,
     ablate: Annotated[
-        str, typer.Option(metavar="TABLE", help="Train each variant of a table (PATH, small or capstone); compare.")
+        str, typer.Option(metavar="TABLE", help="Train and compare each variant of a table (PATH, small or capstone).")
     ] = "",
-    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many updates.")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Draws other weights and windows.")] = None,
-    device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where to compute.")] = "",
+    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of updates.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights and windows.")] = None,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Device to compute on.")] = "",
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, e.g. model.d_model=128.")
     ] = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Draw the run; needs matplotlib (the extra `report`).")
     ] = True,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the outcome only.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the outcome.")] = False,
     color: Annotated[
         str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
     ] = "auto",
     list_recipes: Annotated[
-        bool, typer.Option("--recipes", callback=_print_recipes, is_eager=True, help="List the recipes, and stop.")
+        bool, typer.Option("--recipes", callback=_print_recipes, is_eager=True, help="List the recipes, then exit.")
     ] = False,
 ) -> None:
     """Train the reference on a text, and keep metrics, checkpoints, samples and a report of the run in a folder.
 
-    Exit code 0 when it is trained, 1 when the loss is not finite any more, 3 for a checkpoint that can't be used, 5
-    when something can't be written, 130 when stopped: go on with --resume DIR.
+    Exit code 0 if it is trained, 1 if the loss is no longer finite, 3 if a checkpoint can't be used, 5 if something
+    can't be written, 130 if stopped: continue with --resume DIR.
 
 
     Example: conform train --out runs/tiny
@@ -103,16 +107,16 @@ def _check_alone(**options: object) -> None:
         wrong("--config", "contradicts --recipe; choose one.")
     for name in ("recipe", "config", "out", "ablate"):
         if options["resume"] is not None and options[name]:
-            wrong(f"--{name}", "contradicts --resume, which goes on with the run as it was begun.")
+            wrong(f"--{name}", "contradicts --resume, which continues the run with its settings.")
 
 
 def _settings(words: Sequence[str]) -> dict[str, Any]:
-    """Return `model.d_model=128` as a name and a value of TOML; what is no TOML value is a text."""
+    """Return `model.d_model=128` as a name and a TOML value; anything else than a TOML value is a string."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals:
-            wrong("--set", f"{word!r} is no KEY=VALUE, such as model.d_model=128.")
+            wrong("--set", f"{word!r} is not KEY=VALUE; write for example model.d_model=128.")
         try:
             found[name.strip()] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -120,14 +124,14 @@ def _settings(words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _chosen(recipe: str, path: Path | None, changes: Mapping[str, Any]) -> Config:
+def _chosen(recipe: str, path: Path | None, changes: Mapping[str, Any]) -> TrainingConfig:
     from conformkit.reference.training import config
 
     return config.with_changes(config.read_config(path) if path else config.recipe(recipe or "tiny"), changes)
 
 
-def _train(session: Session, color: Color, *, quiet: bool, pictures: bool) -> None:
-    """Train, report, and end with the exit code."""
+def _train(session: TrainingSession, color: Color, *, quiet: bool, pictures: bool) -> None:
+    """Train, report, and exit with the code."""
     from conformkit.reference.training.interrupts import stopping
     from conformkit.reference.training.loop import train as run_loop
     from conformkit.reference.training.progress import Silent, watching
@@ -141,12 +145,12 @@ def _train(session: Session, color: Color, *, quiet: bool, pictures: bool) -> No
     if outcome.end == "interrupted":
         fail(
             Exit.INTERRUPTED, f"stopped at step {outcome.step}; nothing is lost",
-            f"go on: conform train --resume {session.folder.path}",
+            f"continue: conform train --resume {session.folder.path}",
         )  # fmt: skip
     _finish(session, outcome, page, pictures=pictures)
 
 
-def _finish(session: Session, outcome: Outcome, page: Console, *, pictures: bool) -> None:
+def _finish(session: TrainingSession, outcome: TrainingEnd, page: Console, *, pictures: bool) -> None:
     from conformkit.reference.training.report import write_report
 
     session.sample_best()
@@ -156,7 +160,7 @@ def _finish(session: Session, outcome: Outcome, page: Console, *, pictures: bool
         _say(page, missing)
 
 
-def _ablate(table: str, config: Config, out: Path, color: Color, *, quiet: bool, pictures: bool) -> None:
+def _ablate(table: str, config: TrainingConfig, out: Path, color: Color, *, quiet: bool, pictures: bool) -> None:
     from conformkit.reference.training import ablation
     from conformkit.reference.training.interrupts import stopping
     from conformkit.reference.training.progress import watching
@@ -170,13 +174,13 @@ def _ablate(table: str, config: Config, out: Path, color: Color, *, quiet: bool,
             if not quiet:
                 _say(page, line)
     if study.interrupted:
-        fail(Exit.INTERRUPTED, "stopped; the variants that are done stay done", f"go on: the same command, --out {out}")
+        fail(Exit.INTERRUPTED, "stopped; finished variants are kept", f"continue: the same command, --out {out}")
     missing = study.write(pictures=pictures)
     for line in [*study.table(page.width), "", *study.conclusion(), *([missing] if missing else [])]:
         _say(page, line)
 
 
-def _beginning(session: Session) -> str:
+def _beginning(session: TrainingSession) -> str:
     run, tokens = session.run, session.tokens
     parameters = sum(parameter.numel() for parameter in run.model.parameters())
     return (
@@ -185,7 +189,7 @@ def _beginning(session: Session) -> str:
     )
 
 
-def _ending(session: Session, outcome: Outcome) -> str:
+def _ending(session: TrainingSession, outcome: TrainingEnd) -> str:
     words = {"done": "trained", "early": "stopped early: the validation loss no longer falls"}
     best = f"; best validation loss {outcome.best[1]:.4f} at step {outcome.best[0]}" if outcome.best else ""
     floor = f" (the least possible is {session.floor:.4f})" if session.floor is not None else ""
@@ -203,7 +207,7 @@ def _page(color: Color, stream: Any = None) -> Console:
 
 
 def _say(page: Console, text: str) -> None:
-    """Print text that may hold names of files: shown as it is, never as markup."""
+    """Print text that may hold file names: shown as it is, never as markup."""
     from conformkit.conformance.text import plain
 
     with contextlib.suppress(BrokenPipeError):
@@ -212,7 +216,7 @@ def _say(page: Console, text: str) -> None:
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turn what training and sampling refuse into a sentence and an exit code."""
+    """Turn the errors of training and sampling into a sentence and an exit code."""
     from conformkit.reference.errors import CheckpointError, RefusalError
     from conformkit.reference.training.loop import DivergedError
 
@@ -222,7 +226,7 @@ def explained() -> Iterator[None]:
         fail(
             Exit.NOT_LOADED,
             str(error),
-            "name another of its folder: conform train --resume DIR --checkpoint PATH, or conform sample PATH",
+            "name another checkpoint of the run: conform train --resume DIR --checkpoint PATH, or conform sample PATH",
         )
     except RefusalError as error:
         fail(Exit.USAGE, str(error))
@@ -232,12 +236,12 @@ def explained() -> Iterator[None]:
     except FileNotFoundError as error:
         fail(Exit.USAGE, f"there is no {error.filename}")
     except PermissionError as error:
-        fail(Exit.USAGE, f"{error.filename} may not be read or written by this user")
+        fail(Exit.USAGE, f"no permission to read or write {error.filename}")
     except OSError as error:
         place = f" {error.filename}" if error.filename else ""
         fail(
             Exit.KIT_FAILED, f"writing{place} failed: {error.strerror or error}",
-            "what was written before is whole: free some space, then go on with --resume, or anew without a checkpoint",
+            "earlier files are complete: free some space, then continue with --resume, or start again if there is none",
         )  # fmt: skip
     except KeyboardInterrupt:
         fail(Exit.INTERRUPTED, "stopped")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from conformkit.cli.exits import Exit, complain, one_of
 from conformkit.cli.options import (
     FORMATS,
-    Config,
+    ConfigPath,
     Dtype,
     Impl,
     Only,
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from conformkit.conformance.apps.watch.affected import Change
-    from conformkit.conformance.apps.watch.session import Judged, Session
+    from conformkit.conformance.apps.watch.session import Judged, WatchSession
+    from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["watch"]
@@ -37,56 +38,57 @@ def watch(
     impl: Impl,
     only: Only = None,
     profile: Profile = "core",
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws other inputs.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the inputs.")] = 0,
     dtype: Dtype = "",
-    config: Config = None,
+    config: ConfigPath = None,
     color: Shade = "auto",
 ) -> None:
-    """Judge it, and again whenever a file is saved.
+    """Judge an implementation, and again whenever a file is saved.
 
-    What changed comes first, then the rest; it says what is mended and what broke. Ctrl-C ends it.
+    What changed comes first, then the rest; it prints what is fixed and what broke. Ctrl-C ends it.
 
     Example: conform watch --impl mypkg
     """
     check_named(impl)
-    settings: dict[str, Any] = {
-        "only": prefixes_of(only or []), "profile": one_of("--profile", profile, known_profiles()), "seed": seed,
-        "config": config, "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "", "processes": 2,
-    }  # fmt: skip
+    from conformkit.conformance.engine.request import RunRequest
+
+    request = RunRequest(
+        impl, only=prefixes_of(only or []), profile=one_of("--profile", profile, known_profiles()), seed=seed,
+        config=config, dtype=one_of("--dtype", dtype, FORMATS) if dtype else "", processes=2,
+    )  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     try:
-        _watch(impl, settings, shade)
+        _watch(request, shade, repeat=["--config", str(config)] if config else [])
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def _watch(impl: str, settings: dict[str, Any], shade: Color) -> None:
+def _watch(request: RunRequest, shade: Color, *, repeat: Sequence[str]) -> None:
     from contextlib import closing
 
     from conformkit.cli.failures import explained
-    from conformkit.conformance.apps.watch.session import Session
-    from conformkit.conformance.engine.loading import WHERE_NAMES_ARE, LoadFailure
-    from conformkit.conformance.engine.request import RunRequest
+    from conformkit.conformance.apps.watch.session import WatchSession
+    from conformkit.conformance.engine.finding import WHERE_NAMES_ARE, LoadFailure
     from conformkit.conformance.report import terminal
 
     page = terminal.console(sys.stdout, shade)
-    with explained(impl):
+    with explained(request.impl):
         try:
-            session = Session(RunRequest(impl=impl, **settings))
+            session = WatchSession(request)
         except FileNotFoundError as error:
             raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
         if session.path is None:
-            raise LoadFailure("its files are not known, so nothing can be watched; name its folder")
+            raise LoadFailure("its files are unknown, so nothing can be watched; name its folder")
     with closing(session):
         changed = None
         while True:
-            _once(session, changed, page, repeat=["--config", str(settings["config"])] if settings["config"] else [])
+            _once(session, changed, page, repeat=repeat)
             sys.stdout.flush()
             changed = session.wait()
             _announce(session, changed, page)
 
 
-def _once(session: Session, changed: Change | None, page: Console, *, repeat: Sequence[str]) -> None:
+def _once(session: WatchSession, changed: Change | None, page: Console, *, repeat: Sequence[str]) -> None:
     from conformkit.cli.failures import explained
     from conformkit.conformance.apps.watch.changes import write_outcome
     from conformkit.conformance.apps.watch.session import Early, Superseded, broke, mended
@@ -129,7 +131,7 @@ def _tell(judged: Judged, page: Console, repeat: Sequence[str]) -> None:
         write_rest(page, report, new, repeat, judged.seconds)
 
 
-def _announce(session: Session, changed: Change, page: Console) -> None:
+def _announce(session: WatchSession, changed: Change, page: Console) -> None:
     from conformkit.conformance.apps.watch.changes import write_change, write_verdict
 
     home = session.path.parent if session.path is not None else None
@@ -137,5 +139,5 @@ def _announce(session: Session, changed: Change, page: Console) -> None:
     page.print()
     write_change(page, time.strftime("%H:%M:%S"), names, changed.definitions)
     if changed.silent and session.last is not None:
-        page.print("nothing that runs differs from what was judged last:", style="dim")
+        page.print("no code has changed since the last run:", style="dim")
         write_verdict(page, session.last)

@@ -1,4 +1,4 @@
-"""How foreign text and numbers of things are written in a report."""
+"""How foreign text and counts are written in a report."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _COMMAND = re.compile(
 
 
 def plain(text: str, limit: int = 2000) -> str:
-    """Return text that a terminal, a log and an XML parser show as it is: nothing invisible, no tabs, bounded.
+    """Return text that a terminal, a log and an XML parser show unchanged: nothing invisible, no tabs, bounded length.
 
-    A workflow's runner looks for commands in every line that is printed: their marks are taken apart.
+    CI runners look for commands in every printed line: the marks of such commands are broken up.
     """
     return _COMMAND.sub(lambda mark: " ".join(mark[0]), clean(text, limit).replace("\t", "    "))
 
 
 def one_line(text: str, limit: int = 400) -> str:
-    """Return the same on a single line, for names and places: no line of a report can be forged through them."""
+    """Return the same on a single line, for names and places, so that they cannot forge a line of a report."""
     return " ".join(plain(text, limit).split())
 
 
@@ -37,16 +37,16 @@ def count(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Return `a, b and 3 more`: so many names, and how many are left."""
+    """Return `a, b and 3 more`: at most `most` names, and the number of the others."""
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def rounded(value: float) -> float:
-    """Return points as every output of a grade has them."""
+    """Return points as all outputs of a grade show them."""
     return round(float(value), 2)
 
 
 def number(value: float) -> str:
-    """Return a number of points or a share with at most two places: `7`, `7.5`, `0.33`."""
+    """Return a number of points or a share with at most two decimals: `7`, `7.5`, `0.33`."""
     return f"{rounded(value):.2f}".rstrip("0").rstrip(".")

@@ -12,7 +12,7 @@ __all__ = ["SPEC_VERSION", "kit_version"]
 
 @cache
 def kit_version() -> str:
-    """Return the version of the installed distribution; a source tree that is not installed has none."""
+    """Return the version of the installed distribution; a source tree without installation has none."""
     try:
         return metadata.version("conformkit")
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""Run what the README shows, and put what comes out in its place: `python docs/tour.py`; `--check` only compares.
+"""Run the commands in the README and update their output there: `python docs/tour.py`; `--check` only compares.
 
-A block of ```console with one command, followed by one of ```text, is a command and its output, in a terminal of 100
-columns. The picture, docs/run.svg, shows a whole run, of which the README shows a part.
+A block of ```console with one command and a following block of ```text are a command and its output, in a terminal of
+100 columns. The picture, docs/run.svg, shows a whole run; the README shows a part of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 @cache
 def colored(command: str) -> str:
-    """Run a command as the README has it, in the project's folder; return what it prints, with its colors."""
+    """Run a command from the README in the project's folder; return its output, with colors."""
     _, *arguments = shlex.split(command)
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUTF8": "1", "FORCE_COLOR": "1"}
     environment.pop("NO_COLOR", None)
@@ -48,12 +48,12 @@ def colored(command: str) -> str:
 
 
 def output(command: str) -> str:
-    """Return what a command prints, without colors."""
+    """Return a command's output without colors."""
     return "".join(f"{line.rstrip()}\n" for line in Text.from_ansi(colored(command)).plain.splitlines())
 
 
 def shown(readme: str) -> str:
-    """Return the README with what its commands print now."""
+    """Return the README with the current output of its commands."""
     return _PAIR.sub(lambda match: f"{match[1]}{output(match['command'])}{match[4]}", readme)
 
 
@@ -63,12 +63,12 @@ def commands(readme: str) -> list[str]:
 
 
 def outdated(readme: str) -> list[str]:
-    """Return the commands that print something else than the README shows."""
+    """Return the commands whose output differs from the README."""
     return [match["command"] for match in _PAIR.finditer(readme) if output(match["command"]) != match["text"]]
 
 
 def drawn(command: str) -> str:
-    """Return a picture of a terminal in which a command has run. It fetches no fonts."""
+    """Return a picture of a terminal in which a command has run. It loads no fonts from the network."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.assemble(f"$ {command}\n", Text.from_ansi(colored(command))))
     svg = console.export_svg(title=command, theme=DIMMED_MONOKAI, unique_id="run")
@@ -76,12 +76,12 @@ def drawn(command: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the README and the picture, or tell with --check what would change; return the exit code."""
+    """Write the README and the picture, or with --check report what would change; return the exit code."""
     readme = README.read_text(encoding="utf-8")
     if arguments == ["--check"]:
         old = outdated(readme)
         for command in old:
-            print(f"README.md shows what `{command}` no longer prints: run python docs/tour.py", file=sys.stderr)
+            print(f"README.md shows outdated output of `{command}`: run python docs/tour.py", file=sys.stderr)
         return int(bool(old))
     README.write_text(shown(readme), encoding="utf-8")
     PICTURE.write_text(drawn(DRAWN), encoding="utf-8")

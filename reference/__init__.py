@@ -1,6 +1,6 @@
-"""The bundled reference: the contract's components in PyTorch, written to be read beside the spec.
+"""The bundled reference: the contract's components in PyTorch, written to be read next to the spec.
 
-What trains a model and looks at it is imported when it is first asked for: a model alone needs none of it.
+Training and analysis are imported on first use: a model alone needs neither.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def __getattr__(name: str) -> Any:
     for module, names in _LATER.items():
         if name in names:
             value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-            globals()[name] = value  # asked for once
+            globals()[name] = value  # found at once from now on
             return value
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -1,4 +1,4 @@
-"""What one looks at after training.
+"""What to look at after training.
 
     sᵢ = α xᵢ + (1 - α) sᵢ₋₁, s₀ = x₀        mᵢ = (xᵢ + … + xᵢ₊w₋₁) / w        H = -Σ_j a_j ln a_j
     L(N) = factor · N^(-exponent), fitted as a straight line: ln L = ln factor - exponent · ln N
@@ -21,7 +21,7 @@ __all__ = ["attention_entropy", "exponent_error", "exponential_moving_average", 
 
 
 def exponential_moving_average(values: Sequence[float], alpha: float) -> list[float]:
-    """Smooth a series; a small α smooths more. The first value stands as it is.
+    """Smooth a series; a small α smooths more. The first value stays as it is.
 
     Shapes: n values → n values
     Raises: SizeError for an α that is not above 0 and at most 1.
@@ -71,7 +71,7 @@ def fit_power_law(sizes: Sequence[float], losses: Sequence[float]) -> tuple[floa
 def exponent_error(sizes: Sequence[float], losses: Sequence[float]) -> float:
     """Return the standard error of the fitted exponent, from how far the points scatter about their line.
 
-    Raises: SizeError for fewer than three points, which leave nothing to scatter; as `fit_power_law`.
+    Raises: SizeError for fewer than three points, since two always lie on a line; as `fit_power_law`.
     """
     if len(sizes) < 3:
         raise SizeError("the number of sizes", len(sizes), "at least 3")

@@ -30,7 +30,7 @@ def beam_search(
 ) -> tuple[Tensor, Tensor]:
     """Find `beam_width` continuations of each row, the best first.
 
-    A continuation that ends is set aside and not extended; it takes its place in the beam no longer. After an end id
+    A continuation that ends is set aside and not extended; it no longer takes a place in the beam. After an end id
     the row is filled with end ids. Where there are fewer continuations than the beam is wide, the rest score -inf.
 
     Shapes: ids (B, T), T at least 1 → ids (B, W, T + n), scores (B, W); n = max_new_tokens, W = beam_width
@@ -66,7 +66,7 @@ def beam_search(
 
 
 def _log_probabilities(model: LanguageModel, beams: Tensor) -> Tensor:
-    """Return what the model expects after each beam: ids (B, W, t) → (B, W, V)."""
+    """Return the log-probabilities of the next id after each beam: ids (B, W, t) → (B, W, V)."""
     rows = beams.flatten(0, 1)[:, -model.block_size :]  # (B·W, at most block_size)
     logits = model(rows)[:, -1].unflatten(0, beams.shape[:2])  # type: ignore[no-untyped-call]  # (B, W, V)
     return torch.log_softmax(logits.to(_dtype(model)), dim=-1)

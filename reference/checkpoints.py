@@ -1,8 +1,8 @@
-"""Checkpoints: weights, the optimizer's state and the step in one file, from which training goes on exactly.
+"""Checkpoints: weights, the optimizer's state and the step in one file, from which training resumes exactly.
 
-The file is safetensors: tensors as bytes, never pickle, so reading one runs nothing of it. Its metadata hold `facts`,
-which are JSON, and the SHA-256 of facts and tensors together. It is written beside its place, flushed to the disk and
-then renamed, so whoever stops the process at any moment leaves either the old file or the new one.
+The file is safetensors: tensors as bytes, never pickle, so reading one runs no code. Its metadata hold `facts`,
+which are JSON, and the SHA-256 of facts and tensors together. It is written next to its place, flushed to the disk
+and then renamed, so a process that is stopped at any moment leaves either the old file or the new one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Checkpoint:
     optimizer: dict[str, Any]
     """As the optimizer's `state_dict` gave it."""
     extra: dict[str, Any]
-    """What was saved besides."""
+    """What else was saved."""
 
     def restore(self, model: nn.Module, optimizer: Stateful | None = None) -> None:
         """Write the state into a model and an optimizer, or into neither.
@@ -68,7 +68,7 @@ def save_checkpoint(
 ) -> None:
     """Write all that is needed to go on from this step; `extra` is whatever else JSON can hold.
 
-    Raises: OSError where the file can't be written; what stood there before stays.
+    Raises: OSError where the file can't be written; the file that was there before stays.
     """
     state = optimizer.state_dict()
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
@@ -81,7 +81,7 @@ def save_checkpoint(
                 numbers.setdefault(str(parameter), {})[name] = value
     facts = {"step": step, "numbers": numbers, "groups": state["param_groups"], "extra": dict(extra or {})}
     text = json.dumps(facts, sort_keys=True)
-    # Copies, on the CPU: tied weights share their memory, which the format has no words for.
+    # Copies, on the CPU: tied weights share their memory, which the format cannot express.
     plain = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
     metadata = {"format": FORMAT, "facts": text, "sha256": _checksum(text, plain)}
     replace_file(Path(path), save(plain, metadata))
@@ -123,7 +123,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
 def replace_file(path: Path, content: bytes) -> None:
     """Put content in the place of a file in one step, on the disk by the time this returns.
 
-    Raises: OSError where that fails; what stood there before stays, and nothing else is left.
+    Raises: OSError where that fails; the file that was there before stays, and nothing else is left.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -136,11 +136,11 @@ def replace_file(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         if isinstance(error, OSError):
-            error.filename = str(path)  # a full disk is not said with the name of the file, and a draft is nobody's
+            error.filename = str(path)  # with a full disk it is missing, or that of the draft
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the name, too, is on the disk only then
+        os.fsync(folder)  # only now is the new name on the disk, too
     finally:
         os.close(folder)
 

@@ -35,7 +35,7 @@ def generate(
     Shapes: idx (B, T), T at least 1 → (B, T + max_new_tokens), of the same dtype
     Units:  temperature τ ≥ 0, where 0 takes the most probable id; top_k counts ids; top_p ∈ (0, 1] is a probability.
     Raises: SizeError for an option out of range; ShapeError for an empty prompt; whatever the model refuses.
-    Source: handout §8.5. Differs: none; dropout is off while generating, and every module's mode comes back after.
+    Source: handout §8.5. Differs: none; dropout is off while generating, and each module's mode is restored after.
     """
     _check_options(max_new_tokens, temperature, top_k, top_p)
     model.check_ids(idx)
@@ -66,9 +66,9 @@ def next_ids(logits: Tensor, temperature: float, top_k: int | None, top_p: float
         probabilities[:, top_k:] = 0.0
         probabilities = probabilities / probabilities.sum(dim=-1, keepdim=True)
     if top_p is not None and top_p < 1:
-        before = probabilities.cumsum(dim=-1) - probabilities  # (B, V), what the more probable ids have together
+        before = probabilities.cumsum(dim=-1) - probabilities  # (B, V), the probability of all more probable ids
         probabilities = probabilities.masked_fill(before >= top_p, 0.0)
-    rank = torch.multinomial(probabilities, 1)  # (B, 1); it normalizes
+    rank = torch.multinomial(probabilities, 1)  # (B, 1); multinomial normalizes
     return order.gather(-1, rank)  # (B, 1)
 
 
@@ -91,7 +91,7 @@ def _check_options(max_new_tokens: int, temperature: float, top_k: int | None, t
 
 @contextmanager
 def _evaluating(model: WithModes) -> Iterator[None]:
-    """Put every module into eval mode, and each back into its own mode afterwards, come what may."""
+    """Put every module into eval mode, and each back into its own mode afterwards, even after an error."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

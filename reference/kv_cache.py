@@ -42,7 +42,7 @@ class LayerCache:
         return 0 if self.k is None else self.k.shape[2]
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep new positions behind the ones before, and return all of them: (B, Hkv, t, dh) → (B, Hkv, n + t, dh)."""
+        """Append new positions to the earlier ones, and return all of them: (B, Hkv, t, dh) → (B, Hkv, n + t, dh)."""
         self.k = k if self.k is None else torch.cat([self.k, k], dim=2)
         self.v = v if self.v is None else torch.cat([self.v, v], dim=2)
         return self.k, self.v

@@ -111,7 +111,7 @@ class TinyTransformerLM(nn.Module):
         """Start biases at 0, and logits small enough for a loss near ln V.
 
         Entries of size 1 are not drowned by sinusoids, whose mean square is 1/2. Rows that also serve as the head's, or
-        are multiplied by √D, must be about √D times smaller. Learned positions start as large as what they join.
+        are multiplied by √D, must be about √D times smaller. Learned positions start as large as embeddings.
         """
         for module in self.modules():
             if isinstance(module, nn.Linear) and module.bias is not None:

@@ -95,7 +95,7 @@ class NoPositions(nn.Module):
 
 
 class PositionalEncoding(nn.Module):
-    """Add to each row what tells its position.
+    """Add the encoding of its position to each row.
 
     Shapes: x (…, T, D) → (…, T, D), T at most max_len
     Raises: SizeError for a size below 1; ShapeError when x is too long, or not D wide.

@@ -1,4 +1,4 @@
-"""Sizes: which ones are refused, of constructors and of inputs, and what a variant's expressions over them mean."""
+"""Checks of the sizes of constructors and inputs, and the values of a variant's expressions over sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_at_least(least: int, **sizes: int) -> None:
 
 
 def check_rate(dropout: float) -> None:
-    """Refuse a dropout rate that is no probability; NaN is none."""
+    """Refuse a dropout rate that is no probability, such as NaN."""
     if not 0.0 <= dropout <= 1.0:
         raise SizeError("dropout", dropout, "between 0 and 1")
 
@@ -37,8 +37,8 @@ def check_width(x: Tensor, d_model: int) -> None:
 def evaluate(expression: str, **sizes: int) -> int:
     """Return the value of an expression such as `num_heads // 2`, read from left to right.
 
-    Operands are integers or names of sizes, operators `*` and `//`. A division must come out even, because what is
-    divided here is shared out among heads.
+    Operands are integers or names of sizes, operators `*` and `//`. A division must leave no remainder, because
+    what is divided here is shared among heads.
 
     Raises: SizeError when a division leaves a remainder, or the value is below 1.
     """

@@ -83,7 +83,7 @@ def evaluate(model: nn.Module, batches: Iterable[Batch]) -> float:
 
     Shapes: x, y (B, T) each; B and T may differ → a number, in nats a token
     Raises: SizeError where no target counts; whatever the model refuses.
-    Source: handout §8.4. Every module's mode comes back after.
+    Source: handout §8.4. Every module's mode is restored afterwards.
     """
     total, count = 0.0, 0
     with _evaluating(model):

@@ -116,7 +116,7 @@ class BPETokenizer:
         return str(self._tokenizer.decode(_checked(ids, self.vocab_size), skip_special_tokens=True))
 
     def special_id(self, token: str) -> int:
-        """Return the id of a special token. Raises TokenError where there is none of that name."""
+        """Return the id of a special token. Raises TokenError if there is none of that name."""
         found = self._tokenizer.token_to_id(token)
         if found is None:
             raise TokenError("a special token", repr(token), "one that the tokenizer was built with")
@@ -150,7 +150,7 @@ def tokenizer_from_json(text: str) -> Tokenizer:
 
 def _untrained() -> Library:
     """Bytes as the alphabet, words as GPT-2 splits them, no space put in front, special tokens never read from text."""
-    from tokenizers import Tokenizer as Library  # noqa: PLC0415 - imported by those who use it only
+    from tokenizers import Tokenizer as Library  # noqa: PLC0415 - only byte pairs need it
     from tokenizers import decoders, models, pre_tokenizers  # noqa: PLC0415
 
     tokenizer = Library(models.BPE())

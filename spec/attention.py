@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.masks import additive
+from conformkit.spec.protocols import ArrayT, Named
 
 __all__ = ["ScaledDotProductAttention", "attention_weights", "scaled_dot_product_attention", "softmax"]
 
 
-class ScaledDotProductAttention(Protocol):
+@runtime_checkable
+class ScaledDotProductAttention(Named, Protocol[ArrayT]):
     """Mix value rows by how well each query matches each key.
 
     Shapes: q (…, Tq, dk), k (…, Tk, dk), v (…, Tk, dv), mask broadcastable to (…, Tq, Tk) → (…, Tq, dv), or a pair
@@ -22,7 +24,9 @@ class ScaledDotProductAttention(Protocol):
     Source: Vaswani et al. 2017, eq. 1; handout §4.
     """
 
-    def __call__(self, q: Any, k: Any, v: Any, mask: Any = None) -> Any: ...
+    def __call__(
+        self, q: ArrayT, k: ArrayT, v: ArrayT, /, mask: ArrayT | None = None
+    ) -> ArrayT | tuple[ArrayT, ArrayT]: ...
 
 
 def softmax(scores: Array) -> Array:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.multi_head_attention import multi_head_attention
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["TransformerBlock", "transformer_block"]
+__all__ = ["TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule", "transformer_block"]
 
 
-class TransformerBlock(Protocol):
+@runtime_checkable
+class TransformerBlock(Protocol[ArrayT]):
     """Attention, then feed-forward, each with its own norm and residual path.
 
     Construct: (d_model, num_heads, d_ff, dropout=0.0, causal=True).
@@ -21,7 +23,23 @@ class TransformerBlock(Protocol):
     Source:    handout §6.5; Xiong et al. 2020 for the placement of the norms.
     """
 
-    def __call__(self, x: Any) -> Any: ...
+    def __call__(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class TransformerBlockModule(TransformerBlock[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class TransformerBlockConstructor(Named, Protocol[Built_co]):
+    """The class TransformerBlock, or a function that builds one."""
+
+    def __call__(
+        self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.0, causal: bool = True,
+    ) -> Built_co: ...  # fmt: skip
 
 
 def transformer_block(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.spec.arrays import Array
-from conformkit.spec.training import IGNORED
+from conformkit.spec.loss import IGNORED
 
 __all__ = ["BEGIN", "COPY", "END", "PAD", "REVERSE", "Examples", "Task"]
 

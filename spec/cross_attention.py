@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear
 from conformkit.spec.multi_head_attention import merge_heads, split_heads
 from conformkit.spec.positional_encoding import rotate
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["CrossAttention", "attend"]
+__all__ = ["CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule", "attend"]
 
 
-class CrossAttention(Protocol):
+@runtime_checkable
+class CrossAttention(Protocol[ArrayT]):
     """Let each row of one sequence attend, in num_heads subspaces, to the rows of another one.
 
     Construct: (d_model, num_heads, dropout=0.0).
@@ -25,7 +27,21 @@ class CrossAttention(Protocol):
     Source:    Vaswani et al. 2017, §3.2.2 and §3.2.3; design document §6 and §8.
     """
 
-    def __call__(self, query: Any, key: Any, value: Any, mask: Any = None) -> Any: ...
+    def __call__(self, query: ArrayT, key: ArrayT, value: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...
+
+
+@runtime_checkable
+class CrossAttentionModule(CrossAttention[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, query: ArrayT, key: ArrayT, value: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...
+
+
+@runtime_checkable
+class CrossAttentionConstructor(Named, Protocol[Built_co]):
+    """The class CrossAttention, or a function that builds one."""
+
+    def __call__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> Built_co: ...
 
 
 def attend(

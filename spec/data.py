@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
+from conformkit.spec.protocols import ArrayT, Named
 
 __all__ = ["GetBatch", "SlidingWindows", "TrainValSplit", "sliding_windows"]
 
 
-class TrainValSplit(Protocol):
+@runtime_checkable
+class TrainValSplit(Named, Protocol[ArrayT]):
     """Cut a sequence in two, contiguous and in order: the first ⌊fraction · N⌋ ids, and the rest.
 
     Source: handout §8.1.
     """
 
-    def __call__(self, ids: Any, fraction: float = 0.9) -> Any: ...
+    def __call__(self, ids: ArrayT, fraction: float = 0.9) -> tuple[ArrayT, ArrayT]: ...
 
 
-class GetBatch(Protocol):
+@runtime_checkable
+class GetBatch(Named, Protocol[ArrayT]):
     """Draw windows with uniformly distributed starts: x = ids[i : i + T], y = ids[i + 1 : i + T + 1].
 
     Shapes: ids (N,), N > T → x, y (B, T), integers
@@ -28,17 +31,18 @@ class GetBatch(Protocol):
     Source: handout §8.1, §8.4. Starts come from the framework's global generator.
     """
 
-    def __call__(self, ids: Any, batch_size: int, block_size: int) -> Any: ...
+    def __call__(self, ids: ArrayT, batch_size: int, block_size: int) -> tuple[ArrayT, ArrayT]: ...
 
 
-class SlidingWindows(Protocol):
+@runtime_checkable
+class SlidingWindows(Named, Protocol[ArrayT]):
     """Cut every window, one start after the other.
 
     Shapes: ids (N,), N > T → x, y (N - T, T)
     Source: Shakespeare report §2.3.
     """
 
-    def __call__(self, ids: Any, block_size: int) -> Any: ...
+    def __call__(self, ids: ArrayT, block_size: int) -> tuple[ArrayT, ArrayT]: ...
 
 
 def sliding_windows(ids: Array, block_size: int) -> tuple[Array, Array]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.cross_attention import attend
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["Decoder", "DecoderLayer", "decoder", "decoder_layer"]
+__all__ = [
+    "Decoder", "DecoderConstructor", "DecoderLayer", "DecoderLayerConstructor", "DecoderLayerModule", "DecoderModule",
+    "decoder", "decoder_layer",
+]  # fmt: skip
 
 
-class DecoderLayer(Protocol):
+@runtime_checkable
+class DecoderLayer(Protocol[ArrayT]):
     """Self-attention over the target so far, attention to the memory, a feed-forward network.
 
     Construct: (d_model, num_heads, d_ff, dropout=0.0).
@@ -24,10 +29,29 @@ class DecoderLayer(Protocol):
     Source:    Vaswani et al. 2017, §3.1; design document §8.
     """
 
-    def __call__(self, x: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None) -> Any: ...
+    def __call__(
+        self, x: ArrayT, memory: ArrayT, /, tgt_mask: ArrayT | None = None, memory_mask: ArrayT | None = None
+    ) -> ArrayT: ...
 
 
-class Decoder(Protocol):
+@runtime_checkable
+class DecoderLayerModule(DecoderLayer[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(
+        self, x: ArrayT, memory: ArrayT, /, tgt_mask: ArrayT | None = None, memory_mask: ArrayT | None = None
+    ) -> ArrayT: ...
+
+
+@runtime_checkable
+class DecoderLayerConstructor(Named, Protocol[Built_co]):
+    """The class DecoderLayer, or a function that builds one."""
+
+    def __call__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.0) -> Built_co: ...
+
+
+@runtime_checkable
+class Decoder(Protocol[ArrayT]):
     """Decoder layers one after the other, all on the same memory, then a norm if the variant has one.
 
     Construct: (d_model, num_heads, d_ff, num_layers, dropout=0.0).
@@ -36,7 +60,25 @@ class Decoder(Protocol):
     Source:    Vaswani et al. 2017, §3.1; design document §9.
     """
 
-    def __call__(self, x: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None) -> Any: ...
+    def __call__(
+        self, x: ArrayT, memory: ArrayT, /, tgt_mask: ArrayT | None = None, memory_mask: ArrayT | None = None
+    ) -> ArrayT: ...
+
+
+@runtime_checkable
+class DecoderModule(Decoder[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(
+        self, x: ArrayT, memory: ArrayT, /, tgt_mask: ArrayT | None = None, memory_mask: ArrayT | None = None
+    ) -> ArrayT: ...
+
+
+@runtime_checkable
+class DecoderConstructor(Named, Protocol[Built_co]):
+    """The class Decoder, or a function that builds one."""
+
+    def __call__(self, d_model: int, num_heads: int, d_ff: int, num_layers: int, dropout: float = 0.0) -> Built_co: ...
 
 
 def decoder_layer(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import log_softmax
+from conformkit.spec.protocols import ArrayT, Named
 
 __all__ = ["BeamSearch", "beam_search", "log_probability", "until_end"]
 
 
-class BeamSearch(Protocol):
+@runtime_checkable
+class BeamSearch(Named, Protocol[ArrayT]):
     """Find the `beam_width` most probable continuations of each row, several at a time, the best first.
 
     Shapes: ids (B, T) → ids (B, W, T + n), scores (B, W); after an end id a row is filled up
@@ -22,9 +24,9 @@ class BeamSearch(Protocol):
     """
 
     def __call__(
-        self, model: Any, ids: Any, max_new_tokens: int, beam_width: int, length_penalty: float = 0.0,
+        self, model: Any, ids: ArrayT, max_new_tokens: int, beam_width: int, length_penalty: float = 0.0,
         eos_id: int | None = None,
-    ) -> Any: ...  # fmt: skip
+    ) -> tuple[ArrayT, ArrayT]: ...  # fmt: skip
 
 
 Model = Callable[[Array], Array]

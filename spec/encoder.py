@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.cross_attention import attend
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["Encoder", "EncoderLayer", "encoder", "encoder_layer"]
+__all__ = [
+    "Encoder", "EncoderConstructor", "EncoderLayer", "EncoderLayerConstructor", "EncoderLayerModule", "EncoderModule",
+    "encoder", "encoder_layer",
+]  # fmt: skip
 
 
-class EncoderLayer(Protocol):
+@runtime_checkable
+class EncoderLayer(Protocol[ArrayT]):
     """Self-attention over the whole source, then a feed-forward network, each with a norm and a residual path.
 
     Construct: (d_model, num_heads, d_ff, dropout=0.0).
@@ -22,10 +27,25 @@ class EncoderLayer(Protocol):
     Source:    Vaswani et al. 2017, §3.1; design document §8.
     """
 
-    def __call__(self, x: Any, mask: Any = None) -> Any: ...
+    def __call__(self, x: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...
 
 
-class Encoder(Protocol):
+@runtime_checkable
+class EncoderLayerModule(EncoderLayer[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, x: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...
+
+
+@runtime_checkable
+class EncoderLayerConstructor(Named, Protocol[Built_co]):
+    """The class EncoderLayer, or a function that builds one."""
+
+    def __call__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.0) -> Built_co: ...
+
+
+@runtime_checkable
+class Encoder(Protocol[ArrayT]):
     """Encoder layers one after the other, then a norm if the variant has one.
 
     Construct: (d_model, num_heads, d_ff, num_layers, dropout=0.0).
@@ -34,7 +54,21 @@ class Encoder(Protocol):
     Source:    Vaswani et al. 2017, §3.1; design document §9.
     """
 
-    def __call__(self, x: Any, mask: Any = None) -> Any: ...
+    def __call__(self, x: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...
+
+
+@runtime_checkable
+class EncoderModule(Encoder[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, x: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...
+
+
+@runtime_checkable
+class EncoderConstructor(Named, Protocol[Built_co]):
+    """The class Encoder, or a function that builds one."""
+
+    def __call__(self, d_model: int, num_heads: int, d_ff: int, num_layers: int, dropout: float = 0.0) -> Built_co: ...
 
 
 def encoder_layer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.padding import padding_mask, target_mask
 from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["Transformer", "decode", "encode", "transformer"]
+__all__ = ["Transformer", "TransformerConstructor", "TransformerModule", "decode", "encode", "transformer"]
 
 
-class Transformer(Protocol):
+@runtime_checkable
+class Transformer(Protocol[ArrayT]):
     """Predict each next target id from a source and the target so far.
 
     Construct: (src_vocab_size, tgt_vocab_size, d_model, num_heads, num_encoder_layers, num_decoder_layers, d_ff,
@@ -30,25 +32,53 @@ class Transformer(Protocol):
     Source:    Vaswani et al. 2017, figure 1; design document §9.
     """
 
-    def __call__(self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None) -> Any: ...
+    def __call__(
+        self, src: ArrayT, tgt: ArrayT, /, src_mask: ArrayT | None = None, tgt_mask: ArrayT | None = None
+    ) -> ArrayT: ...
 
-    def encode(self, src: Any, src_mask: Any = None) -> Any:
+    def encode(self, src: ArrayT, /, src_mask: ArrayT | None = None) -> ArrayT:
         """Return the memory (B, S, d_model) of a source."""
+        ...
 
-    def decode(self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None) -> Any:
+    def decode(
+        self, tgt: ArrayT, memory: ArrayT, /, tgt_mask: ArrayT | None = None, memory_mask: ArrayT | None = None
+    ) -> ArrayT:
         """Return the logits (B, T, tgt_vocab_size) of a target, given the memory of its source."""
+        ...
 
     def generate(
-        self, src: Any, max_new_tokens: int, bos_id: int, eos_id: int | None = None, src_mask: Any = None,
-        temperature: float = 0.0, top_k: int | None = None, top_p: float | None = None, use_cache: bool = False,
-    ) -> Any:  # fmt: skip
+        self, src: ArrayT, /, max_new_tokens: int, bos_id: int, eos_id: int | None = None,
+        src_mask: ArrayT | None = None, temperature: float = 0.0, top_k: int | None = None, top_p: float | None = None,
+        use_cache: bool = False,
+    ) -> ArrayT:  # fmt: skip
         """Return a target (B, n) for each source; temperature 0 is greedy, ended rows are filled up."""
+        ...
 
     def beam_search(
-        self, src: Any, max_new_tokens: int, bos_id: int, beam_width: int, length_penalty: float = 0.0,
-        eos_id: int | None = None, src_mask: Any = None,
-    ) -> Any:  # fmt: skip
+        self, src: ArrayT, /, max_new_tokens: int, bos_id: int, beam_width: int, length_penalty: float = 0.0,
+        eos_id: int | None = None, src_mask: ArrayT | None = None,
+    ) -> tuple[ArrayT, ArrayT]:  # fmt: skip
         """Return the best targets (B, W, n) of each source, and their scores (B, W)."""
+        ...
+
+
+@runtime_checkable
+class TransformerModule(Transformer[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(
+        self, src: ArrayT, tgt: ArrayT, /, src_mask: ArrayT | None = None, tgt_mask: ArrayT | None = None
+    ) -> ArrayT: ...
+
+
+@runtime_checkable
+class TransformerConstructor(Named, Protocol[Built_co]):
+    """The class Transformer, or a function that builds one."""
+
+    def __call__(
+        self, src_vocab_size: int, tgt_vocab_size: int, d_model: int, num_heads: int, num_encoder_layers: int,
+        num_decoder_layers: int, d_ff: int, max_len: int, dropout: float = 0.0, pad_id: int = 0,
+    ) -> Built_co: ...  # fmt: skip
 
 
 def encode(weights: Weights, src: Array, src_mask: Array | None, sizes: Any, variant: Variant) -> Array:

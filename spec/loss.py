@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
+from conformkit.spec.protocols import ArrayT_contra, Named
 
 __all__ = ["IGNORED", "CrossEntropy", "cross_entropy", "log_softmax", "loss_gradient", "token_losses"]
 
@@ -14,14 +15,17 @@ IGNORED = -100
 """The target that does not count, unless another one is given."""
 
 
-class CrossEntropy(Protocol):
+@runtime_checkable
+class CrossEntropy(Named, Protocol[ArrayT_contra]):
     """Average the surprise at each target, in nats, over the targets that count.
 
     Shapes: logits (B, T, V) and targets (B, T), or logits (N, V) and targets (N,) → one number
     Source: handout §8.3; smoothing: Szegedy et al. 2016, §7.
     """
 
-    def __call__(self, logits: Any, targets: Any, ignore_index: int = -100, label_smoothing: float = 0.0) -> Any: ...
+    def __call__(
+        self, logits: ArrayT_contra, targets: ArrayT_contra, ignore_index: int = -100, label_smoothing: float = 0.0
+    ) -> SupportsFloat: ...
 
 
 def log_softmax(logits: Array) -> Array:

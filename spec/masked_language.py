@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
+
+from conformkit.spec.protocols import ArrayT, Named
 
 __all__ = ["MASKED", "REPLACED", "MaskTokens", "Share", "shares"]
 
@@ -11,14 +13,17 @@ MASKED, REPLACED = 0.8, 0.1
 """Shares of the chosen ids that become the mask, and that become a random id. The others stay."""
 
 
-class MaskTokens(Protocol):
+@runtime_checkable
+class MaskTokens(Named, Protocol[ArrayT]):
     """Choose ids to be predicted, and hide most of them.
 
     Shapes: ids (B, T) → inputs, labels (B, T), integers; -100 where nothing is to be predicted
     Source: Devlin et al. 2019, appendix A.1. Draws come from the framework's global generator.
     """
 
-    def __call__(self, ids: Any, mask_id: int, vocab_size: int, special_ids: Any, probability: float = 0.15) -> Any: ...
+    def __call__(
+        self, ids: ArrayT, mask_id: int, vocab_size: int, special_ids: list[int], probability: float = 0.15
+    ) -> tuple[ArrayT, ArrayT]: ...
 
 
 @dataclass(frozen=True, slots=True)

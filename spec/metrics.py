@@ -4,36 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import token_losses
+from conformkit.spec.protocols import ArrayT, ArrayT_contra, Named
 
 __all__ = ["BitsPerCharacter", "Evaluate", "Perplexity", "bits_per_character", "mean_loss", "perplexity"]
 
 
-class Perplexity(Protocol):
+@runtime_checkable
+class Perplexity(Named, Protocol[ArrayT_contra]):
     """Return exp(loss), for a mean loss in nats. Source: handout §8.3."""
 
-    def __call__(self, loss: Any) -> Any: ...
+    def __call__(self, loss: ArrayT_contra) -> SupportsFloat: ...
 
 
-class BitsPerCharacter(Protocol):
+@runtime_checkable
+class BitsPerCharacter(Named, Protocol[ArrayT_contra]):
     """Return loss / ln 2 · tokens per character, for a mean loss in nats per token. Source: handout §8.3."""
 
-    def __call__(self, loss: Any, tokens_per_character: float = 1.0) -> Any: ...
+    def __call__(self, loss: ArrayT_contra, tokens_per_character: float = 1.0) -> SupportsFloat: ...
 
 
-class Evaluate(Protocol):
+@runtime_checkable
+class Evaluate(Named, Protocol[ArrayT]):
     """Return the mean loss over all targets of all batches, in eval mode, without changing the model.
 
     Shapes: batches are pairs x, y (B, T) → a number, in nats per token
     Source: handout §8.4; Shakespeare report §3.2.
     """
 
-    def __call__(self, model: Any, batches: Any) -> float: ...
+    def __call__(self, model: Any, batches: list[tuple[ArrayT, ArrayT]]) -> SupportsFloat: ...
 
 
 def perplexity(loss: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.block import transformer_block
 from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["TinyTransformerLM", "tiny_transformer_lm"]
+__all__ = ["TinyTransformerLM", "TinyTransformerLMConstructor", "TinyTransformerLMModule", "tiny_transformer_lm"]
 
 
-class TinyTransformerLM(Protocol):
+@runtime_checkable
+class TinyTransformerLM(Protocol[ArrayT]):
     """Predict each next token from the tokens before it.
 
     Construct: (vocab_size, d_model, num_heads, num_layers, d_ff, block_size, dropout=0.0).
@@ -25,16 +27,34 @@ class TinyTransformerLM(Protocol):
     Source:    handout §8.
     """
 
-    def __call__(self, idx: Any) -> Any: ...
+    def __call__(self, idx: ArrayT, /) -> ArrayT: ...
 
     def generate(
         self,
-        idx: Any,
+        idx: ArrayT,
+        /,
         max_new_tokens: int,
         temperature: float = 1.0,
         top_k: int | None = None,
         top_p: float | None = None,
-    ) -> Any: ...
+    ) -> ArrayT: ...
+
+
+@runtime_checkable
+class TinyTransformerLMModule(TinyTransformerLM[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, idx: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class TinyTransformerLMConstructor(Named, Protocol[Built_co]):
+    """The class TinyTransformerLM, or a function that builds one."""
+
+    def __call__(
+        self, vocab_size: int, d_model: int, num_heads: int, num_layers: int,
+        d_ff: int, block_size: int, dropout: float = 0.0,
+    ) -> Built_co: ...  # fmt: skip
 
 
 def tiny_transformer_lm(

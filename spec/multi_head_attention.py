@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,12 +11,17 @@ from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.positional_encoding import rotate
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["MultiHeadAttention", "merge_heads", "multi_head_attention", "split_heads"]
+__all__ = [
+    "MultiHeadAttention", "MultiHeadAttentionConstructor", "MultiHeadAttentionModule", "merge_heads",
+    "multi_head_attention", "split_heads",
+]  # fmt: skip
 
 
-class MultiHeadAttention(Protocol):
+@runtime_checkable
+class MultiHeadAttention(Protocol[ArrayT]):
     """Attend in num_heads parallel subspaces of width d_model / num_heads, then mix them with one linear map.
 
     Construct: (d_model, num_heads, dropout=0.0, causal=True).
@@ -25,7 +30,21 @@ class MultiHeadAttention(Protocol):
     Source:    Vaswani et al. 2017, §3.2.2; handout §6.3.
     """
 
-    def __call__(self, x: Any) -> Any: ...
+    def __call__(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class MultiHeadAttentionModule(MultiHeadAttention[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class MultiHeadAttentionConstructor(Named, Protocol[Built_co]):
+    """The class MultiHeadAttention, or a function that builds one."""
+
+    def __call__(self, d_model: int, num_heads: int, dropout: float = 0.0, causal: bool = True) -> Built_co: ...
 
 
 def split_heads(x: Array, heads: int) -> Array:

@@ -3,59 +3,73 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
+from conformkit.spec.protocols import ArrayT, ArrayT_contra, Named
 
 __all__ = [
-    "AdamW", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint", "TrainStep", "adamw", "clipped", "global_norm",
+    "AdamW", "AdamWConstructor", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint", "TrainStep", "adamw", "clipped",
+    "global_norm",
 ]  # fmt: skip
 
 
-class ClipGradNorm(Protocol):
+@runtime_checkable
+class ClipGradNorm(Named, Protocol[ArrayT]):
     """Multiply all gradients by min(1, max_norm / norm), in place, and return their joint norm before that.
 
     Source: handout §8.4; Pascanu et al. 2013, §3.2.
     """
 
-    def __call__(self, parameters: Any, max_norm: float) -> Any: ...
+    def __call__(self, parameters: list[ArrayT], max_norm: float) -> SupportsFloat | None: ...
 
 
+@runtime_checkable
 class AdamW(Protocol):
     """Adam with corrected averages and decoupled weight decay. Source: Loshchilov and Hutter 2019."""
 
-    def __init__(
-        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None: ...  # fmt: skip
-
-    def step(self) -> Any:
+    def step(self) -> object:
         """Update every parameter that has a gradient."""
 
-    def zero_grad(self) -> Any:
+    def zero_grad(self) -> object:
         """Clear all gradients."""
 
 
-class TrainStep(Protocol):
+@runtime_checkable
+class AdamWConstructor(Named, Protocol[ArrayT_contra]):
+    """The class AdamW, or a function that builds one. `params` may be a generator."""
+
+    def __call__(
+        self, params: Iterator[ArrayT_contra], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0.01,
+    ) -> AdamW: ...  # fmt: skip
+
+
+@runtime_checkable
+class TrainStep(Named, Protocol[ArrayT_contra]):
     """Zero the gradients, forward in training mode, loss, backward, clip if requested, step; return the loss before.
 
     Shapes: x, y (B, T) → a number, in nats per token
     Source: handout §8.4.
     """
 
-    def __call__(self, model: Any, optimizer: Any, x: Any, y: Any, max_norm: float | None = None) -> float: ...
+    def __call__(
+        self, model: Any, optimizer: Any, x: ArrayT_contra, y: ArrayT_contra, max_norm: float | None = None
+    ) -> SupportsFloat: ...
 
 
-class SaveCheckpoint(Protocol):
+@runtime_checkable
+class SaveCheckpoint(Named, Protocol):
     """Write weights, the optimizer's state and the step to a file. Source: handout §8.4; capstone checklist."""
 
-    def __call__(self, path: str, model: Any, optimizer: Any, step: int) -> Any: ...
+    def __call__(self, path: str, model: Any, optimizer: Any, step: int) -> object: ...
 
 
-class LoadCheckpoint(Protocol):
+@runtime_checkable
+class LoadCheckpoint(Named, Protocol):
     """Restore a model and an optimizer from such a file, and return the step."""
 
     def __call__(self, path: str, model: Any, optimizer: Any) -> int: ...

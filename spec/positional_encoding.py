@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["PositionalEncoding", "positional_encoding", "rotate", "sinusoids"]
+__all__ = [
+    "PositionalEncoding", "PositionalEncodingConstructor", "PositionalEncodingModule", "positional_encoding", "rotate",
+    "sinusoids",
+]  # fmt: skip
 
 
-class PositionalEncoding(Protocol):
+@runtime_checkable
+class PositionalEncoding(Protocol[ArrayT]):
     """Add to each position's features a code of the position.
 
     Construct: (d_model, max_len).
@@ -22,7 +27,21 @@ class PositionalEncoding(Protocol):
     Source:    Vaswani et al. 2017, §3.5; handout §7.
     """
 
-    def __call__(self, x: Any) -> Any: ...
+    def __call__(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class PositionalEncodingModule(PositionalEncoding[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class PositionalEncodingConstructor(Named, Protocol[Built_co]):
+    """The class PositionalEncoding, or a function that builds one."""
+
+    def __call__(self, d_model: int, max_len: int) -> Built_co: ...
 
 
 def sinusoids(length: int, width: int, variant: Variant) -> Array:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
+from conformkit.spec.protocols import ArrayT, ArrayT_co, Named
 
 __all__ = [
     "AttentionEntropy", "ExponentialMovingAverage", "FitPowerLaw", "RollingMean", "attention_entropy",
@@ -15,31 +16,35 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ExponentialMovingAverage(Protocol):
+@runtime_checkable
+class ExponentialMovingAverage(Named, Protocol[ArrayT_co]):
     """Smooth a series: s₀ = x₀, s = α x + (1 - α) s. Source: capstone report."""
 
-    def __call__(self, values: Any, alpha: float) -> Any: ...
+    def __call__(self, values: list[float], alpha: float) -> Sequence[float] | ArrayT_co: ...
 
 
-class RollingMean(Protocol):
+@runtime_checkable
+class RollingMean(Named, Protocol[ArrayT_co]):
     """Average each run of `window` values in a row: n - window + 1 means. Source: capstone report."""
 
-    def __call__(self, values: Any, window: int) -> Any: ...
+    def __call__(self, values: list[float], window: int) -> Sequence[float] | ArrayT_co: ...
 
 
-class AttentionEntropy(Protocol):
+@runtime_checkable
+class AttentionEntropy(Named, Protocol[ArrayT]):
     """Return -Σ a ln a over the keys, in nats: (…, Tq, Tk) → (…, Tq). Source: design document §14."""
 
-    def __call__(self, weights: Any) -> Any: ...
+    def __call__(self, weights: ArrayT) -> ArrayT: ...
 
 
-class FitPowerLaw(Protocol):
+@runtime_checkable
+class FitPowerLaw(Named, Protocol):
     """Fit L = factor · N^-exponent by least squares of ln L on ln N, and return exponent and factor.
 
     Source: capstone report.
     """
 
-    def __call__(self, sizes: Any, losses: Any) -> Any: ...
+    def __call__(self, sizes: list[float], losses: list[float]) -> tuple[SupportsFloat, SupportsFloat]: ...
 
 
 def exponential_moving_average(values: Sequence[float], alpha: float) -> list[float]:

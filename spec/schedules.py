@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+from conformkit.spec.protocols import Named
 
 __all__ = ["CosineSchedule", "InverseSqrtSchedule", "cosine_schedule", "inverse_sqrt_schedule"]
 
 
-class CosineSchedule(Protocol):
+@runtime_checkable
+class CosineSchedule(Named, Protocol):
     """Rise to the peak in a straight line, fall to the floor along half a cosine, stay there.
 
     Source: capstone report; Loshchilov and Hutter 2017, eq. 5, with a warm-up and no restarts.
@@ -17,7 +20,8 @@ class CosineSchedule(Protocol):
     def __call__(self, step: int, peak: float, floor: float, warmup: int, total: int) -> float: ...
 
 
-class InverseSqrtSchedule(Protocol):
+@runtime_checkable
+class InverseSqrtSchedule(Named, Protocol):
     """Rise in a straight line, fall with the root of the step. Source: Vaswani et al. 2017, §5.3."""
 
     def __call__(self, step: int, d_model: int, warmup: int) -> float: ...

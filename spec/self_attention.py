@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear
 from conformkit.spec.masks import causal_mask
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 
-__all__ = ["SelfAttention", "self_attention"]
+__all__ = ["SelfAttention", "SelfAttentionConstructor", "SelfAttentionModule", "self_attention"]
 
 
-class SelfAttention(Protocol):
+@runtime_checkable
+class SelfAttention(Protocol[ArrayT]):
     """Attend within one sequence through three linear maps, without an output projection.
 
     Construct: (d_model, d_k=None, d_v=None, causal=True); d_k and d_v default to d_model.
@@ -20,7 +22,23 @@ class SelfAttention(Protocol):
     Source:    handout §5.3.
     """
 
-    def __call__(self, x: Any) -> Any: ...
+    def __call__(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class SelfAttentionModule(SelfAttention[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, x: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class SelfAttentionConstructor(Named, Protocol[Built_co]):
+    """The class SelfAttention, or a function that builds one."""
+
+    def __call__(
+        self, d_model: int, d_k: int | None = None, d_v: int | None = None, causal: bool = True,
+    ) -> Built_co: ...  # fmt: skip
 
 
 def self_attention(weights: Weights, x: Array, *, causal: bool) -> Array:

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
+from conformkit.spec.protocols import ArrayT, Named
 
 __all__ = ["Collate", "ShiftRight", "collate", "shift_right"]
 
 
-class ShiftRight(Protocol):
+@runtime_checkable
+class ShiftRight(Named, Protocol[ArrayT]):
     """Return the decoder's input for predicting a target: a begin id, then all ids but the last.
 
     Shapes: tgt (B, T) → (B, T), integers
     Source: design document §10.
     """
 
-    def __call__(self, tgt: Any, bos_id: int) -> Any: ...
+    def __call__(self, tgt: ArrayT, bos_id: int) -> ArrayT: ...
 
 
-class Collate(Protocol):
+@runtime_checkable
+class Collate(Named, Protocol[ArrayT]):
     """Pad pairs of source and target to the longest of each: [bos, y, pad …] is read, [y, eos, pad …] predicted.
 
     Shapes: pairs of (m,) and (n,) → src (B, max m), tgt_in and tgt_out (B, max n + 1), integers
     Source: design document §10, which omits the end id.
     """
 
-    def __call__(self, pairs: Any, pad_id: int, bos_id: int, eos_id: int) -> Any: ...
+    def __call__(
+        self, pairs: list[tuple[ArrayT, ArrayT]], pad_id: int, bos_id: int, eos_id: int
+    ) -> tuple[ArrayT, ArrayT, ArrayT]: ...
 
 
 def shift_right(tgt: Array, bos_id: int) -> Array:

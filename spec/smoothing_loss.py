@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import IGNORED, log_softmax
+from conformkit.spec.protocols import ArrayT_contra, Built_co, Named
 
-__all__ = ["READINGS", "LabelSmoothingLoss", "Reading"]
+__all__ = ["READINGS", "LabelSmoothingLoss", "LabelSmoothingLossConstructor", "LabelSmoothingLossModule", "Reading"]
 
 
-class LabelSmoothingLoss(Protocol):
+@runtime_checkable
+class LabelSmoothingLoss(Protocol[ArrayT_contra]):
     """Average the smoothed surprise at each target, in nats, over the targets that count.
 
     Construct: (vocab_size, smoothing=0.1, ignore_index=-100).
@@ -21,7 +23,21 @@ class LabelSmoothingLoss(Protocol):
     Source:    Vaswani et al. 2017, §5.4; Szegedy et al. 2016, §7; design document §10.
     """
 
-    def __call__(self, logits: Any, targets: Any) -> Any: ...
+    def __call__(self, logits: ArrayT_contra, targets: ArrayT_contra, /) -> SupportsFloat: ...
+
+
+@runtime_checkable
+class LabelSmoothingLossModule(LabelSmoothingLoss[ArrayT_contra], Protocol[ArrayT_contra]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, logits: ArrayT_contra, targets: ArrayT_contra, /) -> SupportsFloat: ...
+
+
+@runtime_checkable
+class LabelSmoothingLossConstructor(Named, Protocol[Built_co]):
+    """The class LabelSmoothingLoss, or a function that builds one."""
+
+    def __call__(self, vocab_size: int, smoothing: float = 0.1, ignore_index: int = -100) -> Built_co: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights
+from conformkit.spec.protocols import ArrayT, Built_co, Named
 from conformkit.spec.variants import Variant
 
-__all__ = ["TokenEmbedding", "token_embedding"]
+__all__ = ["TokenEmbedding", "TokenEmbeddingConstructor", "TokenEmbeddingModule", "token_embedding"]
 
 
-class TokenEmbedding(Protocol):
+@runtime_checkable
+class TokenEmbedding(Protocol[ArrayT]):
     """Look up a learned row for each token id, times √d_model if the variant scales embeddings.
 
     Construct: (vocab_size, d_model, pad_id=None).
@@ -22,7 +24,21 @@ class TokenEmbedding(Protocol):
     Source:    Vaswani et al. 2017, §3.4; design document §7.
     """
 
-    def __call__(self, ids: Any) -> Any: ...
+    def __call__(self, ids: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class TokenEmbeddingModule(TokenEmbedding[ArrayT], Protocol[ArrayT]):
+    """The same in PyTorch, where type checkers see the types of `forward` and accept any call of a module."""
+
+    def forward(self, ids: ArrayT, /) -> ArrayT: ...
+
+
+@runtime_checkable
+class TokenEmbeddingConstructor(Named, Protocol[Built_co]):
+    """The class TokenEmbedding, or a function that builds one."""
+
+    def __call__(self, vocab_size: int, d_model: int, pad_id: int | None = None) -> Built_co: ...
 
 
 def token_embedding(weights: Weights, ids: Array, *, variant: Variant) -> Array:

@@ -5,36 +5,59 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
-__all__ = ["BPETokenizer", "CharTokenizer", "apply_merges", "learn_merges"]
+from conformkit.spec.protocols import Built_co, Named
+
+__all__ = [
+    "BPETokenizer", "BPETokenizerConstructor", "CharTokenizer", "CharTokenizerConstructor", "apply_merges",
+    "learn_merges",
+]  # fmt: skip
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """Both kinds of tokenizers: ids from 0 to vocab_size - 1, decoded without loss."""
 
-    vocab_size: int
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids."""
+        ...
 
-    def encode(self, text: str) -> Any:
+    def encode(self, text: str) -> Sequence[int]:
         """Return the ids of a text, in order."""
+        ...
 
-    def decode(self, ids: Any) -> str:
+    def decode(self, ids: list[int]) -> str:
         """Return the text of ids."""
+        ...
 
 
+@runtime_checkable
 class CharTokenizer(Tokenizer, Protocol):
     """Number the distinct characters of a text. Source: handout §8.1, §8.4."""
 
-    def __init__(self, text: str) -> None: ...
+
+@runtime_checkable
+class CharTokenizerConstructor(Named, Protocol[Built_co]):
+    """The class CharTokenizer, or a function that builds one."""
+
+    def __call__(self, text: str) -> Built_co: ...
 
 
+@runtime_checkable
 class BPETokenizer(Tokenizer, Protocol):
     """Learn merges of neighbouring bytes, the most frequent pair first, until the vocabulary is full.
 
     Source: Shakespeare report §2.2; Sennrich et al. 2016.
     """
 
-    def __init__(self, text: str, vocab_size: int = 500, min_frequency: int = 2) -> None: ...
+
+@runtime_checkable
+class BPETokenizerConstructor(Named, Protocol[Built_co]):
+    """The class BPETokenizer, or a function that builds one."""
+
+    def __call__(self, text: str, vocab_size: int = 500, min_frequency: int = 2) -> Built_co: ...
 
 
 Pair = tuple[str, str]

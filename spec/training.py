@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from conformkit.spec.arrays import Array
+from conformkit.spec.loss import IGNORED
 
 __all__ = [
-    "ALTERNATION", "FIRST_AGAIN", "IGNORED", "RECALL", "THREADS", "UNIFORM", "Alternation", "Copies", "FirstAgain",
+    "ALTERNATION", "FIRST_AGAIN", "RECALL", "THREADS", "UNIFORM", "Alternation", "Copies", "FirstAgain",
     "Markov", "Memory", "Recall", "TextSource", "Texts", "Threads", "Uniform",
 ]  # fmt: skip
 
-IGNORED = -100
 Random = Any
 """`numpy.random.Generator`."""
 

@@ -1,23 +1,59 @@
-"""For all tests: no measured time, a Ctrl-C that counts, one warm process; only skipped GPU tests are no success."""
+"""For all tests: tiers, no timing deadlines, a working Ctrl-C, one warm process; skipped GPU tests are not a success."""
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from conformkit.conformance.driver.spawn.shared import LentNursery, SharedNursery
-from conformkit.conformance.driver.spawn.warm import nursery
+from conformkit.conformance.diagnosis import causes
+from conformkit.conformance.driver.client import head_start
+from conformkit.conformance.driver.spawn.shared import LentFactory, SharedFactory
+from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
+from conformkit.conformance.engine import loading
+
+from . import one_clause, tiers
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background, and all that it starts
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # several workers share the cores: more threads only wait for each other
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a shell, and their children
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that restricts everything to one clause."""
+    about = "run only what concerns a clause: the form of the law, the reference, the known mistakes that name it"
+    parser.addoption("--clause", metavar="ID", default="", help=about)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find out what changed, once for all workers; with `--clause`, look only where tests of a clause are."""
+    if not hasattr(config, "workerinput"):
+        os.environ[tiers.CHANGED] = "\n".join(sorted(tiers.changed_files()))
+    if config.getoption("clause"):
+        one_clause.wanted(config.getoption("clause"))
+        config.option.markexpr = "not gpu"
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            config.args = [str(tiers.ROOT / place) for place in one_clause.PLACES]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Note which tests are in which tier, before marks deselect any; with `--clause`, keep what concerns it."""
+    config.stash[tiers.COLLECTED] = tiers.Collected.of(items)
+    if config.getoption("clause"):
+        kept = one_clause.concerned(items, one_clause.wanted(config.getoption("clause")))
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End as pytest does without tests where those of GPUs were asked for and each was skipped."""
+    """Exit as pytest does without tests if GPU tests were requested and all were skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if session.config.option.markexpr == "gpu" and reporter is not None:
         ran = any(reporter.stats.get(outcome) for outcome in ("passed", "failed", "error"))
@@ -25,9 +61,46 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
+class TorchProcess:
+    """One process that has imported torch, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: SharedFactory | None = None
+
+    def lent(self) -> LentFactory:
+        """Lend it, also to several threads at a time. It outlives the runs that use it."""
+        with self._lock:
+            if self._made is None or not self._made.alive:
+                self.close()
+                self._made = SharedFactory(worker_factory(1, torch=True))
+            return LentFactory(self._made)
+
+    def close(self) -> None:
+        """End it, if there is one."""
+        if self._made is not None:
+            self._made.close()
+
+
 @pytest.fixture(scope="session")
-def warm() -> Iterator[LentNursery]:
-    """A process that has imported torch, for several threads at a time, and outlives the runs that it is lent to."""
-    process = SharedNursery(nursery(1, torch=True))
-    yield LentNursery(process)
+def torch_process() -> Iterator[TorchProcess]:
+    process = TorchProcess()
+    yield process
     process.close()
+
+
+@pytest.fixture(scope="session")
+def warm(torch_process: TorchProcess) -> LentFactory:
+    """A process that has imported torch, for tests that pass it on."""
+    return torch_process.lent()
+
+
+@pytest.fixture(autouse=True)
+def _torch_is_imported_once(torch_process: TorchProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lend it also to runs that would start one of their own. Folders about processes override this."""
+
+    def lent(threads: int, *, torch: bool) -> WorkerFactory:
+        return torch_process.lent() if torch and threads == 1 else worker_factory(threads, torch=torch)
+
+    for module in (causes, head_start, loading):
+        monkeypatch.setattr(module, "worker_factory", lent)

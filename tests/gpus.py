@@ -1,4 +1,4 @@
-"""The GPUs that tests ask for. One that is not here is skipped, and the summary says so."""
+"""The GPUs that tests need. Tests of missing ones are skipped, and the summary says so."""
 
 import pytest
 import torch

@@ -1,1 +1,1 @@
-"""The suite inside somebody else's process: a report for Python and notebooks, test items for pytest."""
+"""The suite inside another process: a report for Python and notebooks, test items for pytest."""

@@ -1,4 +1,4 @@
-"""The suite inside other programs: a report for Python, clauses as test items for one's own pytest suite."""
+"""The suite inside other programs: a report for Python, clauses as test cases of another pytest suite."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from conformkit.conformance.api.live import module_of
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
-from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.request import RunOptions, RunRequest, requested
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.markdown import as_markdown
 from conformkit.conformance.report.wording import command
@@ -22,13 +22,13 @@ from conformkit.conformance.runner import empty_report, run
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, clause, select
 
-__all__ = ["Bench", "ClauseBroken", "check", "parametrize_with_clauses"]
+__all__ = ["ClauseBroken", "EmbeddedSuite", "check", "parametrize_with_clauses"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ClauseBroken(AssertionError):
-    """A binding clause does not hold; the text is what `conform run` prints about it."""
+    """A binding clause fails; the text is what `conform run` prints about it."""
 
     def __init__(self, result: Result, report: Report) -> None:
         super().__init__(_story(result, report))
@@ -40,33 +40,33 @@ class ShownReport(Report):
 
     @classmethod
     def of(cls, report: Report) -> ShownReport:
-        """Return the same report, in this form."""
+        """Return the same report as an instance of this class."""
         return cls(**{each.name: getattr(report, each.name) for each in fields(report)})
 
     def _repr_markdown_(self) -> str:
-        """What a notebook shows."""
+        """Return the Markdown that a notebook shows."""
         return as_markdown(self)
 
 
-def check(impl: object, **options: Any) -> ShownReport:
+def check(impl: object, **options: Unpack[RunOptions]) -> ShownReport:
     """Judge an implementation and return the report; options are those of `RunRequest` (profile, only, seed, …).
 
-    `impl` is what `conform run --impl` takes. Or it is a class or a function of the contract's name, or a mapping from
-    the contract's names: live objects are judged here, in isolation `none`, as in a notebook.
+    `impl` is what `conform run --impl` takes, or a class or function with a name of the contract, or a mapping from
+    such names: live objects are judged in this process, in isolation `none`, as in a notebook.
 
-    Raises: LoadFailure when it cannot be loaded or bound, ConfigError when its conform.toml can't be used, ValueError
-    for an object that has no name of the contract.
+    Raises: LoadFailure if it cannot be loaded or bound, ConfigError if its conform.toml can't be used, ValueError
+    for an object without a name of the contract.
     """
     if isinstance(impl, str | os.PathLike):
-        return ShownReport.of(run(RunRequest(impl=os.fspath(impl), **options)))
+        return ShownReport.of(run(requested("check", os.fspath(impl), **options)))
     if options.setdefault("isolation", "none") != "none":
         raise ValueError(f"a live object can't move to isolation {options['isolation']}; put it into a file")
     with module_of(impl) as name:
-        return ShownReport.of(run(RunRequest(impl=name, **options)))
+        return ShownReport.of(run(requested("check", name, **options)))
 
 
-class Bench:
-    """An implementation that is loaded when the first clause is asked for, and kept until `close`."""
+class EmbeddedSuite:
+    """An implementation that is loaded when the first clause is requested, and kept until `close`."""
 
     def __init__(self, request: RunRequest) -> None:
         self.request = request
@@ -78,7 +78,7 @@ class Bench:
         return self._opened()[0].result(clause_id)
 
     def settle(self, clause_id: str) -> Result:
-        """Turn a verdict into pytest's: return it, skip with the reason, expect the failure of a SHOULD, or raise."""
+        """Turn a verdict into pytest's: return it, skip with the reason, xfail a SHOULD, or raise."""
         judge, report = self._opened()
         return _settle(judge.result(clause_id), report)
 
@@ -95,7 +95,7 @@ class Bench:
         self._open = None
 
     def clauses(self) -> list[Clause]:
-        """Return the clauses that are asked for."""
+        """Return the selected clauses."""
         return list(select(self.request.only, self.request.profile))
 
 
@@ -115,32 +115,32 @@ def parametrize_with_clauses(
     impl: str | os.PathLike[str],
     *,
     expected_failures: Mapping[str, str] | str | os.PathLike[str] | None = None,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> Callable[[F], F]:
-    """Give a test of your own suite one case a clause; the test calls its argument `check_clause`.
+    """Give a test of your own suite one case per clause; the test calls its argument `check_clause`.
 
         @parametrize_with_clauses("mypkg", expected_failures={"PE-ODD-D": "odd widths are out of scope"})
         def test_conformance(check_clause):
             check_clause()
 
-    `expected_failures` may be a TOML file with such lines: `PE-ODD-D = "odd widths are out of scope"`. It is strict
-    both ways: a clause that holds after all, or says nothing about this code, is a failure, and so is other trouble.
+    `expected_failures` may be a TOML file with such lines: `PE-ODD-D = "odd widths are out of scope"`. It is strict: an
+    expected failure that passes, does not apply, or ends in another way fails the test.
 
-    Raises: UnknownClauseError for ids that no one knows, ValueError for those that are not asked for or lack a reason.
+    Raises: UnknownClauseError for unknown ids, ValueError for ids that are not selected or lack a reason.
     """
     import pytest
 
     options.setdefault("folder", Path.cwd())
-    bench = Bench(RunRequest(impl=os.fspath(impl), **options))
-    atexit.register(bench.close)
-    items = bench.clauses()
+    suite = EmbeddedSuite(requested("parametrize_with_clauses", os.fspath(impl), **options))
+    atexit.register(suite.close)
+    items = suite.clauses()
     expected = _expected(expected_failures, {item.id for item in items})
 
     def case(item: Clause) -> Any:
         def check_clause() -> None:
             if item.id in expected:
-                _insist(bench.result(item.id), expected[item.id])
-            bench.settle(item.id)
+                _insist(suite.result(item.id), expected[item.id])
+            suite.settle(item.id)
 
         reason = expected.get(item.id, "")
         marks = [pytest.mark.xfail(reason=reason, strict=True, raises=ClauseBroken)] if reason else []
@@ -156,17 +156,17 @@ def _expected(given: Mapping[str, str] | str | os.PathLike[str] | None, asked: C
     table = given if isinstance(given, Mapping) else tomllib.loads(Path(given).read_text(encoding="utf-8"))
     for name, reason in table.items():
         if clause(name).id != name or name not in asked:
-            raise ValueError(f"{name} is expected to fail, and is not among the clauses that are asked for")
+            raise ValueError(f"{name} is expected to fail but is not among the selected clauses")
         if not isinstance(reason, str) or not reason.strip():
-            raise ValueError(f"{name} is expected to fail for the reason {reason!r}, want a text")
+            raise ValueError(f"{name} is expected to fail for the reason {reason!r}, want a string")
     return dict(table)
 
 
 def _insist(result: Result, reason: str) -> None:
-    """Fail where an expected failure can be none: nobody would notice when its reason is gone."""
+    """Fail if an expected failure does not happen: otherwise an outdated entry would stay unnoticed."""
     if result.verdict in {Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN} and not result.unfinished:
-        told = f"{result.clause.id} is expected to fail ({reason}), and is {result.verdict}: {result.reason}"
-        raise AssertionError(f"{told}; take it off the list")
+        told = f"{result.clause.id} is expected to fail ({reason}), but is {result.verdict}: {result.reason}"
+        raise AssertionError(f"{told}; remove it from the list")
 
 
 def _story(result: Result, report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Live objects as an implementation: what a notebook has just defined, judged where it lives."""
+"""Live objects as an implementation: what a notebook has just defined, judged in its own process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NUMBERS = count(1)
 
 @contextmanager
 def module_of(live: object) -> Iterator[str]:
-    """Let classes and functions be imported under a module's name while this lasts.
+    """Make classes and functions importable under a module's name in this context.
 
     `live` is one of them, under the contract's name, or a mapping from the contract's names. Raises ValueError.
     """
     members = _members(live)
     module = types.ModuleType(f"conform_live_{next(_NUMBERS)}")
     module.__spec__ = ModuleSpec(module.__name__, None)
-    for value in members.values():  # what a function uses tells the framework
+    for value in members.values():  # what a function uses shows the framework
         vars(module).update(_libraries(value))
     vars(module).update(members)
     sys.modules[module.__name__] = module
@@ -51,6 +51,6 @@ def _members(live: object) -> Mapping[str, Any]:
         name = strange[0] if strange else ""
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.3) or ["MultiHeadAttention"]
         raise ValueError(
-            f"{name or 'nothing'} is no name of the contract; say which of them it is: check({{{near[0]!r}: …}})"
+            f"{name or 'nothing'} is not a name of the contract; say which one it is: check({{{near[0]!r}: …}})"
         )
     return members

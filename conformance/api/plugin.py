@@ -1,6 +1,6 @@
-"""The pytest plugin: `pytest --pyargs conformkit.conformance --impl mypkg`, one item a clause.
+"""The pytest plugin: `pytest --pyargs conformkit.conformance --impl mypkg`, one item per clause.
 
-Loaded by pytest wherever the package is installed, so it imports nothing of the kit before it is asked to.
+pytest loads it wherever the package is installed, so it imports nothing of the kit before it is used.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformkit.conformance.api.embed import Bench
+    from conformkit.conformance.api.embed import EmbeddedSuite
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_BENCH: pytest.StashKey[Bench] = pytest.StashKey()
+_BENCH: pytest.StashKey[EmbeddedSuite] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what `conform run` has, under names that no other plugin uses."""
+    """Add the options of `conform run`, under names that no other plugin uses."""
     group = parser.getgroup("conformkit", "conformance of transformers")
-    group.addoption("--impl", metavar="NAME|PATH", help="the implementation that conformkit.conformance judges")
+    group.addoption("--impl", metavar="NAME|PATH", help="the implementation to judge")
     group.addoption("--conform-only", metavar="PREFIX", action="append", default=[], help="only these clauses")
     group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
     group.addoption("--conform-level", metavar="LEVEL", default="MUST", choices=("MUST", "SHOULD"), help="what binds")
-    group.addoption("--conform-seed", metavar="N", type=int, default=0, help="draw other inputs")
+    group.addoption("--conform-seed", metavar="N", type=int, default=0, help="seed of the inputs")
     levels = ("process", "sandbox", "none")
     group.addoption("--conform-isolation", default="process", choices=levels, help="where the code runs")
     group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse wrong usage before anything is collected."""
+    """Reject wrong usage before collection."""
     asked = any(argument.split("::")[0].startswith("conformkit.conformance") for argument in config.args)
     if asked and not config.getoption("--impl"):
         message = "say which implementation to judge: --impl NAME|PATH"
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect this package from the law, not from its files: pytest would import them a second time."""
+    """Collect this package from the law, not from its files, which pytest would import a second time."""
     if path.resolve() == _PACKAGE:
         return ConformanceDirectory.from_parent(parent, path=path)
     return None
@@ -70,10 +70,10 @@ class ConformanceDirectory(pytest.Directory):
 
 
 class SuiteDirectory(pytest.Directory):
-    """One file a document of the law."""
+    """One file per document of the law."""
 
     def collect(self) -> Iterator[pytest.Collector]:
-        """Yield one file a document."""
+        """Yield one file per document."""
         bench = _bench(self.config)
         for document in dict.fromkeys(clause.document for clause in bench.clauses()):
             yield ClauseFile.from_parent(self, path=self.path / f"test_{document}.py")
@@ -83,7 +83,7 @@ class ClauseFile(pytest.File):
     """The clauses of one document."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the clauses that are asked for."""
+        """Yield the selected clauses."""
         document = self.path.stem.removeprefix("test_")
         for clause in _bench(self.config).clauses():
             if clause.document == document:
@@ -94,10 +94,10 @@ class ClauseItem(pytest.Item):
     """One clause."""
 
     def runtest(self) -> None:
-        """Judge, and turn the verdict into an outcome of pytest's."""
+        """Judge, and turn the verdict into a pytest outcome."""
         from conformkit.conformance.binding.toml_nodes import ConfigError
         from conformkit.conformance.driver.errors import IsolationUnavailable
-        from conformkit.conformance.engine.loading import LoadFailure
+        from conformkit.conformance.engine.finding import LoadFailure
 
         bench = _bench(self.config)
         try:
@@ -114,14 +114,14 @@ class ClauseItem(pytest.Item):
         bench.settle(self.name)
 
     def _end(self, code: int, *lines: str) -> NoReturn:
-        """End the run as `conform run` would. A worker of xdist can't end it: there each item fails."""
+        """End the run as `conform run` would. An xdist worker can't end it: there each item fails."""
         text = "\n".join(line for line in lines if line)
         if hasattr(self.config, "workerinput"):
             pytest.fail(text, pytrace=False)
         pytest.exit(text, returncode=code)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show the verdict's sentences in place of a traceback of the kit."""
+        """Show the verdict's sentences instead of a traceback of the kit."""
         from conformkit.conformance.api.embed import ClauseBroken
 
         if isinstance(excinfo.value, ClauseBroken):
@@ -129,15 +129,15 @@ class ClauseItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return where the test stands and what it is about."""
+        """Return the location and title of the test."""
         from conformkit.spec.clauses import clause
 
         return self.path, None, f"{self.name}: {clause(self.name).title}"
 
 
-def _bench(config: pytest.Config) -> Bench:
+def _bench(config: pytest.Config) -> EmbeddedSuite:
     if _BENCH not in config.stash:
-        from conformkit.conformance.api.embed import Bench
+        from conformkit.conformance.api.embed import EmbeddedSuite
         from conformkit.conformance.engine.request import RunRequest
         from conformkit.spec.clauses import Level
 
@@ -149,7 +149,7 @@ def _bench(config: pytest.Config) -> Bench:
             only=_only(config), seed=option("--conform-seed"), isolation=option("--conform-isolation"),
             config=option("--conform-config"), folder=config.invocation_params.dir,
         )  # fmt: skip
-        config.stash[_BENCH] = Bench(request)
+        config.stash[_BENCH] = EmbeddedSuite(request)
     return config.stash[_BENCH]
 
 

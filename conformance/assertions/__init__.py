@@ -1,1 +1,1 @@
-"""Draws, comparisons and what a failed comparison says; no component in sight."""
+"""Draws, comparisons, and the messages of failed ones; independent of components."""

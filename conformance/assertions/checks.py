@@ -1,8 +1,7 @@
-"""Comparisons that clauses are made of. Each raises ClauseFailure with what came out, what was wanted, how far."""
+"""Comparisons that clauses are made of. Each raises ClauseFailure with both values and their distance."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,9 +40,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The arrays that a check found too far apart, or with `alike` too near; up to `allowed` they may differ.
+    """The arrays that a check found too different, or with `alike` too similar; up to `allowed` they may differ.
 
-    `hidden` marks entries that a mask hides, where they are who sees whom.
+    `hidden` marks entries that a mask hides, if the entries are pairs of query and key.
     """
 
     got: Array
@@ -54,9 +53,9 @@ class Compared:
 
 
 class ClauseFailure(AssertionError):
-    """A clause does not hold: one sentence, and further lines; `compared` where two arrays were.
+    """A clause does not hold: one sentence, and further lines; `compared` if two arrays were.
 
-    `outline` is what may be told of it where the draws are hidden.
+    `outline` is what may be disclosed if the draws are hidden.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class ClauseFailure(AssertionError):
 
 
 class NotApplicable(Exception):
-    """This clause says nothing about this implementation, and why."""
+    """The clause does not apply to this implementation, and why."""
 
 
 @dataclass(slots=True)
@@ -79,12 +78,12 @@ class Evidence:
     setting: str | Setting = ""
     """Sizes and options under which the current check runs, for the reader of a failure."""
     outlined: Outline = WITHHELD
-    """As much of them as may be told where the draws are hidden."""
+    """The part of them that may be disclosed if the draws are hidden."""
     notes: list[str] = field(default_factory=list)
     form: str = ""
-    """The number format in which the implementation computes, where it is not the one in which results arrive."""
+    """The number format in which the implementation computes, if it is not the one in which results arrive."""
     finest: float = 0.0
-    """The relative error that this format explains; no result is compared more closely."""
+    """The relative error that this format explains; results are never compared more strictly."""
 
     def compared(self, distance: float) -> None:
         """Keep the worst error."""
@@ -96,7 +95,7 @@ _current: ContextVar[Evidence] = ContextVar("evidence")
 
 @contextmanager
 def gathering(form: str = "", finest: float = 0.0) -> Iterator[Evidence]:
-    """Collect the evidence of one clause; of an implementation in this format, none finer than that."""
+    """Collect the evidence of one clause; for this format, tolerances are never below its rounding."""
     evidence = Evidence(form=form, finest=finest)
     token = _current.set(evidence)
     try:
@@ -125,14 +124,14 @@ def _fail(message: str, *details: str, compared: Compared | None = None, outline
 
 
 def check(label: str, holds: bool, *details: str, compared: Compared | None = None) -> None:
-    """Check a plain condition; the label says what is wrong when it does not hold."""
+    """Check a plain condition; the label says what is wrong if it does not hold."""
     _evidence()
     if not holds:
         raise _fail(label, *details, compared=compared)
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Return names that an implementation gives to its parameters, so marked that nobody takes them for our words."""
+    """Return an implementation's names of its parameters, marked so that they cannot pass for the kit's words."""
     return listed([f"`{name}`" for name in names])
 
 
@@ -162,7 +161,7 @@ def check_finite(label: str, got: Array) -> None:
 
 
 def check_equal(label: str, got: Array, want: Array) -> None:
-    """Check equality bit for bit; NaN equals nothing."""
+    """Check exact equality; NaN equals nothing."""
     check_shape(label, got, np.shape(want))
     differs = got != want
     if np.any(differs):
@@ -172,10 +171,10 @@ def check_equal(label: str, got: Array, want: Array) -> None:
 def check_close(
     label: str, got: Array, want: Array, tolerance: float, *, scale: float | None = None, hidden: Array | None = None
 ) -> None:
-    """Check that every entry is within `tolerance` of what is wanted, relative to the largest number wanted.
+    """Check that every entry is within `tolerance` of the wanted one, relative to the largest wanted number.
 
-    `scale` replaces that largest number where the result is a small difference of large ones; `hidden` marks what a
-    mask hides, for the reader of a failure. In half precision nothing is held to less than what the format explains.
+    `scale` replaces that largest number if the result is a small difference of large ones; `hidden` marks what a
+    mask hides, for the reader of a failure. In half precision the tolerance is never below what the format explains.
     """
     check_shape(label, got, np.shape(want))
     check_finite(label, got)
@@ -195,7 +194,7 @@ def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
 
 
 def check_hidden(label: str, got: Array, allowed: Array, *, at_most: float = 0.0) -> None:
-    """Check that nothing is seen, of who sees whom, but what is allowed; the others may have any value."""
+    """Check that pairs of query and key outside the allowed ones are 0; the allowed ones may have any value."""
     allowed = np.broadcast_to(allowed, got.shape)
     compared = Compared(got, np.where(allowed, got, 0.0), at_most, hidden=~allowed)
     _vanishes(label, np.where(allowed, 0.0, got), at_most, compared)
@@ -223,7 +222,7 @@ def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-
 
 
 def check_refuses(label: str, action: Callable[[], Any]) -> str:
-    """Check that the implementation raises, whatever the type; return the message. A crash is not a refusal."""
+    """Check that the implementation raises an exception of any type; return the message. A crash is not a refusal."""
     _evidence()
     try:
         action()
@@ -236,7 +235,7 @@ def check_refuses(label: str, action: Callable[[], Any]) -> str:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Let the implementation refuse what follows: an exception ends it, and nothing else does."""
+    """Let the implementation refuse the calls in this block: only an exception ends it early."""
     try:
         yield
     except ImplementationFailure as failure:
@@ -244,13 +243,10 @@ def refusing() -> Iterator[None]:
             raise
 
 
-def each_of(settings: Iterable[Any]) -> Iterator[Any]:
-    """Yield the settings, noting each for the reader of a failure."""
-    loop = sys._getframe(1)  # noqa: SLF001 - its own names tell what the settings are
-    file, line = loop.f_code.co_filename, loop.f_lineno
-    del loop  # else it would hold itself, and the arrays in it
+def each_of(names: str, settings: Iterable[Any]) -> Iterator[Any]:
+    """Yield the settings, noting each for the reader of a failure under its names: `queries, keys`."""
     for setting in settings:
-        _under(Setting(setting, file, line))
+        _under(Setting(names, setting))
         yield setting
 
 
@@ -291,7 +287,7 @@ def _worst(error: Array) -> tuple[int, ...]:
 
 
 def _entry(label: str, at: tuple[int, ...]) -> str:
-    """Name one entry: that of `output, with a mask,` at (0, 2) is `output[0, 2], with a mask,`."""
+    """Name one entry: for `output, with a mask,` at (0, 2), `output[0, 2], with a mask,`."""
     index = f"[{', '.join(map(str, at))}]" if at else ""
     name, comma, condition = label.partition(", ")
     if not comma or name.count("(") > name.count(")"):

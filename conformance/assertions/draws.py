@@ -1,8 +1,8 @@
-"""Inputs and weights that clauses are tried on: the same for everybody, unless a seed is given.
+"""Inputs and weights for clauses: the same for everybody, unless a seed is given.
 
-Values are drawn, then rounded to float32, so that float64 and float32 see the same numbers; an implementation that is
-judged in half precision sees them rounded once more, as does the oracle. Sizes differ from one another on purpose:
-equal ones hide transposes.
+Values are drawn, then rounded to float32, so that float64 and float32 see the same numbers; an implementation judged in
+half precision, and then the oracle too, sees them rounded once more. Sizes differ from one another on purpose: equal
+ones hide transposes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Draw"]
 
 
 class Draw:
-    """Random draws of one clause, from the run's seed and the clause's id, as numbers that all of `forms` hold."""
+    """Random draws of one clause, from the run's seed and the clause's id, representable in all of `forms`."""
 
     def __init__(self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",)) -> None:
         self.seed = seed
@@ -46,14 +46,14 @@ class Draw:
     ) -> tuple[Array, Array, Array]:
         """Inputs of attention: q (…, queries, dk), k (…, keys, dk), v (…, keys, dv); queries and keys of that scale.
 
-        Of no more than 1 in half precision: one rounding of a score of 10 changes its weight by 4 % in bfloat16.
+        The scale is at most 1 in half precision: one rounding of a score of 10 changes its weight by 4 % in bfloat16.
         """
         scale = min(scale, 1.0) if self._half else scale
         q, k = (self.values(*leading, rows, dk, scale=scale) for rows in (queries, keys))
         return q, k, self.values(*leading, keys, dv)
 
     def permutation(self, count: int) -> Array:
-        """An order of 0 … count-1 in which nothing stays in place, where that is possible."""
+        """An order of 0 … count-1 in which nothing stays in place, if possible."""
         while True:
             order = self._random.permutation(count)
             if count < 2 or not (order == np.arange(count)).any():
@@ -64,7 +64,7 @@ class Draw:
         return int(self._random.integers(low, high + 1))
 
     def mask(self, *shape: int, allowed: float = 0.6) -> Array:
-        """A boolean mask (…, Tq, Tk); every query may attend to something, and something is hidden from someone."""
+        """A boolean mask (…, Tq, Tk); every query may attend to something, and at least one entry is hidden."""
         mask = self._random.uniform(size=shape) < allowed
         lucky = self._random.integers(0, shape[-1], shape[:-1])
         np.put_along_axis(mask, lucky[..., None], values=True, axis=-1)

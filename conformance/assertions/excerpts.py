@@ -1,4 +1,4 @@
-"""A piece of two arrays that are too far apart, around the entry that is furthest off: what a reader can look at."""
+"""A section of two arrays that differ too much, around the entry with the largest error, for display."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["Excerpt", "excerpt"]
 Rows = tuple[tuple[float, ...], ...]
 
 ROWS, COLUMNS = 8, 12
-"""At most so many of each: what still fits beside its neighbor on a page."""
+"""At most this many of each, so that both sections fit side by side on a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Numbers that came out, and those that were wanted.
+    """The numbers returned, and those wanted.
 
     `shape` is that of the whole, `at` the index of the worst entry, `first` the row and column of the first one shown;
-    two entries may differ by `allowed`. `hidden` marks those that a mask hides; it is empty where there is no mask.
+    two entries may differ by `allowed`. `hidden` marks those that a mask hides; it is empty if there is no mask.
     """
 
     got: Rows
@@ -34,7 +34,7 @@ class Excerpt:
 
 
 def excerpt(got: Array, want: Array, allowed: float = 0.0, hidden: Array | None = None) -> Excerpt | None:
-    """Cut the same window out of both; None where there is no more to see than one number."""
+    """Cut the same window out of both; None if it would show only one number."""
     if got.size < 2 or got.shape != want.shape or not all(a.dtype.kind in "fiub" for a in (got, want)):
         return None
     ours, theirs = np.asarray(got, np.float64), np.asarray(want, np.float64)

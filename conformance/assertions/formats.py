@@ -1,4 +1,4 @@
-"""Number formats narrower than NumPy's arithmetic: the numbers that each of them holds."""
+"""Number formats narrower than NumPy's arithmetic: the numbers that each of them can represent."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HALF = ("float16", "bfloat16")
 
 
 def rounded(values: Array, *forms: str) -> Array:
-    """Return the nearest numbers that each of these formats holds, as float64, even ones where two are as near.
+    """Return the nearest numbers that each of these formats can represent, as float64, ties to even.
 
-    What is too large for a format becomes infinite there. Whole numbers and masks stay as they are.
+    Numbers too large for a format become infinite. Whole numbers and masks stay as they are.
     """
     if values.dtype.kind != "f":
         return values
@@ -27,7 +27,7 @@ def rounded(values: Array, *forms: str) -> Array:
 
 
 def narrowest(forms: Collection[str]) -> tuple[str, ...]:
-    """Return the formats to which a number is rounded that every one of these has: none narrower than float32."""
+    """Return the formats to round to, so that all of these can represent a number: float32 and those of 16 bits."""
     return tuple(form for form in ("float32", "float16", "bfloat16") if form in forms or form == "float32")
 
 
@@ -41,7 +41,7 @@ def _float16(values: Array) -> Array:
 
 
 def _bfloat16(values: Array) -> Array:
-    """Round float32 to its upper 16 bits; what is neither finite nor in need of rounding stays."""
+    """Round float32 to its upper 16 bits, ties to even; infinities and NaN stay."""
     narrow = values.astype(np.float32)
     bits = np.atleast_1d(narrow).view(np.uint32)
     with np.errstate(over="ignore"):

@@ -1,8 +1,8 @@
-"""What may be told of a failure on hidden draws: its kind, sizes, number formats, how far off in powers of ten.
+"""What may be disclosed of a failure on hidden draws: its kind, sizes, number formats, its error in powers of ten.
 
-Somebody who hands in again and again reads every report: a wanted number in it is an answer, and an input in it can be
-solved at home. So an `Outline` is made here alone, from facts that are no numbers of a draw. The type checker
-refuses any other text in its place, and a failure without one is told by the clause's title alone.
+A student may submit many times and read every report: a wanted number in it gives away an answer, and an input in it
+can be solved at home. So an `Outline` is made only here, from facts that contain no numbers of a draw. The type checker
+refuses any other string in its place, and of a failure without one only the clause's title is shown.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ Outline = NewType("Outline", str)
 WITHHELD = Outline("")
 BROKEN = Outline("it does not hold")
 NOT_FINITE = Outline("some numbers are not finite")
-NOT_ZERO = Outline("what has to vanish does not")
-UNCHANGED = Outline("two results are the same that have to differ")
-ACCEPTED = Outline("what has to be refused was accepted")
-ENDED = Outline("it called for the end of the process")
-NO_ARRAY = Outline("it returned what is no array")
-NOWHERE = Outline("its weights are not where they were found at first")
-SENSELESS = Outline("what came back makes no sense to the test")
-SILENT = Outline("it says nothing about this implementation")
+NOT_ZERO = Outline("numbers that must be 0 are not")
+UNCHANGED = Outline("two results that must differ are the same")
+ACCEPTED = Outline("an input that must be refused was accepted")
+ENDED = Outline("it tried to exit the process")
+NO_ARRAY = Outline("it did not return an array")
+NOWHERE = Outline("its weights are not where they were at first")
+SENSELESS = Outline("the test cannot interpret the result")
+SILENT = Outline("it does not apply to this implementation")
 ABSENT = Outline("it needs a component that is not exported")
 LOSSES: Mapping[str, Outline] = {
-    "timeout": Outline("it did not answer in time"),
+    "timeout": Outline("it exceeded the time limit"),
     "signal": Outline("it crashed"),
     "exit": Outline("it ended its process"),
-    "memory": Outline("it used more memory than it may"),
-    "processes": Outline("it started more processes than it may"),
-    "output": Outline("it printed more than it may"),
+    "memory": Outline("it exceeded the memory limit"),
+    "processes": Outline("it exceeded the limit on processes"),
+    "output": Outline("it exceeded the limit on output"),
     "protocol": Outline("it broke the connection to its process"),
 }
-"""What becomes of a worker."""
+"""How a worker was lost."""
 
 _MOST = 999
-"""Larger extents than any draw has would be a message of the implementation's own."""
+"""Extents larger than any draw's could carry a message from the implementation."""
 _RANK = 6
 _FORMATS = frozenset(
     ["bool", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
@@ -93,54 +93,54 @@ _MESSAGES = tuple(
         r"index out of range in self",
     )
 )
-"""What frameworks say of sizes and formats that do not fit, word for word: it holds nothing else."""
+"""Messages of frameworks about sizes and formats that do not fit, verbatim: they contain nothing else."""
 _SIZE = r"[A-Za-z_]{1,14} ?= ?(?:\d{1,3}|True|False|None)"
 _SETTING = re.compile(rf"{_SIZE}(?:, {_SIZE})*")
 _WORD = re.compile(r"[a-z_]{1,20}(?:16|32|64)?")
 
 
 def shapes(got: Sequence[int], want: Sequence[int]) -> Outline:
-    """Tell both shapes; one that no draw gives is not shown."""
+    """Describe both shapes; one too large for any draw is not shown."""
     wanted = f"want {_shape(want)}"
     small = len(got) <= _RANK and all(extent <= _MOST for extent in got)
-    return Outline(f"the shape is {_shape(got)}, {wanted}" if small else f"the shape is another one, {wanted}")
+    return Outline(f"the shape is {_shape(got)}, {wanted}" if small else f"the shape is different, {wanted}")
 
 
 def formats(got: str, want: str) -> Outline:
-    """Tell both number formats."""
+    """Describe both number formats."""
     shown, wanted = (name if name in _FORMATS else "another" for name in (got, want))
     return Outline(f"the number format is {shown}, want {wanted}")
 
 
 def off(distance: float | None) -> Outline:
-    """Tell how far numbers are from those wanted; None where they had to be equal."""
+    """Describe how far numbers are from those wanted; None if they had to be equal."""
     power = order(distance)
-    if power is None or power < 10.0:  # within a factor of ten, one power says nothing
-        return Outline("numbers are not those wanted")
-    return Outline(f"numbers are off by the order of 10^{round(math.log10(power))} times what is allowed")
+    if power is None or power < 10.0:  # within a factor of ten, a power of ten is meaningless
+        return Outline("numbers are wrong")
+    return Outline(f"numbers are off by about 10^{round(math.log10(power))} times what is allowed")
 
 
 def order(distance: float | None) -> float | None:
-    """Return the power of ten at or below a distance: whoever chooses a result can read wanted numbers off the rest."""
+    """Return the power of ten at or below a distance: its other digits could reveal wanted numbers."""
     if distance is None or not math.isfinite(distance):
         return None
     return 10.0 ** math.floor(math.log10(distance)) if distance > 0.0 else 0.0
 
 
 def raised(error: str, message: str) -> Outline:
-    """Tell an exception: its type if everybody knows it, its words if a framework's about sizes and formats."""
-    kind = error if error in _ERRORS else "an exception of its own"
+    """Describe an exception: its type if well known, its message if a framework's about sizes and formats."""
+    kind = error if error in _ERRORS else "a custom exception"
     known = any(pattern.fullmatch(message) for pattern in _MESSAGES)
     return Outline(f"it raised {kind}: {message.strip()}" if known else f"it raised {kind}")
 
 
 def placed(outline: Outline, setting: Outline) -> Outline:
-    """Add the setting, to what is said of any failure if need be."""
+    """Add the setting, to a generic text if the outline is empty."""
     return Outline(f"{outline or BROKEN}, with {setting}") if setting else outline
 
 
 def accepted_setting(value: object) -> Outline:
-    """Return a setting that a test gave as sizes, flags and plain words; nothing for any other."""
+    """Return a setting that consists of sizes, flags and plain words; an empty outline for any other."""
     if isinstance(value, dict):
         parts = [f"{name} = {accepted_setting(item)}" for name, item in value.items()]
         known = all(_WORD.fullmatch(str(name)) and accepted_setting(item) for name, item in value.items())
@@ -153,7 +153,7 @@ def accepted_setting(value: object) -> Outline:
 
 
 def under_setting(text: str) -> Outline:
-    """Return a setting that is told in words, if it is nothing but sizes by name."""
+    """Return a setting given as text, if it consists only of sizes by name."""
     return Outline(text) if _SETTING.fullmatch(text) else WITHHELD
 
 

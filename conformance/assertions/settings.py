@@ -1,28 +1,22 @@
-"""Settings under which a check runs, in words: by the names that the loop over them gives them."""
+"""Settings under which a check runs, as text: values with their names."""
 
 from __future__ import annotations
 
-import linecache
-import re
 from dataclasses import dataclass
 
 __all__ = ["Setting"]
 
-_LOOP = re.compile(r"\s*for ([\w, ]+) in \w+\(")
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value of a loop over settings, and where that loop begins; its text is made when something fails."""
+    """One value of a loop over settings, and its names, `queries, keys`; its text is made only when a check fails."""
 
+    names: str
     value: object
-    file: str
-    line: int
 
     def __str__(self) -> str:
-        """Return `queries = 3, keys = 7`; a table says its own names."""
-        match = _LOOP.match(linecache.getline(self.file, self.line))
-        names = match[1].split(", ") if match else []
+        """Return `queries = 3, keys = 7`; a dict brings its own names."""
+        names = self.names.split(", ")
         if isinstance(self.value, dict) and self.value:
             return ", ".join(f"{name} = {value}" for name, value in self.value.items())
         if isinstance(self.value, tuple) and len(self.value) == len(names) > 1:

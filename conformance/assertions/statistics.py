@@ -1,29 +1,29 @@
-"""Exact bounds for what is drawn at random: how rarely a right implementation may be called wrong.
+"""Exact bounds for random draws: how rarely a right implementation may be called wrong.
 
 Frequencies. Let n draws be independent and each hit an event with probability p. For a share a of hits above p,
 Chernoff's bound is
 
     P(hits ≥ a n) ≤ exp(-n K(a, p)),      K(a, p) = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)),
 
-and the same holds below p: it is the least, over t, of E[exp(t hits)] exp(-t a n), and valid for every n, not only in
+and the same holds below p: it is the minimum over t of E[exp(t hits)] exp(-t a n), and valid for every n, not only in
 the limit. Because n K grows on either side of p, "n K(hits / n, p) exceeds c" is one tail above and one below, and
 together they have probability at most 2 exp(-c). With m such events judged side by side, the chance that any of them
-exceeds c is at most 2 m exp(-c), whatever their dependence. So c = ln(2 m / α) keeps the chance of a single wrong alarm
+exceeds c is at most 2 m exp(-c), whatever their dependence. So c = ln(2 m / α) keeps the chance of any false alarm
 below α.
 
-Judged are, for each distribution, the V ids, each alone, and the 2, 3, … V - 1 most probable ids together: the former
-see an id that is drawn too often, the latter a distribution that is too flat or too steep by a little everywhere. An
+For each distribution, we judge each of the V ids alone, and the 2, 3, … V - 1 most probable ids together: the former
+detect an id that is drawn too often, the latter a distribution that is slightly too flat or too steep everywhere. An
 event of probability 0 must not occur at all (K is infinite), which makes the support exact.
 
-Independence of two halves of a sample is judged without knowing the law. If all N = 2 m draws are independent, every
-order of them is equally likely, given how often each id came. Let f be the number of equal pairs. Its mean over all
-orders is m Σ c (c - 1) / (N (N - 1)), c the counts of the ids. Revealing the order one draw at a time changes the
-expected f by at most 2 a step (exchanging two draws touches two pairs), so that by Azuma's inequality, in Hoeffding's
+Independence of two halves of a sample is judged without knowing the distribution. If all N = 2 m draws are independent,
+every order of them is equally likely, given how often each id occurs. Let f be the number of equal pairs. Its mean over
+all orders is m Σ c (c - 1) / (N (N - 1)), c the counts of the ids. Revealing the order one draw at a time changes the
+expected f by at most 2 per step (exchanging two draws touches two pairs), so that by Azuma's inequality, in Hoeffding's
 form, either tail beyond t has probability at most exp(-2 t² / (N 2²)) = exp(-t² / (2 N)).
 
-α is 1e-7 a clause. With n = 2000 and m = 100 the share of an id of probability 0.3 may be off by 0.07; with N = 2000,
-265 of 1000 pairs too many give copies away. In float32 the expected probabilities are themselves off by about 1e-6 of
-their value, which changes n K by less than 1e-3.
+α is 1e-7 per clause. With n = 2000 and m = 100 the share of an id of probability 0.3 may be off by 0.07; with N = 2000,
+copies show from 265 equal pairs too many in 1000. In float32 the expected probabilities are themselves off by about
+1e-6 of their value, which changes n K by less than 1e-3.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ __all__ = [
 
 
 FALSE_ALARMS = 1e-7
-"""How likely one clause may be to call a right implementation wrong."""
+"""The probability that one clause calls a right implementation wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """An event that happened too often or too rarely: what it is, how often it did, how often it does on average."""
+    """An event that happened too often or too rarely: its name, its count, and its probability."""
 
     event: str
     hits: int
@@ -65,28 +65,28 @@ class Surprise:
 
     def __str__(self) -> str:
         expected = self.draws * self.probability
-        return f"{self.event} came {self.hits} times in {self.draws} draws, {expected:.4g} are expected"
+        return f"{self.event} was sampled {self.hits} times in {self.draws} draws, expected {expected:.4g}"
 
 
 def divergence(hits: int, draws: int, probability: float) -> float:
-    """Return n K(hits / n, p), in nats; infinite for what can't happen."""
+    """Return n K(hits / n, p), in nats; infinite for an impossible event that happened."""
     return draws * (_term(hits / draws, probability) + _term(1.0 - hits / draws, 1.0 - probability))
 
 
 def threshold(events: int, false_alarms: float = FALSE_ALARMS) -> float:
-    """Return c: the divergence that none of `events` reaches, but for a chance of `false_alarms`."""
+    """Return c: the divergence that none of `events` reaches, except with probability `false_alarms`."""
     return math.log(2.0 * events / false_alarms)
 
 
 def hits_needed(probability: float, false_alarms: float = FALSE_ALARMS) -> int:
-    """Return after how many draws an event has happened at least once, but for a chance of `false_alarms`."""
+    """Return the number of draws in which an event happens at least once, except with probability `false_alarms`."""
     return 1 if probability >= 1.0 else math.ceil(math.log(false_alarms) / math.log1p(-probability))
 
 
 def surprises(counts: Array, probabilities: Array, *, distributions: int = 1) -> list[Surprise]:
-    """Return what is too rare or too frequent in the counts (V,), the worst first.
+    """Return the events that are too rare or too frequent in the counts (V,), the worst first.
 
-    `distributions` is how many of them the clause judges: they share its rate of false alarms.
+    `distributions` is the number of distributions that the clause judges: they share its rate of false alarms.
     """
     draws = int(counts.sum())
     limit = threshold(distributions * (2 * len(counts) - 1))
@@ -97,7 +97,7 @@ def surprises(counts: Array, probabilities: Array, *, distributions: int = 1) ->
 def check_frequencies(label: str, drawn: Array, probabilities: Array, *, distributions: int = 1) -> None:
     """Check that ids were drawn with these probabilities (V,)."""
     outside = drawn[(drawn < 0) | (drawn >= len(probabilities))]
-    check(f"{label}: id {outside[:1]} is none of 0 … {len(probabilities) - 1}", not outside.size)
+    check(f"{label}: id {outside[:1]} is not in 0 … {len(probabilities) - 1}", not outside.size)
     counts = np.bincount(drawn.astype(np.int64).ravel(), minlength=len(probabilities))
     found = surprises(counts, np.asarray(probabilities, np.float64), distributions=distributions)
     check(
@@ -109,7 +109,7 @@ def check_frequencies(label: str, drawn: Array, probabilities: Array, *, distrib
 
 
 def equal_pairs(first: Array, second: Array, *, tests: int = 1) -> tuple[int, float, float]:
-    """Return how many of the pairs are equal, how many are expected, and how far from it independence allows."""
+    """Return the number of equal pairs, the expected number, and the deviation from it that independence allows."""
     pairs = len(first)
     counts = np.unique(np.concatenate([first, second]), return_counts=True)[1].astype(np.float64)
     expected = pairs * float((counts * (counts - 1.0)).sum()) / (2 * pairs * (2 * pairs - 1))
@@ -117,16 +117,16 @@ def equal_pairs(first: Array, second: Array, *, tests: int = 1) -> tuple[int, fl
 
 
 def check_independent(label: str, first: Array, second: Array, *, tests: int = 1) -> None:
-    """Check that the draws of two rows, pair by pair, are not tied to one another."""
+    """Check that the draws of two rows are pairwise independent."""
     found, expected, allowed = equal_pairs(first, second, tests=tests)
     check(
-        f"{label} are equal {found} times in {len(first)}, {expected:.4g} are expected of independent ones",
+        f"{label} are equal {found} times in {len(first)}, expected {expected:.4g} if independent",
         abs(found - expected) <= allowed,
     )
 
 
 def shares(values: Array, most: int = 12) -> str:
-    """Write probabilities for people."""
+    """Format probabilities for people."""
     text = " ".join(f"{value:.3f}" for value in values[:most])
     return text + (" …" if len(values) > most else "")
 
@@ -142,7 +142,7 @@ def _events(counts: Array, probabilities: Array, draws: int) -> Iterator[Surpris
 
 
 def _term(share: float, probability: float) -> float:
-    """Return a ln(a / p), which is 0 for a = 0 and infinite where p = 0 and a is not."""
+    """Return a ln(a / p), which is 0 for a = 0 and infinite if p = 0 and a is not."""
     if share <= 0.0:
         return 0.0
     return math.inf if probability <= 0.0 else share * math.log(share / probability)

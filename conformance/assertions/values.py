@@ -1,4 +1,4 @@
-"""Texts, numbers and lists that tools return: what they must be before anything is compared."""
+"""Strings, numbers and lists that tools return: checks of their types before anything is compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["TOLERANCE", "close", "ids", "number", "numbers", "of_numbers", "seve
 
 
 TOLERANCE = tolerance("float32")
-"""How far a result may be off, relatively: tools are given float32, and most compute in it."""
+"""The relative error allowed: tools get float32, and most compute in it."""
 
 
 def number(label: str, value: Any) -> float:
@@ -28,7 +28,7 @@ def number(label: str, value: Any) -> float:
 
 
 def close(label: str, value: Any, want: float, *, allowed: float = TOLERANCE, scale: float = 0.0) -> None:
-    """Check one number, up to a relative error; `scale` replaces a wanted number that is smaller."""
+    """Check one number, up to a relative error; `scale` replaces a smaller wanted number."""
     got = number(label, value)
     error = allowed * max(abs(want), scale, 1e-30)
     check(f"{label} is {got:.7g}, want {want:.7g}, relative tolerance {allowed:.0e}", abs(got - want) <= error)
@@ -56,39 +56,38 @@ def ids(label: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:
 
 
 def text(label: str, value: Any) -> str:
-    """Return a text."""
-    check(f"{label} is {kind(value)}, want a text", isinstance(value, str))
+    """Return a string."""
+    check(f"{label} is {kind(value)}, want a string", isinstance(value, str))
     return str(value)
 
 
 def several(label: str, value: Any, count: int) -> list[Any]:
-    """Return so many things that came together."""
+    """Return the given number of values, from a list or a dict."""
     parts = list(value.values()) if isinstance(value, dict) else value
     fits = isinstance(parts, list) and len(parts) == count
-    got = f"{len(parts)} things" if isinstance(parts, list) else kind(value)
+    got = f"{len(parts)} values" if isinstance(parts, list) else kind(value)
     check(f"{label} returned {got}, want {count}", fits)
     return list(parts)
 
 
 def kind(value: Any) -> str:
-    """Say what something is: of a list, what its first element is made of."""
+    """Name the type of a value; for a list, the type of its first element."""
     depth = 0
     while isinstance(value, list) and value:
         value, depth = value[0], depth + 1
-    name = {"str": "text", "float": "a fraction", "NoneType": "nothing"}.get(type(value).__name__, type(value).__name__)
+    name = {"str": "string", "NoneType": "None"}.get(type(value).__name__, type(value).__name__)
     return f"{'list of ' * depth}{name}"
 
 
 def shown(value: str, most: int = 60) -> str:
-    """Quote a text, cut where it is long, with escapes for what does not print."""
+    """Quote a string, shortened if long, with escapes for unprintable characters."""
     return ascii(value if len(value) <= most else value[:most] + "…") if not value.isprintable() else repr(value[:most])
 
 
 def of_numbers(value: Any) -> bool:
-    """Whether something is a number or a truth value, or nested lists of nothing else.
+    """Whether a value is a number or a boolean, or consists of nested lists of them.
 
-    NumPy makes all texts of an array as long as the longest: from one long one and many short ones, more than memory
-    holds.
+    NumPy makes all strings of an array as long as the longest: a long one and many short ones could exhaust memory.
     """
     if isinstance(value, list):
         return set(map(type, value)) <= {bool, int, float} or all(map(of_numbers, value))

@@ -26,7 +26,7 @@ class Affine(Symbol):
         return "the weight"
 
     def combine(self, operation: type[ast.operator], other: Any, *, mirrored: bool) -> Affine:
-        """Return this function `operation` another one or a number; mirrored: the number stands left."""
+        """Return this function `operation` another one or a number; mirrored: the number is on the left."""
         if isinstance(other, Affine) and operation in {ast.Add, ast.Sub}:
             sign = 1 if operation is ast.Add else -1
             return Affine(self.scale + sign * other.scale, self.offset + sign * other.offset)

@@ -1,4 +1,4 @@
-"""Arguments of constructors and calls: templates whose values are known only when sizes or arrays are."""
+"""Arguments of constructors and calls: templates whose values are known only once sizes or arrays are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_NESTING = 8
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression, evaluated when its names have values."""
+    """An expression, evaluated once its names have values."""
 
     text: str
 
@@ -32,13 +32,13 @@ class _Object:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Positional and named arguments whose values are known only when sizes or arrays are."""
+    """Positional and named arguments whose values are known only once sizes or arrays are."""
 
     positional: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
 
     def template(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return `args` and `kwargs` as the driver wants them; raise ExpressionError where a value has none."""
+        """Return `args` and `kwargs` as the driver takes them; raise ExpressionError if an expression has no value."""
         return [_filled(a, values) for a in self.positional], {n: _filled(a, values) for n, a in self.named.items()}
 
     def names(self) -> frozenset[str]:
@@ -46,11 +46,11 @@ class Arguments:
         return frozenset(_used([*self.positional, *self.named.values()]))
 
     def paths(self) -> Iterator[str]:
-        """Yield the names of what is built or looked up for them."""
+        """Yield the names of the objects that are built or looked up for them."""
         yield from _looked_up([*self.positional, *self.named.values()])
 
     def but(self, changes: Arguments) -> Arguments:
-        """Return these with other named arguments; one that stands by its own name among the positional is replaced."""
+        """Return these with other named arguments; a positional argument of that name is replaced."""
         rest = dict(changes.named)
         positional = tuple(rest.pop(a.text, a) if isinstance(a, Expression) else a for a in self.positional)
         return Arguments(positional, {**self.named, **rest})
@@ -70,7 +70,7 @@ def _filled(argument: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """Templates are JSON, which has no tuples."""
+    """Templates are JSON: there are no tuples."""
     return [_listed(v) for v in value] if isinstance(value, tuple) else value
 
 
@@ -125,7 +125,7 @@ def _argument(node: Node, known: Iterable[str], depth: int) -> Any:
     if depth > MAX_NESTING:
         raise node.error(f"it is nested more than {MAX_NESTING} deep")
     if isinstance(node.value, str):
-        return Expression(node.expression(known, "quote a text within: \"'gelu'\""))
+        return Expression(node.expression(known, "put quotes inside the string: \"'gelu'\""))
     if isinstance(node.value, (bool, int, float)):
         if not abs(node.value) < 2**63:
             raise node.error("a number is not finite, or larger than 2 ** 63")
@@ -133,12 +133,12 @@ def _argument(node: Node, known: Iterable[str], depth: int) -> Any:
     if isinstance(node.value, list):
         return [_argument(item, known, depth + 1) for item in node.items()]
     if not isinstance(node.value, dict):
-        raise node.wrong("a text, a number, true or false, a list or a table")
+        raise node.wrong("a string, a number, true or false, a list or a table")
     return _special(node, known, depth)
 
 
 def _special(node: Node, known: Iterable[str], depth: int) -> Any:
-    """Read a table in the place of a value: an object to build, a name to look up, a dtype, or a dictionary."""
+    """Read a table given as a value: an object to build, a name to look up, a dtype, or a dictionary."""
     if "object" in node.value:
         tables = node.table(("object", "arguments"))
         inner = tables.get("arguments")
@@ -149,5 +149,5 @@ def _special(node: Node, known: Iterable[str], depth: int) -> Any:
         return {"$dtype": node.table(("dtype",))["dtype"].choice((*DTYPES, "int64", "bool"))}
     for key, value in node.table().items():
         if key.startswith("$"):
-            raise value.error("a key that begins with $ is not possible here")
+            raise value.error("a key cannot begin with $ here")
     return {key: _argument(value, known, depth + 1) for key, value in node.table().items()}

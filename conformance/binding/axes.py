@@ -1,4 +1,4 @@
-"""Axes of arrays in the manner of einops, dimension by dimension: `1 (h d) m` is ((), (h, d), (m,))."""
+"""Axes of arrays in einops notation, by dimension: `1 (h d) m` is ((), (h, d), (m,))."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 __all__ = ["Groups", "axes_of", "groups_of", "letters_of"]
 
 Groups = tuple[tuple[str, ...], ...]
-"""The letters of each dimension, none for one of a single entry."""
+"""The letters of each dimension, none for a dimension of size 1."""
 
 
 @lru_cache(maxsize=1024)
@@ -20,10 +20,10 @@ def groups_of(axes: str) -> Groups:
 
 
 def letters_of(groups: Groups) -> tuple[str, ...]:
-    """Return the letters of all dimensions in a row."""
+    """Return the letters of all dimensions in order."""
     return tuple(itertools.chain.from_iterable(groups))
 
 
 def axes_of(groups: Iterable[tuple[str, ...]]) -> str:
-    """Return the axes as one writes them."""
+    """Return the axes in einops notation."""
     return " ".join(f"({' '.join(group)})" if len(group) > 1 else (group or ("1",))[0] for group in groups)

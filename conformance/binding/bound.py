@@ -1,4 +1,4 @@
-"""One component as the implementation offers it: how to construct and call it, where its weights are."""
+"""One component of the implementation: how to construct and call it, where its weights are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
 from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.language import ExpressionError
-from conformkit.conformance.binding.limits import Limits
+from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, hiding_nothing, masks_of, queries_of
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
@@ -28,55 +28,56 @@ from conformkit.spec.variants import Variant
 __all__ = ["Bound", "set_only"]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Bound:
     """A component of the contract, tied to what the implementation exports.
 
-    `offers` names abilities; `rules` say where canonical weights are, None where that could not be found out, for the
-    reason `unbound`; `failure` is what the first attempt to build and call it met.
+    It never changes: `bind_export` makes it from signatures and declarations, `probe` returns another one with what
+    only a trial can show. `offers` names abilities; `rules` say where canonical weights are, None if that is unknown,
+    for the reason `unbound`; `failure` is what the first attempt to build and call it met.
     """
 
     component: Component
     path: str
     config: ComponentConfig
     variant: Variant
-    limits: Limits
+    limits: SizeLimits
     construct: Arguments
     call: Arguments
     causal: str
     mask: MaskConfig
     generation: Generation | None
-    offers: dict[str, bool] = field(default_factory=dict)
+    offers: Mapping[str, bool] = field(default_factory=dict)
     dtype: str = "float64"
     precision: Precision = "float64"
     rules: tuple[Rule, ...] | None = ()
     unbound: tuple[str, ...] = ()
     same_count: bool = False
-    """Unbound although there are as many numbers as the definition has: nobody can say that it is wrong."""
+    """Unbound, but with as many numbers as the definition has: it cannot be called wrong."""
     fits: bool = False
-    """Whether the definition, with the weights found, gave what the implementation gave."""
+    """Whether the definition, with the weights found, reproduced the implementation's output."""
     failure: DriverError | None = None
-    notes: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
-    """Patterns of arrays that turned out to be no parameters, where nothing but a trial can tell."""
+    """Patterns of arrays that turned out not to be parameters, where only a trial can tell."""
     weights_output: int | str | None = None
-    masks: dict[str, MaskForm] = field(default_factory=lambda: dict(FORMS))
-    """How the masks of an encoder-decoder are taken, by their names in a call."""
+    masks: Mapping[str, MaskForm] = field(default_factory=lambda: FORMS)
+    """How the masks of an encoder-decoder are passed, by their names in a call."""
     insisted: frozenset[str] = frozenset()
-    """Arguments of the call that have no default: None is passed where the contract leaves them out."""
-    methods: dict[str, BoundMethod] = field(default_factory=dict)
+    """Arguments of the call without a default: None is passed if the contract leaves them out."""
+    methods: Mapping[str, BoundMethod] = field(default_factory=dict)
     """By the contract's name."""
     generation_stub: str = ""
-    """Where its generation raises NotImplementedError, whatever it is given."""
+    """The line where its generation raises NotImplementedError for any input."""
 
     # -- parameters --------------------------------------------------------------------------------------------
 
     def ignored(self, name: str) -> bool:
-        """Whether a parameter is a constant that is never written nor counted: declared, or found to be one."""
+        """Whether a parameter is a constant that is neither written nor counted: declared, or found to be one."""
         return self.config.ignores(name) or any(fnmatchcase(name, pattern) for pattern in self.constants)
 
     def require_weights(self) -> None:
-        """Raise ClauseFailure, with both sides listed, where the weights could not be bound."""
+        """Raise ClauseFailure, with both sides listed, if the weights could not be bound."""
         if self.rules is None:
             problem = f"the parameters of {self.component.name} are not those of its definition"
             raise ClauseFailure(problem, *self.unbound)
@@ -94,7 +95,7 @@ class Bound:
     # -- requests ----------------------------------------------------------------------------------------------
 
     def build_request(self, sizes: Sizes, *, dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the driver's request that constructs an instance, and a sample call for parameters made lazily."""
+        """Return the driver's request that constructs an instance, with a sample call for lazily created parameters."""
         args, kwargs = _filled(set_only(self.construct, sizes), {"d_k": None, "d_v": None, **sizes})
         header = {
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
@@ -123,7 +124,7 @@ class Bound:
         self, inputs: Mapping[str, Array], values: Mapping[str, Any],
         *, strided: bool, cast: str | None, method: str | None,
     ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
-        """Return the request for a call with several arrays, or of a method; each mask in the form that is taken."""
+        """Return the request for a call with several arrays, or of a method; masks in the implementation's form."""
         bound = self.methods[method] if method else BoundMethod("", self.call, self.insisted, self._selector())
         used = bound.call.names()
         given = {name: a for name, a in inputs.items() if name in MASKS}
@@ -179,15 +180,15 @@ class Bound:
     # -- layouts -----------------------------------------------------------------------------------------------
 
     def leading(self, batch: int) -> tuple[int, ...]:
-        """The leading dimensions of attention inputs: (batch,), or (batch, 2) where four dimensions are a must."""
+        """The leading dimensions of attention inputs: (batch,), or (batch, 2) if four dimensions are required."""
         return (batch, 2) if self.limits.rank == 4 else (batch,)
 
     def from_theirs(self, array: Array) -> Array:
-        """Bring an output into (B, T, …)."""
+        """Transpose an output to (B, T, …)."""
         return self._swapped(array)
 
     def to_theirs(self, array: Array) -> Array:
-        """Bring (B, T, …) into their order of axes."""
+        """Transpose (B, T, …) to the implementation's order of axes."""
         return self._swapped(array)
 
     def _swapped(self, array: Array) -> Array:
@@ -196,7 +197,7 @@ class Bound:
         return array
 
     def _mask(self, mask: Array) -> Array:
-        """Bring a mask (True = may attend) into the declared kind, polarity and shape."""
+        """Convert a mask (True = may attend) to the declared kind, polarity and shape."""
         if mask.dtype == np.bool_ and "bool" not in self.mask.kinds:
             mask = np.where(mask, 0.0, -np.inf)
         elif mask.dtype == np.bool_ and self.mask.true == "hide":
@@ -210,12 +211,12 @@ class Bound:
 
 
 def _entry(name: str) -> dict[str, str]:
-    """Say what is called: a method, or a function that is found under a path with a colon."""
+    """Say what is called: a method, or a function given as a path with a colon."""
     return {"function": name} if ":" in name else {"method": name}
 
 
 def _filled(arguments: Arguments, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return arguments as the driver wants them. Raises ClauseFailure where a declared one has no value."""
+    """Return arguments as the driver takes them. Raises ClauseFailure if a declared one has no value."""
     try:
         return arguments.template(values)
     except ExpressionError as error:
@@ -233,7 +234,7 @@ _IN_PLACE = dict.fromkeys(FORMS, True)
 
 
 def set_only(arguments: Arguments, values: Mapping[str, Any], keep: frozenset[str] = frozenset()) -> Arguments:
-    """Leave out named arguments that would only pass on a name without a value, and such positional ones at the end.
+    """Leave out named arguments whose template is just a name without a value, and such positional ones at the end.
 
     A mask in its place is passed as None: whoever takes it by position may well insist on it. Those to `keep` stay.
     """

@@ -1,4 +1,4 @@
-"""How calls with several arrays reach an implementation whose file says nothing: read off names, then off order."""
+"""How calls with several arrays reach an implementation that declares nothing: guessed from names, then from order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BoundMethod:
     output: Selector = None
 
     def insists(self, ours: str) -> bool:
-        """Whether an argument of the contract is one that has to be given, whatever it is called there."""
+        """Whether an argument of the contract is required there, whatever its name is."""
         named = {
             theirs for theirs, value in self.call.named.items() if isinstance(value, Expression) and value.text == ours
         }
@@ -40,13 +40,13 @@ _MASK = {
     "src_mask", "padding_mask", "pad_mask", "self_attn_mask", "self_attention_mask", "src_padding_mask", "enc_mask",
     "encoder_mask", "slf_attn_mask", "key_mask", "src_pad_mask", "source_mask",
 }  # fmt: skip
-"""What a mask is called where there is only one."""
+"""The name of a mask that is the only one."""
 
 
 def call_of(signature: Signature, inputs: Sequence[str], options: Sequence[Argument] = ()) -> Arguments:
-    """Map the arrays of a call, and its options, by their names, those that say nothing by their order.
+    """Map the arrays of a call and its options by name, those with unknown names by order.
 
-    Raises SignatureMismatch when there is none for one of them, or theirs without a default has no value.
+    Raises SignatureMismatch if one of them has no argument, or a required argument of theirs has no value.
     """
     if _reads_one_memory(signature, inputs):
         found = call_of(signature, ["memory" if name == "key" else name for name in inputs if name != "value"], options)
@@ -97,12 +97,12 @@ def _keys_for_memory(arguments: Arguments) -> Arguments:
 
 
 def takes_apart(signature: Signature) -> bool:
-    """Whether padding is taken apart from other masks, as torch does."""
+    """Whether padding is passed separately from other masks, as in torch."""
     return any(p["name"] in KNOWN for p in signature)
 
 
 def insisted_on(signature: Signature | None) -> frozenset[str]:
-    """Return the arguments that have no default, or an end id by default, which ends texts that nobody wants ended."""
+    """Return the arguments without a default, or with an end id as default, which would end texts early."""
     return frozenset(p["name"] for p in signature or () if p["required"] or _ends_by_default(p))
 
 
@@ -115,7 +115,7 @@ def _has(signature: Signature, name: str) -> bool:
 
 
 def _named(parameter: Mapping[str, Any], masks: Sequence[str]) -> Mapping[str, Any]:
-    """Call a mask `mask` where there is one only."""
+    """Call a mask `mask` if it is the only one."""
     alone = "mask" in masks and parameter["name"] in _MASK
     return {**parameter, "name": "mask"} if alone else parameter
 
@@ -127,7 +127,7 @@ def _own(signature: Signature, name: str, masks: Sequence[str]) -> str:
 
 
 def _check_places(signature: Signature, found: Arguments, required: Sequence[str]) -> None:
-    """Raise SignatureMismatch where an array would go, by its place alone, to what is called a mask."""
+    """Raise SignatureMismatch if an array would, by position only, go to an argument named like a mask."""
     positional = [p["name"] for p in signature if p["kind"] == "positional"]
     placed = dict(zip((getattr(value, "text", "") for value in found.positional), positional, strict=False))
     if misplaced := [ours for ours in required if _is_mask(placed.get(ours, ""))]:
@@ -135,7 +135,7 @@ def _check_places(signature: Signature, found: Arguments, required: Sequence[str
 
 
 def _check_by_name(found: Arguments, options: Sequence[Argument]) -> None:
-    """Raise SignatureMismatch where an option went to an argument that may well mean something else."""
+    """Raise SignatureMismatch if an option went to an argument that may mean something else."""
     ours = {option.name for option in options}
     doubtful = {
         theirs: value.text for theirs, value in found.named.items() if value.text in ours - {meaning(theirs, ours)}
@@ -145,7 +145,7 @@ def _check_by_name(found: Arguments, options: Sequence[Argument]) -> None:
 
 
 def _causality(signature: Signature, inputs: Sequence[str], *, apart: bool) -> dict[str, Expression]:
-    """Where padding is apart, the other mask of the target says what comes later."""
+    """If padding is separate, the other mask of the target hides later positions."""
     if not apart or not {"tgt_mask"} & set(inputs):
         return {}
     found = (p["name"] for p in signature if meaning(p["name"], ["tgt_mask"]) and p["name"] not in KNOWN)

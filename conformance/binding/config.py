@@ -1,7 +1,7 @@
 """`conform.toml`, or `[tool.conform]` in `pyproject.toml`: what an implementation declares about itself.
 
-The format is described in docs/conform-toml.md and, for editors, in conform.schema.json. When grading, the file is as
-little trusted as the code: it is bounded, read as data, and every value is checked before anything uses it.
+The format is described in docs/conform-toml.md and, for editors, in conform.schema.json. When grading, the file is
+trusted no more than the code: it is bounded, read as data, and every value is checked before use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arguments, read_named
-from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, Limits, check_range, read_limits
+from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, SizeLimits, check_range, read_limits
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.messages import shown
@@ -28,7 +28,7 @@ from conformkit.spec.variants import Variant, choices
 
 __all__ = [
     "CALL_NAMES", "GENERATE_NAMES", "ComponentConfig", "Config", "GenerateConfig", "MaskConfig",
-    "canonical_axes", "find_config", "load_config", "parse_config",
+    "canonical_axes", "load_config", "parse_config",
 ]  # fmt: skip
 
 CALL_NAMES = (
@@ -49,7 +49,7 @@ OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
 
 @dataclass(frozen=True, slots=True)
 class MaskConfig:
-    """How masks are taken. `kinds` empty: not at all. `true`: what True means, attend or hide."""
+    """How masks are passed. `kinds` empty: not at all. `true`: what True means, attend or hide."""
 
     kinds: tuple[str, ...] = ("bool", "float")
     true: str = "attend"
@@ -69,7 +69,7 @@ class GenerateConfig:
 
 @dataclass(frozen=True, slots=True)
 class ComponentConfig:
-    """What is declared about one component. None: not declared, to be found out."""
+    """What is declared about one component. None: not declared, determined automatically."""
 
     name: str
     path: str | None = None
@@ -83,29 +83,29 @@ class ComponentConfig:
     layout: str | None = None
     mask: MaskConfig | None = None
     masks: Mapping[str, MaskForm] = field(default_factory=dict)
-    """Of an encoder-decoder's component: how each mask is taken, by its name in `call`."""
+    """For an encoder-decoder's component: how each mask is passed, by its name in `call`."""
     methods: Mapping[str, MethodConfig] = field(default_factory=dict)
     variant: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: SizeLimits = field(default_factory=SizeLimits)
     ignore: tuple[str, ...] = ()
     weights: tuple[Rule, ...] = ()
     generate: GenerateConfig | None = None
 
     def ignores(self, parameter: str) -> bool:
-        """Return whether a parameter is never written nor counted."""
+        """Return whether a parameter is neither written nor counted."""
         return any(fnmatchcase(parameter, pattern) for pattern in self.ignore)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A whole file; `path` is None where there is none."""
+    """A whole file; `path` is None if there is none."""
 
     path: Path | None = None
     framework: str | None = None
     module: str | None = None
     dtypes: tuple[str, ...] = ("float64", "float32")
     variant: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: SizeLimits = field(default_factory=SizeLimits)
     components: Mapping[str, ComponentConfig] = field(default_factory=dict)
     tools: Mapping[str, ToolConfig] = field(default_factory=dict)
 
@@ -121,12 +121,12 @@ class Config:
         """Return the variant of a component: the general one, overridden by its own."""
         return Variant(**{**self.variant, **self.component(component).variant})
 
-    def limits_for(self, component: str) -> Limits:
+    def limits_for(self, component: str) -> SizeLimits:
         """Return the limits of a component: the general ones, overridden by its own."""
         return self.limits.merged(self.component(component).limits)
 
     def rules_for(self, component: str) -> tuple[Rule, ...]:
-        """Return the weights of a component, those of the components within filled in."""
+        """Return the weights of a component, with those of its parts filled in."""
         nested = {name: c.weights for name, c in self.components.items()}
         return expand(self.component(component).weights, nested, component)
 
@@ -134,31 +134,34 @@ class Config:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def find_config(folders: Iterable[Path]) -> Path | None:
-    """Return the first `conform.toml`, or `pyproject.toml` with `[tool.conform]`, in folders given nearest first."""
-    for folder in folders:
-        if (folder / "conform.toml").is_file():
-            return folder / "conform.toml"
-        project = folder / "pyproject.toml"
-        if project.is_file() and "conform" in _tool(parse_document(read_text(project, folder), project)):
-            return project
-    return None
-
-
 def load_config(where: Path | Iterable[Path]) -> Config:
-    """Return the configuration in a file, or in the first of some folders that has one; Config() where none has.
+    """Return the configuration in a file, or in the nearest folder that has one; Config() if none has.
 
-    Raises ConfigError when it cannot be used. A file found in a folder must lie in it.
+    A folder has one in `conform.toml`, or else in `pyproject.toml` under `[tool.conform]`; the file must lie in it.
+    Folders are given nearest first. Raises ConfigError if it cannot be used.
     """
-    path = where if isinstance(where, Path) else find_config(where)
-    if path is None:
-        return Config()
-    return parse_config(read_text(path, None if isinstance(where, Path) else path.parent), path)
+    if isinstance(where, Path):
+        return parse_config(read_text(where, None), where)
+    found = (_config_in(folder) for folder in where)
+    return next((config for config in found if config is not None), Config())
+
+
+def _config_in(folder: Path) -> Config | None:
+    own, project = folder / "conform.toml", folder / "pyproject.toml"
+    if own.is_file():
+        return parse_config(read_text(own, folder), own)
+    if not project.is_file():
+        return None
+    document = parse_document(read_text(project, folder), project)
+    return _read(document, project) if "conform" in _tool(document) else None
 
 
 def parse_config(text: str, path: Path = Path("conform.toml")) -> Config:
-    """Return the configuration that a text declares; `path` is for messages and tells pyproject.toml apart."""
-    document = parse_document(text, path)
+    """Return the configuration that a text declares; `path` is for messages and to recognize pyproject.toml."""
+    return _read(parse_document(text, path), path)
+
+
+def _read(document: Node, path: Path) -> Config:
     if path.name == "pyproject.toml":
         document = _tool(document).get("conform", replace(document, value={}))
     tables = document.table(("implementation", "variant", "limits", "components"))
@@ -172,7 +175,7 @@ def parse_config(text: str, path: Path = Path("conform.toml")) -> Config:
         module=head["module"].module() if "module" in head else None,
         dtypes=_dtypes(head["dtypes"]) if "dtypes" in head else Config().dtypes,
         variant=_variant(tables["variant"]) if "variant" in tables else {},
-        limits=read_limits(tables["limits"]) if "limits" in tables else Limits(),
+        limits=read_limits(tables["limits"]) if "limits" in tables else SizeLimits(),
         components={name: _component(name, node) for name, node in components.items()},
         tools={name: read_tool(name, node) for name, node in named.items() if name in TOOLS},
     )
@@ -187,7 +190,7 @@ def _tool(document: Node) -> dict[str, Node]:
 
 
 def _check_merged(config: Config, components: Mapping[str, Node]) -> None:
-    """Refuse limits that leave no size, once those of a component are merged with the general ones."""
+    """Refuse limits that allow no size once those of a component are merged with the general ones."""
     for name, node in components.items():
         limits = config.limits_for(name)
         for size, where in node.table()["limits"].table().items() if "limits" in node.value else ():
@@ -196,7 +199,7 @@ def _check_merged(config: Config, components: Mapping[str, Node]) -> None:
 
 
 def _check_shared(config: Config, tables: Mapping[str, Node]) -> None:
-    """Refuse a table of positions that both sides share where none is learned."""
+    """Refuse a shared table of positions if positions are not learned."""
     variant = config.variant_for("Transformer")
     if variant.shared_positions and variant.positions != "learned":
         own = "shared_positions" in config.component("Transformer").variant
@@ -277,7 +280,7 @@ def _mask(node: Node) -> MaskConfig:
 
 
 def _form(mask: str, node: Node) -> MaskForm:
-    """Read a table of `masks`; what it leaves open is as it is where nothing is declared."""
+    """Read a table of `masks`; what it leaves open has its default."""
     readers: dict[str, Any] = {
         "kind": lambda n: n.choice(("bool", "float", "int")),
         "true": lambda n: n.choice(("attend", "hide")),
@@ -312,7 +315,7 @@ def _weights(name: str, node: Node) -> Iterator[Rule]:
     axes = canonical_axes(name)
     for target, value in node.table().items():
         if isinstance(value.value, dict):
-            raise value.error("a rule is a text", 'quote the whole name: "' + target + '.…" = "q.weight"')
+            raise value.error("a rule is a string", 'quote the whole name: "' + target + '.…" = "q.weight"')
         try:
             rule = parse_rule(target, value.text())
             check_rule(rule, axes, SIZE_NAMES)

@@ -11,8 +11,8 @@ from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, set_only
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
-from conformkit.conformance.binding.generation import generation_of, switched
-from conformkit.conformance.binding.limits import Limits, Range
+from conformkit.conformance.binding.generation import Generation, generation_of, switched
+from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
@@ -24,7 +24,7 @@ __all__ = ["ExportMismatch", "bind_export", "further_targets", "serves", "stub_o
 
 
 class ExportMismatch(ValueError):
-    """An export is not constructed or called as the contract says, and the file doesn't say how it is."""
+    """An export is not constructed or called as the contract says, and conform.toml doesn't say how."""
 
     def __init__(self, component: str, path: str, source: str, problem: str, advice: tuple[str, ...]) -> None:
         super().__init__(f"{component}: {path} {problem}")
@@ -32,7 +32,7 @@ class ExportMismatch(ValueError):
 
 
 def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> dict[str, str | None]:
-    """Return what to look for: by component, the declared path or None for the contract's name."""
+    """Return what to look up: by component, the declared path or None for the contract's name."""
     found: dict[str, str | None] = {}
     for one in (component(name) for name in components):
         path = config.component(one.name).path
@@ -44,16 +44,16 @@ def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> 
 
 
 def further_targets(config: Config, components: Collection[str]) -> dict[str, None]:
-    """Return the further names to look for: those of components for which no path is declared."""
+    """Return the alternative names to look up: those of components without a declared path."""
     undeclared = [component(name) for name in components if config.component(name).path is None]
     return {name: None for one in undeclared for name in one.further}
 
 
 def serves(component: Component, export: Mapping[str, Any]) -> bool:
-    """Whether what is exported under a further name may be this component.
+    """Whether an export under an alternative name may be this component.
 
-    Attention has to take a key and a value; embeddings that are made with a length or a dropout rate are more than rows
-    of a table.
+    Attention must take a key and a value; embeddings constructed with a length or a dropout rate are more than a
+    table lookup.
     """
     if component.name == "TokenEmbedding":
         more = [meaning(p["name"], ("max_len", "dropout")) for p in export.get("construct") or ()]
@@ -65,7 +65,7 @@ def serves(component: Component, export: Mapping[str, Any]) -> bool:
 
 
 def stub_of(export: Mapping[str, Any], *names: str) -> str:
-    """Return the line that raises NotImplementedError whatever comes, where one of these methods is such a stub."""
+    """Return the line that always raises NotImplementedError, if one of these methods is such a stub."""
     found: Mapping[str, str] = export.get("stubs") or {}
     return next((found[name] for name in names if name in found), "")
 
@@ -73,9 +73,9 @@ def stub_of(export: Mapping[str, Any], *names: str) -> str:
 def bind_export(
     component: Component, export: Mapping[str, Any], config: Config, free: Mapping[str, Any] | None
 ) -> Bound:
-    """Work out how a component is constructed and called. `free` describes a function `generate`, where there is one.
+    """Work out how a component is constructed and called. `free` describes a function `generate`, if there is one.
 
-    Raises ExportMismatch when that can't be done.
+    Raises ExportMismatch if that can't be done.
     """
     own = config.component(component.name)
     if own.factory and export["kind"] == "function":
@@ -83,6 +83,8 @@ def bind_export(
     is_function = export["kind"] == "function" and not own.factory
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     _check_names(component, export, construct, call)
+    methods = dict(_methods(component, export, own, config.module))
+    generation, generation_notes = _generation(component, export, own, free)
     bound = Bound(
         component=component,
         path=export["path"],
@@ -95,24 +97,21 @@ def bind_export(
         mask=own.mask or MaskConfig(),
         masks=_forms(own),
         insisted=insisted_on(export["call"]),
-        methods=dict(_methods(component, export, own, config.module)),
-        generation=None,
+        methods=methods,
+        generation=generation,
+        generation_stub=_generation_stub(generation, methods, export, free),
         weights_output=own.weights_output,
+        notes=(
+            *generation_notes,
+            *_not_called(component, methods, export, own),
+            *_without_masks(component, export, own),
+        ),
     )
-    if component.name == "TinyTransformerLM":
-        _bind_generation(bound, export, free)
-    elif "generate" in bound.methods:
-        bound.generation_stub = stub_of(export, bound.methods["generate"].name)
-    _not_called(bound, export)
-    if export["call"] is None and own.factory and own.call is None and {"mask", "tgt_mask"} & set(component.inputs):
-        said = "says nothing of how what it makes is called, so no mask is passed; say in conform.toml: call = […]"
-        bound.notes.append(f"{component.name}: the factory {export['path']} {said}")
-    bound.offers |= _abilities(bound)
-    return bound
+    return replace(bound, offers=_abilities(bound))
 
 
 def _made_by(export: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the description of a factory's product: its signature constructs, and of the call nothing is known."""
+    """Return the description of a factory's product: its signature constructs; the call is unknown."""
     return {**export, "construct": export["call"], "call": None, "methods": None}
 
 
@@ -138,11 +137,11 @@ def _construct(
 _PAIRS: Mapping[str, tuple[str, str]] = {
     "vocab_size": ("src_vocab_size", "tgt_vocab_size"), "num_layers": ("num_encoder_layers", "num_decoder_layers"),
 }  # fmt: skip
-"""Sizes of an encoder-decoder that many give once for both sides."""
+"""Sizes of an encoder-decoder that many constructors take once for both sides."""
 
 
 def _one_for_both(component: Component, signature: Signature) -> dict[str, tuple[str, str]]:
-    """Return the sizes of which a constructor takes one where the contract has two."""
+    """Return the sizes of which a constructor takes one and the contract has two."""
     names = [a.name for a in component.arguments]
     return {
         single: both for single, both in _PAIRS.items()
@@ -155,13 +154,13 @@ def _first_of(argument: Any, single: Mapping[str, tuple[str, str]]) -> Any:
     return Expression(single[argument.text][0]) if argument.text in single else argument
 
 
-def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfig, config: Config) -> Limits:
-    """Return what may be drawn: sides of an encoder-decoder alike where its constructor takes one size for both."""
+def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfig, config: Config) -> SizeLimits:
+    """Return what may be drawn: both sides of an encoder-decoder equal if its constructor takes one size for both."""
     declared = config.limits_for(component.name)
     if own.construct is not None or not export.get("construct"):
         return declared
     both = _one_for_both(component, export["construct"]).values()
-    return Limits({second: Range(equals=first) for first, second in both}).merged(declared)
+    return SizeLimits({second: Range(equals=first) for first, second in both}).merged(declared)
 
 
 def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Arguments:
@@ -191,7 +190,7 @@ def _call_of_several(component: Component, export: Mapping[str, Any]) -> Argumen
 
 
 def _forms(own: ComponentConfig) -> dict[str, MaskForm]:
-    """Return how masks are taken: what is declared of the source's holds for the memory's, which are the same."""
+    """Return how masks are passed: what is declared for the source's holds for the memory's, which are the same."""
     declared = dict(own.masks)
     for memory, source in (("memory_mask", "src_mask"), ("memory_padding", "src_padding")):
         if source in declared:
@@ -202,9 +201,9 @@ def _forms(own: ComponentConfig) -> dict[str, MaskForm]:
 def _methods(
     component: Component, export: Mapping[str, Any], own: ComponentConfig, module: str | None
 ) -> Iterator[tuple[str, BoundMethod]]:
-    """Yield how the methods of the contract are called that are there; one that takes other arguments is left out."""
+    """Yield how the existing methods of the contract are called; one that takes other arguments is left out."""
     described = export["methods"]
-    if described is None:  # of what a factory makes only what is declared is known; functions are handed the model
+    if described is None:  # for a factory's product only declared calls are known; functions are passed the model
         named = {one.path or name: one.call for name, one in own.methods.items() if one.call}
         described = {path: None for path, call in named.items() if ":" not in path and "model" not in call.names()}
     for method in component.methods:
@@ -228,7 +227,7 @@ def _methods(
 def _place(method: Method, declared: MethodConfig, described: Mapping[str, Any], module: str | None) -> str | None:
     """Return where a method of the contract is: its name, or with a colon that of a function, whose call is declared.
 
-    A bare name that is no method's is a function's in the implementation's module.
+    A bare name that is not a method's is a function's in the implementation's module.
     """
     if declared.path is None:
         return next((name for name in (method.name, *method.further) if name in described), None)
@@ -242,20 +241,29 @@ def _outputs(method: Method) -> Selector:
     return tuple(range(method.outputs)) if method.outputs > 1 else None
 
 
-def _not_called(bound: Bound, export: Mapping[str, Any]) -> None:
-    """Note which of the methods that write are there and not judged, since nobody knows how they are called."""
-    for method in bound.component.methods:
-        if method.name in bound.methods:
+def _without_masks(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Iterator[str]:
+    """Note that no mask is passed to a factory's product, since its call is unknown."""
+    if export["call"] is None and own.factory and own.call is None and {"mask", "tgt_mask"} & set(component.inputs):
+        said = "does not show how its product is called, so no mask is passed; declare it in conform.toml: call = […]"
+        yield f"{component.name}: the factory {export['path']} {said}"
+
+
+def _not_called(
+    component: Component, methods: Mapping[str, BoundMethod], export: Mapping[str, Any], own: ComponentConfig
+) -> Iterator[str]:
+    """Note which of the generating methods exist but are not judged, because their call is unknown."""
+    for method in component.methods:
+        if method.name in methods:
             continue
-        declared = bound.config.methods.get(method.name) or MethodConfig()
+        declared = own.methods.get(method.name) or MethodConfig()
         there = any(name in (export["methods"] or {}) for name in (method.name, *method.further))
         wanted = ", ".join((*method.inputs[:1], *(option.name for option in method.options if option.required)))
-        problem = f"it is not called with {wanted}; say in conform.toml how it is"
+        problem = f"it is not called with {wanted}; say in conform.toml how it is called"
         if declared.path and declared.path not in (export["methods"] or {}):
-            problem = f"{declared.path} is no method; of a function, say in conform.toml how it is called: call = […]"
+            problem = f"{declared.path} is not a method; for a function, declare its call in conform.toml: call = […]"
         elif not method.options or not there or stub_of(export, method.name):
             continue
-        bound.notes.append(f"{method.name} of {bound.component.name} is not judged: {problem}")
+        yield f"{method.name} of {component.name} is not judged: {problem}"
 
 
 def _has_heads(component: Component) -> bool:
@@ -263,7 +271,7 @@ def _has_heads(component: Component) -> bool:
 
 
 def _check_names(component: Component, export: Mapping[str, Any], construct: Arguments, call: Arguments) -> None:
-    """Raise ExportMismatch where a declared argument depends on what this component does not have."""
+    """Raise ExportMismatch if a declared argument depends on a size that this component does not have."""
     sizes = {a.name for a in component.arguments} | ({"kv_heads", "head_width"} if _has_heads(component) else set())
     inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
     if component.profile == "seq2seq":
@@ -279,7 +287,7 @@ def _check_names(component: Component, export: Mapping[str, Any], construct: Arg
 def _refused(
     component: Component, export: Mapping[str, Any], what: str, mismatch: SignatureMismatch, contract: Any
 ) -> ExportMismatch:
-    """Propose the lines that would say how; what they stand for is left to their author."""
+    """Propose the lines to declare; their values are left to the author."""
     lines = [f"{what} = {{ {', '.join([*_known(mismatch.known), *_open(mismatch.unknown)])} }}"]
     if what == "construct" and any(name in _CONFIGS for name in mismatch.unknown):
         name = next(name for name in mismatch.unknown if name in _CONFIGS)
@@ -315,19 +323,31 @@ def _causal(component: Component, construct: Arguments, call: Arguments) -> str:
     return "flag" if "causal" in call.names() else "always"
 
 
-def _bind_generation(bound: Bound, export: Mapping[str, Any], free: Mapping[str, Any] | None) -> None:
-    """Find out how the model generates; say so where that cannot be done, since nothing will be judged then."""
-    config = bound.config.generate or GenerateConfig()
-    problem = f"{config.path} is not there" if bound.config.generate else ""
+def _generation(
+    component: Component, export: Mapping[str, Any], own: ComponentConfig, free: Mapping[str, Any] | None
+) -> tuple[Generation | None, tuple[str, ...]]:
+    """Return how the model generates; note if that is unknown, since generation is not judged then."""
+    if component.name != "TinyTransformerLM":
+        return None, ()
+    config = own.generate or GenerateConfig()
+    problem = f"{config.path} does not exist" if own.generate else ""
+    generation: Generation | None = None
     try:
-        bound.generation = generation_of(config, export, free)
+        generation = generation_of(config, export, free)
     except SignatureMismatch as mismatch:
         problem = f"it {mismatch}; say in conform.toml how it is called"
-    if bound.generation is not None:
-        method = bound.generation.method
-        bound.generation_stub = stub_of(export, method) if method else stub_of(free or {}, "")
-    if bound.generation is None and problem:
-        bound.notes.append(f"generation is not judged: {problem}")
+    unjudged = generation is None and problem
+    return generation, (f"generation is not judged: {problem}",) if unjudged else ()
+
+
+def _generation_stub(
+    generation: Generation | None, methods: Mapping[str, BoundMethod], export: Mapping[str, Any],
+    free: Mapping[str, Any] | None,
+) -> str:  # fmt: skip
+    """Return the line that raises NotImplementedError if generation is a stub."""
+    if generation is not None:
+        return stub_of(export, generation.method) if generation.method else stub_of(free or {}, "")
+    return stub_of(export, methods["generate"].name) if "generate" in methods else ""
 
 
 def _abilities(bound: Bound) -> dict[str, bool]:

@@ -1,6 +1,6 @@
 """The values of expressions: arithmetic and choices over named values, for `conform.toml`.
 
-Trees are walked here, never compiled (what may be in them is in language.py).
+Trees are walked here, never compiled (language.py says what they may contain).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ __all__ = ["Symbol", "evaluate"]
 
 
 class Symbol(ABC):
-    """A value that stands for something unknown, and has an arithmetic of its own."""
+    """A value that stands for something unknown and implements its own arithmetic."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
 
     @abstractmethod
     def combine(self, operation: type[ast.operator], other: Any, *, mirrored: bool) -> Any:
-        """Return this `operation` other; mirrored: the other stands left. Raise Problem where that has no meaning."""
+        """Return this `operation` other; mirrored: the other is on the left. Raise Problem if that has no meaning."""
 
 
 def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
@@ -87,7 +87,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:  # noqa: C901, PLR
 
 
 def _item(several: Any, place: Any) -> Any:
-    """Return one of a list: `betas[0]` for code that takes the two apart."""
+    """Return an item of a list: `betas[0]` for code that takes the two separately."""
     if not isinstance(several, tuple | list):
         raise Problem(f"{_kind(several)} has no items: indexing is for lists")
     if isinstance(place, bool) or not isinstance(place, int):
@@ -126,7 +126,7 @@ def _binary(op: type[ast.operator], left: Any, right: Any) -> Any:
 
 
 def _check_power(base: int, exponent: int) -> None:
-    """Integers of Python have no largest one: look before computing."""
+    """Python's integers are unbounded: check the size before computing."""
     if exponent > 0 and abs(base).bit_length() * exponent > 2 * MAX_INTEGER.bit_length():
         raise Problem(f"{base} ** {exponent} is too large")
 
@@ -172,7 +172,7 @@ def _call(function: str, arguments: list[Any]) -> Any:
     if function == "round" and len(arguments) == 2 and not (isinstance(arguments[1], int) and abs(arguments[1]) <= 20):
         raise Problem("round takes a number of digits between -20 and 20")
     if function == "sqrt" and arguments[0] < 0:
-        raise Problem(f"the square root of {arguments[0]} is no real number")
+        raise Problem(f"the square root of {arguments[0]} is not a real number")
     return bounded(FUNCTIONS[function](*arguments))
 
 
@@ -197,5 +197,5 @@ def _kind(value: Any) -> str:
         return "None"
     if isinstance(value, Symbol):
         return value.kind
-    words = {bool: "a truth value", int: "a number", float: "a number", str: "a text", tuple: "a list"}
+    words = {bool: "a boolean", int: "a number", float: "a number", str: "a string", tuple: "a list"}
     return words.get(type(value), "an array")

@@ -1,4 +1,4 @@
-"""How a model generates: the method or function, its arguments, and what asks for greedy decoding."""
+"""How a model generates: the method or function, its arguments, and how greedy decoding is requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Generation", "generation_of", "switched"]
 class Generation:
     """How the model generates: a method, or a function that takes the model.
 
-    `own_greedy`: greedy text is asked for otherwise than by temperature 0, which then may be refused.
+    `own_greedy`: greedy decoding is not requested by temperature 0, which may then be refused.
     """
 
     method: str | None
@@ -33,9 +33,9 @@ class Generation:
 def generation_of(
     config: GenerateConfig, export: Mapping[str, Any], free: Mapping[str, Any] | None
 ) -> Generation | None:
-    """Find the method or function and its arguments; None where there is neither, SignatureMismatch as for calls."""
+    """Find the method or function and its arguments; None if neither exists. Raises SignatureMismatch as for calls."""
     methods: Mapping[str, Any] = export["methods"] or {}
-    if export["kind"] == "function" and config.call is not None:  # of what a factory makes nobody knows the methods
+    if export["kind"] == "function" and config.call is not None:  # the methods of a factory's product are unknown
         methods = {config.path: ()}
     method = config.path if ":" not in config.path and config.path in methods else None
     described = methods[method] if method else (free or {}).get("call")
@@ -55,7 +55,7 @@ def generation_of(
 
 
 def switched(call: Arguments, described: Signature) -> Arguments:
-    """Set a switch between sampling and greedy decoding by the temperature, where both are taken."""
+    """Set a switch between sampling and greedy decoding by the temperature, if both are arguments."""
     switch = _switch(described)
     if switch is None or "temperature" not in call.names():
         return call
@@ -63,7 +63,7 @@ def switched(call: Arguments, described: Signature) -> Arguments:
 
 
 _EXTRAS: Mapping[str, tuple[str, ...]] = {"eos_id": ("None",), "use_cache": ("True", "False")}
-"""Options of generation that are only taken for what they seem where their default is one of these."""
+"""Options of generation whose names are trusted only if their default is one of these."""
 
 
 def _offered(name: str, described: Signature) -> bool:
@@ -75,18 +75,18 @@ _SAMPLES = {"do_sample": True, "sample": True, "sampling": True, "greedy": False
 
 
 def _switch(described: Signature) -> str | None:
-    """Return the argument that is such a switch: called so, and with a truth value as its default, if any."""
+    """Return the argument that is such a switch: it has such a name, and a boolean default, if any."""
     found = (p["name"] for p in described if p["name"] in _SAMPLES and p["default"] in {None, "None", "True", "False"})
     return next(found, None)
 
 
 def _without(described: Signature, name: str | None) -> Signature:
-    """Return a signature in which one argument takes no place; what follows it is passed by name."""
+    """Return a signature in which one argument has no position; arguments after it are passed by name."""
     return [{**p, "kind": "keyword", "required": False} if p["name"] == name else p for p in described]
 
 
 def _greedy(call: Arguments) -> Arguments:
-    """Return what asks for greedy decoding: a positional argument is replaced by the contract's name for it."""
+    """Return how greedy decoding is requested: a positional argument is replaced by the contract's name for it."""
     by_meaning = {a.text: a.text for a in call.positional if isinstance(a, Expression)}
     by_meaning |= {a.text: name for name, a in call.named.items() if isinstance(a, Expression)}
     if "temperature" in by_meaning:

@@ -22,10 +22,10 @@ __all__ = ["Grouping", "grouping"]
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How parts with different numbers of heads lie in one array.
+    """How parts with different numbers of heads are laid out in one array.
 
     `apart` are the axes of one part, with `g` for its heads within a group; parts are joined along dimension `joint`,
-    which is then merged with the one before it where `merged`.
+    which is then merged with the one before it if `merged`.
     """
 
     parameters: tuple[Parameter, ...]
@@ -35,14 +35,14 @@ class Grouping:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents of the whole."""
+        """The extents of the fused array."""
         rows = [self._extents(p) for p in self.parameters]
         whole = [*rows[0]]
         whole[self.joint] = sum(row[self.joint] for row in rows)
         return self._merge(whole)
 
     def fuse(self, arrays: Sequence[Array]) -> Array:
-        """Join canonical parts into the whole."""
+        """Join canonical parts into the fused array."""
         moved = [
             np.asarray(rearrange(a, f"{self._axes(p)} -> {axes_of(self.apart)}", **self._sizes(p)))
             for a, p in zip(arrays, self.parameters, strict=True)
@@ -50,7 +50,7 @@ class Grouping:
         return np.concatenate(moved, axis=self.joint).reshape(self.shape)
 
     def unfuse(self, whole: Array) -> list[Array]:
-        """Take the whole apart into canonical parts."""
+        """Split the fused array into canonical parts."""
         rows = [self._extents(p) for p in self.parameters]
         ends = np.cumsum([row[self.joint] for row in rows])
         unmerged = whole.reshape([*rows[0][: self.joint], ends[-1], *rows[0][self.joint + 1 :]])
@@ -84,7 +84,7 @@ class Grouping:
 
 
 def grouping(groups: Groups, parameters: Sequence[Parameter]) -> Grouping | None:
-    """Return how parts lie in these axes when their numbers of heads differ; None unless `h` stands before `s`."""
+    """Return how parts with different numbers of heads are laid out in these axes; None unless `h` precedes `s`."""
     heads = {p.sizes.get("h", 0) for p in parameters}
     at = next((n for n, group in enumerate(groups) if "s" in group), None)
     if at is None or len(heads) < 2 or any(h == 0 or h % min(heads) for h in heads):

@@ -1,9 +1,9 @@
-"""The expression language of `conform.toml`: which texts belong to it.
+"""The expression language of `conform.toml`: which texts are valid.
 
-The texts come from files that nobody has read: they are parsed with `ast` and checked against a whitelist. Nothing is
-ever compiled or executed, and no value may grow beyond the bounds below.
+The texts are untrusted: they are parsed with `ast` and checked against a whitelist. Nothing is
+ever compiled or executed, and no value may exceed the bounds below.
 
-    ExpressionError    an expression cannot be read, or has no value; names its text, the problem and the nearest words
+    ExpressionError    an expression is invalid, or has no value; names its text, the problem and the nearest words
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _NODES = (
 
 
 class ExpressionError(ValueError):
-    """An expression that cannot be read, or has no value here."""
+    """An expression that is invalid, or has no value here."""
 
     def __init__(self, expression: str, problem: str, nearest: tuple[str, ...] = ()) -> None:
         advice = f"; {hint(nearest)}" if nearest else ""
@@ -79,7 +79,7 @@ class Problem(Exception):
 
 @lru_cache(maxsize=1024)
 def names(expression: str) -> frozenset[str]:
-    """Return the names of the values that an expression uses; raise ExpressionError when it is none."""
+    """Return the names of the values that an expression uses; raise ExpressionError if it is invalid."""
     tree = parse(expression)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called)
@@ -87,7 +87,7 @@ def names(expression: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def parse(expression: str) -> ast.expr:
-    """Return the tree of an expression; raise ExpressionError when it is none."""
+    """Return the tree of an expression; raise ExpressionError if it is invalid."""
     if len(expression) > MAX_TEXT:
         raise ExpressionError(expression, f"it has {len(expression)} characters, want at most {MAX_TEXT}")
     try:
@@ -95,7 +95,7 @@ def parse(expression: str) -> ast.expr:
             warnings.simplefilter("ignore")
             tree = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        problem = "it is no expression (a text as such needs quotes within: \"'gelu'\")"
+        problem = "it is not an expression (a string needs inner quotes: \"'gelu'\")"
         raise ExpressionError(expression, problem) from None
     try:
         _check(tree)
@@ -105,7 +105,7 @@ def parse(expression: str) -> ast.expr:
 
 
 def _check(tree: ast.expr) -> None:
-    """Refuse whatever is not in the language. Level by level, so that depth costs no stack."""
+    """Refuse whatever is not in the language, level by level: recursion could overflow the stack."""
     level: list[ast.AST] = [tree]
     count = 0
     for _ in range(2 * MAX_DEPTH):
@@ -125,7 +125,7 @@ def _check_node(node: ast.AST) -> None:
         raise Problem(f"{label(node)} is not part of the language")
     if isinstance(node, ast.Constant):
         if not (node.value is None or isinstance(node.value, (bool, int, float, str))):
-            raise Problem(f"{shown(node.value)} is no number or text")
+            raise Problem(f"{shown(node.value)} is not a number or string")
         bounded(node.value)
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
@@ -136,21 +136,21 @@ def _check_node(node: ast.AST) -> None:
 
 
 def label(node: ast.AST) -> str:
-    """Return what a part of Python is called in messages."""
+    """Return the name of a Python construct in messages."""
     words = {ast.Attribute: "a dotted name", ast.Slice: "a slice", ast.keyword: "a named argument"}
     return words.get(type(node), f"{type(node).__name__}")
 
 
 def bounded(value: Any) -> Any:
-    """Return a value; raise Problem when it is larger than any may be."""
+    """Return a value; raise Problem if it exceeds the bounds."""
     if isinstance(value, complex):
-        raise Problem("the result is no real number")
+        raise Problem("the result is not a real number")
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
         raise Problem("a number is larger than 2 ** 63")
     if isinstance(value, float) and not math.isfinite(value):
         raise Problem("a number is not finite")
     if isinstance(value, (str, tuple)) and _leaves(value) > MAX_ITEMS:
-        raise Problem(f"a {'text' if isinstance(value, str) else 'list'} is longer than {MAX_ITEMS}")
+        raise Problem(f"a {'string' if isinstance(value, str) else 'list'} is longer than {MAX_ITEMS}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""In how many ways canonical parameters can lie in an array of a given shape."""
+"""The possible layouts of canonical parameters in an array of a given shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Layout", "layouts"]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Canonical parameters (several when fused) and the axes in which an array holds them.
+    """Canonical parameters (several if fused) and the axes in which an array holds them.
 
     `penalty` ranks layouts of equal names: 0 for the most usual one.
     """
@@ -61,8 +61,8 @@ def layouts(
 ) -> Iterator[Layout]:
     """Yield every layout of one canonical parameter, or of several fused ones, that has this shape.
 
-    `heads` is the number of like arrays when there is one array a head. `matrices_out_first` says which orientation
-    is the usual one where this array comes from: (out, in) in torch's Linear, (in, out) for bare arrays.
+    `heads` is the number of such arrays if there is one array per head. `matrices_out_first` says which orientation
+    is usual for this kind of array: (out, in) in torch's Linear, (in, out) for bare arrays.
     """
     squeezed = tuple(n for n in shape if n != 1)
     for parts in _groups(canonical):
@@ -103,7 +103,7 @@ def _candidates(parameters: list[Parameter], *, per_head: bool) -> tuple[str, ..
 
 
 def _extent(axes: str, parameters: list[Parameter]) -> tuple[int, ...] | None:
-    """Return the shape that the axes give, None where the parts do not fit together."""
+    """Return the shape that the axes give, None if the parts do not fit together."""
     grouped = grouping(groups_of(axes), parameters)
     if grouped is not None:  # in a single group they are simply concatenated, which is another candidate
         return grouped.shape if min(p.sizes["h"] for p in parameters) > 1 else None
@@ -132,6 +132,6 @@ def _with_singletons(axes: str, shape: tuple[int, ...]) -> str:
 
 
 def _order_penalty(parts: tuple[str, ...]) -> float:
-    """Return 0 for the usual order (q, k, v; gate, up), more the further from it."""
+    """Return 0 for the usual order (q, k, v; gate, up), and more for less usual ones."""
     order = [("q", "k", "v", "gate", "up").index(p.split(".")[-2]) for p in parts] if len(parts) > 1 else []
     return 0.05 * sum(a > b for i, a in enumerate(order) for b in order[i + 1 :])

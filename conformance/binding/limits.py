@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from conformkit.conformance.binding.language import names
 from conformkit.conformance.binding.toml_nodes import Node
 
-__all__ = ["LIMITED", "MAX_SIZE", "NUMBERS", "SIZE_NAMES", "Limits", "Range", "check_range", "read_limits"]
+__all__ = ["LIMITED", "MAX_SIZE", "NUMBERS", "SIZE_NAMES", "Range", "SizeLimits", "check_range", "read_limits"]
 
 NUMBERS = (
     "d_model", "num_heads", "kv_heads", "head_width", "d_ff", "vocab_size", "block_size", "max_len", "num_layers",
@@ -31,40 +31,40 @@ class Range:
     equals: str | None = None
 
     def merged(self, other: Range) -> Range:
-        """Return this range, overridden where the other one says something."""
+        """Return this range, overridden by what the other one sets."""
         if other.equals is not None:
             return other
         said = {f.name: value for f in fields(other) if (value := getattr(other, f.name)) is not None}
         return replace(self, equals=None, **said) if said else self
 
     def allows(self, size: int) -> bool:
-        """Return whether a size is within (an expression allows any)."""
+        """Return whether a size is in the range (an expression allows any)."""
         low, high = self.min or 0, MAX_SIZE if self.max is None else self.max
         return low <= size <= high and size % (self.multiple_of or 1) == 0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SizeLimits:
     """What may be drawn. `rank`: attention inputs have exactly this many dimensions."""
 
     sizes: Mapping[str, Range] = field(default_factory=dict)
     rank: int | None = None
 
     def of(self, size: str) -> Range:
-        """Return the range of a size, of `tokens` or of `batch`; without limits where none are declared."""
+        """Return the range of a size, of `tokens` or of `batch`; without limits if none are declared."""
         return self.sizes.get(size, Range())
 
-    def merged(self, other: Limits) -> Limits:
-        """Return these limits, overridden where the others say something."""
+    def merged(self, other: SizeLimits) -> SizeLimits:
+        """Return these limits, overridden by what the others set."""
         sizes = {n: self.of(n).merged(other.of(n)) for n in {**self.sizes, **other.sizes}}
-        return Limits(sizes, self.rank if other.rank is None else other.rank)
+        return SizeLimits(sizes, self.rank if other.rank is None else other.rank)
 
 
-def read_limits(node: Node) -> Limits:
+def read_limits(node: Node) -> SizeLimits:
     """Return the declared limits: a table of bounds, a fixed number or an expression for each size."""
     tables = node.table((*LIMITED, "rank"), "size")
     rank = tables.pop("rank").whole(2, 8) if "rank" in tables else None
-    limits = Limits({name: _range(value) for name, value in tables.items()}, rank)
+    limits = SizeLimits({name: _range(value) for name, value in tables.items()}, rank)
     for name, value in tables.items():
         check_range(name, limits, value)
     return limits
@@ -80,12 +80,12 @@ def _range(node: Node) -> Range:
     return Range(bounds.get("min"), bounds.get("max"), bounds.get("multiple_of"))
 
 
-def check_range(size: str, limits: Limits, node: Node) -> None:
-    """Raise ConfigError when a range holds no size, or depends on one that follows from others itself."""
+def check_range(size: str, limits: SizeLimits, node: Node) -> None:
+    """Raise ConfigError if a range is empty, or depends on a size that itself follows from others."""
     limit = limits.of(size)
     for name in sorted(names(limit.equals)) if limit.equals else ():
         if name == size or limits.of(name).equals:
-            raise node.error(f"it depends on {name}, which is an expression itself", "use sizes that are drawn")
+            raise node.error(f"it depends on {name}, which is an expression itself", "use sizes without expressions")
     low, step, high = limit.min or 1, limit.multiple_of or 1, limit.max
     if high is not None and -(-low // step) * step > high:
         raise node.error(f"no multiple of {step} lies between {low} and {high}")

@@ -1,8 +1,8 @@
-"""Masks of an encoder-decoder as an implementation takes them: what they hide, their polarity, kind and shape.
+"""Masks of an encoder-decoder in the form an implementation takes: what they hide, polarity, kind and shape.
 
-A call of the contract has masks (B, 1, Tq, Tk) or (B, 1, 1, Tk), True = may attend. An implementation may want two
-things apart that are one there, as torch does: which keys are padding, (B, Tk), and what comes later, (Tq, Tq). In
-`call` these have names of their own: `src_padding`, `tgt_padding`, `memory_padding`, `padding`, `causality`.
+A call of the contract has masks (B, 1, Tq, Tk) or (B, 1, 1, Tk), True = may attend. An implementation may take
+separately, as torch does, what the contract combines: which keys are padding, (B, Tk), and which are later positions,
+(Tq, Tq). In `call` these have separate names: `src_padding`, `tgt_padding`, `memory_padding`, `padding`, `causality`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 ]
 
 MASKS = ("mask", "src_mask", "tgt_mask", "memory_mask")
-"""Those of the contract's calls."""
+"""The masks of the contract's calls."""
 _PADDING = {"padding": "mask", "src_padding": "src_mask", "tgt_padding": "tgt_mask", "memory_padding": "memory_mask"}
 _CAUSALITY = "causality"
 NAMES = (*MASKS, *_PADDING, _CAUSALITY)
-"""What a call may use."""
+"""The masks that a call may use."""
 SHAPES = ("B 1 T T", "B T T", "B H T T", "B 1 1 T", "B 1 T", "B T", "T T")
 """The last axis counts keys, a T before it queries; 1: one row for all queries, or for all heads."""
 
@@ -41,7 +41,7 @@ SHAPES = ("B 1 T T", "B T T", "B H T T", "B 1 1 T", "B 1 T", "B T", "T T")
 class MaskForm:
     """How a mask is passed: bool, float (0 or -inf, added to scores) or int; what True or 1 means; its axes.
 
-    Without a shape it is the contract's.
+    Without a shape: the contract's shape.
     """
 
     kind: str = "bool"
@@ -54,19 +54,19 @@ FORMS: Mapping[str, MaskForm] = {
     **{name: MaskForm(true="hide", shape="B T") for name in _PADDING},
     _CAUSALITY: MaskForm(true="hide", shape="T T"),
 }
-"""How each is passed where nothing is declared; what is apart, as torch wants it."""
+"""How each is passed if nothing is declared; separate padding and causality as in torch."""
 
 KNOWN: Mapping[str, str] = {
     "key_padding_mask": "padding", "src_key_padding_mask": "src_padding", "tgt_key_padding_mask": "tgt_padding",
     "memory_key_padding_mask": "memory_padding",
 }  # fmt: skip
-"""Argument names that mean what torch means by them."""
+"""Argument names with torch's meaning."""
 
 
 def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Array]:
     """Return the masks that a call uses, (B, 1, 1 or Tq, Tk), from those of the contract's call.
 
-    Where both sides of an encoder-decoder are called at once, the memory's mask is the source's.
+    If both sides of an encoder-decoder are called at once, the memory's mask is the source's.
     """
     given = {name: inputs[name] for name in MASKS if name in inputs}
     if "memory_mask" not in given and "src_mask" in given:
@@ -75,7 +75,7 @@ def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Arr
     for name, source in _PADDING.items():
         mask = given.get(source, given.get("mask") if name == "src_padding" else None)
         if name in used and mask is not None:
-            found[name] = mask[:, :, -1:, :]  # the last query sees all that is no padding
+            found[name] = mask[:, :, -1:, :]  # the last query sees everything that is not padding
     causal = given.get("tgt_mask", given.get("mask"))
     if _CAUSALITY in used and causal is not None and causal.shape[-2] > 1:
         found[_CAUSALITY] = np.tri(causal.shape[-2], causal.shape[-1], dtype=np.bool_)[None, None]
@@ -83,13 +83,13 @@ def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Arr
 
 
 def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
-    """Return how many queries a mask is about: those of the target, unless it is the source's own."""
+    """Return the number of queries of a mask: those of the target, unless it is the source's own mask."""
     order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src")
     return int(next(inputs[side].shape[1] for side in order if side in inputs))
 
 
 def hiding_nothing(name: str, inputs: Mapping[str, Array]) -> Array:
-    """Return the mask that shows everything, for calls that insist on one."""
+    """Return the mask that hides nothing, for calls that require one."""
     sides = {
         "src_mask": ("src",), "tgt_mask": ("tgt", "x"), "memory_mask": ("memory", "src"), "mask": ("key", "x", "src"),
     }  # fmt: skip
@@ -99,7 +99,7 @@ def hiding_nothing(name: str, inputs: Mapping[str, Array]) -> Array:
 
 
 def formed(mask: Array, form: MaskForm, *, queries: int, heads: int) -> Array:
-    """Bring a mask (B, 1, 1 or Tq, Tk), True = may attend, into the form that an implementation takes."""
+    """Convert a mask (B, 1, 1 or Tq, Tk), True = may attend, to the form that an implementation takes."""
     return _typed(_shaped(mask, form.shape, queries, heads), form)
 
 

@@ -1,4 +1,4 @@
-"""How errors about somebody's file quote its words, and which ones they suggest instead."""
+"""How errors about a user's file quote its words, and what they suggest instead."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def nearest(word: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
 
 
 def hint(words: Iterable[str], otherwise: str = "") -> str:
-    """Return the advice that names the nearest words, `otherwise` where there are none."""
+    """Return advice that names the nearest words, `otherwise` if there are none."""
     listed = ", ".join(words)
     return f"nearest: {listed}" if listed else otherwise

@@ -1,6 +1,6 @@
 """How parameters are usually called: how well an implementation's name fits a canonical one.
 
-Only a ranking comes out of this. What the names leave open is settled by probing (solve.py).
+This gives only a ranking. What names leave open is decided by probing (solve.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WEIGHTS = {"weight", "w", "kernel", "gamma", "g", "scale", "alpha", "matrix", "
 
 
 def _linear_names(*stems: str) -> set[str]:
-    """Return what linear maps are called: q, wq, qproj, projq, toq, linearq and so on."""
+    """Return common names of linear maps: q, wq, qproj, projq, toq, linearq and so on."""
     affixes = ("w", "proj", "to", "lin", "linear", "fc", "dense", "layer", "net", "c", "m", "mat", "projection", "map")
     found = set(stems)
     for stem in stems:
@@ -69,7 +69,7 @@ _SELF = {
     "selfattn", "selfattention", "selfmha", "slfattn", "sa", "maskedattn", "maskedattention", "maskedmha",
     "maskedselfattn", "maskedselfattention", "tgtattn", "decattn", "attn1", "mha1", "attention1",
 }  # fmt: skip
-"""What tells a decoder's two attentions apart."""
+"""Name parts that distinguish a decoder's two attentions."""
 _SIDES = {
     "src": re.compile(r"^(?:src|source|enc|encoder|input|inp|in)(?![a-z]*norm$)"),
     "tgt": re.compile(r"^(?:tgt|trg|target|dec|decoder|output|out)"),
@@ -80,12 +80,12 @@ _OF_THREE = (
     re.compile(r"self|mask|slf|^sa|sa$|first|attn1"), re.compile(r"cross|enc|src|mem|second|ca$|attn2|context"),
     re.compile(r"ff|mlp|final|third|feed"),
 )  # fmt: skip
-"""What the three norms of a decoder layer are called after."""
+"""Name parts that distinguish the three norms of a decoder layer."""
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
 def template(name: str) -> str:
-    """Return the name with its numbers left in place but case and separators folded: `h.0.c_attn` → `h.0.cattn`."""
+    """Return the name with numbers kept, and case and separators folded: `h.0.c_attn` → `h.0.cattn`."""
     return ".".join(_segments(name))
 
 
@@ -96,7 +96,7 @@ def _segments(name: str) -> tuple[str, ...]:
 
 @cache
 def _read(name: str) -> tuple[str, tuple[str, ...]]:
-    """Split a name into its kind (weight, bias or nothing) and the segments that say what it is for."""
+    """Split a name into its kind (weight, bias or nothing) and the segments that tell its role."""
     *path, last = _segments(name)
     if last in _BIASES and path:
         return "bias", tuple(path)
@@ -113,7 +113,7 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def fit(theirs: str, canonical: tuple[str, ...], *, three: bool = False) -> float:
-    """Return how well a name fits canonical parameters (several when they are fused); 0 when it says nothing.
+    """Return how well a name fits canonical parameters (several if fused); 0 if it says nothing.
 
     `three`: there are layers with three norms.
     """
@@ -159,7 +159,7 @@ def _container(path: tuple[str, ...], container: str) -> float:
 
 
 def _side(path: tuple[str, ...], canonical: str) -> float:
-    """Tell the source's parameters from the target's, the encoder's from the decoder's."""
+    """Distinguish the source's parameters from the target's, the encoder's from the decoder's."""
     head = canonical.split(".", maxsplit=1)[0]
     side = {"encoder": "src", "decoder": "tgt"}.get(head, head[:3] if head[3:4] == "_" else "")
     if side not in _SIDES:
@@ -170,7 +170,7 @@ def _side(path: tuple[str, ...], canonical: str) -> float:
 
 
 def _of_three_norms(path: tuple[str, ...], role: int) -> float:
-    """Tell the norms of a decoder layer apart by what they are called after, else by their numbers from 0 or 1."""
+    """Distinguish the norms of a decoder layer by name, else by their numbers from 0 or 1."""
     ending = path[-3:]
     bare = [re.sub(r"\d+$", "", segment) for segment in ending]
     score = 4.0 if any(b.startswith(n) or b.endswith(n) for b in bare if b for n in _NORMS) else -4.0
@@ -190,7 +190,7 @@ def _numbered_norm(path: tuple[str, ...], *, first: bool) -> float:
     last = path[-1] if path else ""
     if not _FIRST.search(last) and not _SECOND.search(last) and len(path) > 1 and path[-2].isdigit():
         last = path[-2]  # a list of sublayers, each with its norm
-    if score > 0 and _ZEROTH.search(last):  # who counts from 0 calls the second one 1: this says more than that does
+    if score > 0 and _ZEROTH.search(last):  # counted from 0, the second one is 1: a stronger hint than counting from 1
         return score + (4.0 if first else -4.0)
     is_second = bool(_SECOND.search(last))
     is_first = bool(_FIRST.search(last)) and not last.startswith("post")

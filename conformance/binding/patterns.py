@@ -1,6 +1,6 @@
 """Weights by rules: from canonical arrays to an implementation's own, and back.
 
-A rule is applied once for each layer that it speaks of (a place), and there to one target, or to one for each head.
+A rule is applied once for each layer that it is about (a place), and there to one target, or to one target per head.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, lett
 from conformkit.conformance.binding.grouped import Grouping, grouping
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.messages import hint, nearest
-from conformkit.conformance.binding.rules import WEIGHT, Part, PatternError, Rule, check_axes
+from conformkit.conformance.binding.rules import WEIGHT, PatternError, Rule, StoredPart, check_axes
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 
@@ -54,7 +54,7 @@ def to_canonical(
 ) -> dict[str, Array]:
     """Return canonical parameters from the implementation's arrays: the inverse of to_implementation.
 
-    A part that several rules place is read by the first.
+    A part that several rules place is read by the first one.
     """
     found: dict[str, Array] = {}
     for place in _places(rules, parameters):
@@ -76,9 +76,9 @@ def shapes(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of one place; stacked: `names` has one name a layer, and the axes begin with i."""
+    """A part of one place; if stacked, `names` has one name per layer, and the axes begin with i."""
 
-    part: Part
+    part: StoredPart
     names: tuple[str, ...]
     parameter: Parameter
     stacked: bool
@@ -86,7 +86,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A rule for one layer. Of one array a head, the heads are an axis h in front."""
+    """A rule for one layer. With one array per head, the heads are a leading axis h."""
 
     rule: Rule
     targets: tuple[str, ...]
@@ -99,12 +99,12 @@ class _Place:
 
     @property
     def joint(self) -> int | None:
-        """The dimension along which parts are concatenated, None where they are stacked."""
+        """The dimension along which parts are concatenated, None if they are stacked."""
         return next((n for n, group in enumerate(self.groups) if group[:1] == ("s",) and len(group) > 1), None)
 
     @property
     def grouping(self) -> Grouping | None:
-        """How parts lie in groups, where they differ in the number of heads."""
+        """How parts are laid out in groups, if they differ in the number of heads."""
         return None if self.per_head else grouping(self.groups, [piece.parameter for piece in self.pieces])
 
     @property
@@ -137,14 +137,14 @@ def _places(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Itera
 
 
 def _renamings(rule: Rule, parameters: Mapping[str, Parameter]) -> Iterator[Rule]:
-    """Replace a rule that ends in * by one for every name below, a rule for each."""
+    """Replace a rule that ends in * by one rule for every name below it."""
     if not rule.subtree:
         yield rule
         return
     below = re.compile(re.escape(rule.parts[0].name[:-1]).replace(r"\{i\}", r"(\d+)") + r"(.+)")
     for match in filter(None, map(below.fullmatch, parameters)):
         one = replace(rule, target=rule.target[:-1] + match.groups()[-1])
-        yield Rule(one.target_at(match[1]) if rule.layered else one.target, (Part(match[0]),))
+        yield Rule(one.target_at(match[1]) if rule.layered else one.target, (StoredPart(match[0]),))
 
 
 def _layers(rule: Rule, parameters: Mapping[str, Parameter]) -> list[str]:
@@ -155,7 +155,7 @@ def _layers(rule: Rule, parameters: Mapping[str, Parameter]) -> list[str]:
     return sorted(found, key=int)
 
 
-def _piece(rule: Rule, part: Part, layer: str | None, parameters: Mapping[str, Parameter]) -> _Piece:
+def _piece(rule: Rule, part: StoredPart, layer: str | None, parameters: Mapping[str, Parameter]) -> _Piece:
     stacked = rule.stacks(part)
     layers = _layers(Rule(rule.target, (part,)), parameters) if stacked else [layer or ""]
     found = tuple(part.name.replace("{i}", number) for number in layers)
@@ -183,7 +183,7 @@ def _wanted(rule: Rule, pieces: tuple[_Piece, ...]) -> Groups:
 
 
 def _fuse(arrays: list[Array], place: _Place) -> Array:
-    """Bring parts into the wanted axes and join them."""
+    """Rearrange parts to the wanted axes and join them."""
     parts = [piece.parameter for piece in place.pieces]
     place.shape  # noqa: B018  (raises where parts do not fit together)
     if len(parts) == 1:
@@ -234,7 +234,7 @@ def _fitting(rule: Rule, name: str, arrays: Mapping[str, Array], shape: tuple[in
     return arrays[name]
 
 
-def _function(rule: Rule, part: Part, sizes: Mapping[str, Any]) -> Affine | None:
+def _function(rule: Rule, part: StoredPart, sizes: Mapping[str, Any]) -> Affine | None:
     if part.expression == WEIGHT:
         return None
     try:

@@ -2,14 +2,14 @@
 
     "c_attn.weight" = "q.weight, k.weight, v.weight -> m (s h d)"
 
-The source names canonical parts and the axes in which the target holds them, in the manner of einops: the letters are
+The source names canonical parts and the axes in which the target holds them, in einops notation: the letters are
 those of the canonical axes (spec/components.py), `s` counts the listed parts, `1` is an axis of one entry, and without
-an arrow the axes are the canonical ones. Where `s` comes first in a group the parts are concatenated, and may differ
-in size. {h} in the target: one array a head. {i} on both sides: one a layer; in the source only: the layers are stacked
+an arrow the axes are the canonical ones. If `s` comes first in a group, the parts are concatenated, and may differ
+in size. {h} in the target: one array per head. {i} on both sides: one per layer; in the source only: layers are stacked
 on the axis `i`. {i+1} in the target counts layers from 1, and {n} is their number. A part may be an affine function of
 itself (`norm1.weight - 1`). `*` at both ends: everything below.
 
-    PatternError       a rule cannot be read, or does not fit; names both sides, the problem and advice
+    PatternError       a rule is invalid, or does not fit; names both sides, the problem and advice
 """
 
 from __future__ import annotations
@@ -24,8 +24,17 @@ from conformkit.conformance.binding.language import ExpressionError, names
 from conformkit.conformance.binding.messages import hint, nearest, shown
 
 __all__ = [
-    "WEIGHT", "Part", "PatternError", "Rule", "check_axes", "check_rule", "components_at", "describe", "expand",
-    "folded", "parse_rule",
+    "WEIGHT",
+    "PatternError",
+    "Rule",
+    "StoredPart",
+    "check_axes",
+    "check_rule",
+    "components_at",
+    "describe",
+    "expand",
+    "folded",
+    "parse_rule",
 ]  # fmt: skip
 
 WEIGHT = "_"
@@ -38,7 +47,7 @@ _AXES = re.compile(r"(?:[A-Za-z]\b|1\b|\((?: *[A-Za-z]\b)+ *\)| )+")
 
 
 class PatternError(ValueError):
-    """A rule for weights that cannot be read, or does not fit."""
+    """A rule for weights that is invalid, or does not fit."""
 
     def __init__(self, target: str, source: str, problem: str, advice: str = "") -> None:
         super().__init__(f"{shown(target, 200)} = {shown(source, 200)}: {problem}{'; ' if advice else ''}{advice}")
@@ -46,7 +55,7 @@ class PatternError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoredPart:
     """A canonical name and the expression of it that is stored, `_ - 1`."""
 
     name: str
@@ -54,16 +63,16 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The part as one writes it."""
+        """The part in conform.toml notation."""
         return re.sub(rf"\b{WEIGHT}\b", lambda _: self.name, self.expression)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Where canonical parts are; `axes` None: as they are canonically."""
+    """Where canonical parts are; `axes` None: the canonical axes."""
 
     target: str
-    parts: tuple[Part, ...]
+    parts: tuple[StoredPart, ...]
     axes: str | None = None
 
     @property
@@ -74,16 +83,16 @@ class Rule:
 
     @property
     def subtree(self) -> bool:
-        """Whether it stands for everything below."""
+        """Whether it stands for everything below a name."""
         return self.target.endswith("*")
 
-    def stacks(self, part: Part) -> bool:
+    def stacks(self, part: StoredPart) -> bool:
         """Whether all layers of a part are in one array."""
         return "{i}" in part.name and not self.layered
 
     @property
     def layered(self) -> bool:
-        """Whether there is one array a layer."""
+        """Whether there is one array per layer."""
         return bool(_LAYER.search(self.target))
 
     def target_at(self, layer: str) -> str:
@@ -91,11 +100,11 @@ class Rule:
         return _counted(_LAYER, int(layer), self.target)
 
     def with_layers(self, count: int) -> Rule:
-        """Return this rule for so many layers."""
+        """Return this rule for this number of layers."""
         return replace(self, target=_counted(_LAYERS, count, self.target)) if "{n" in self.target else self
 
     def error(self, problem: str, advice: str = "") -> PatternError:
-        """Return the error that says what is wrong with this rule."""
+        """Return an error about this rule."""
         return PatternError(self.target, self.source, problem, advice)
 
 
@@ -112,12 +121,12 @@ def describe(rule: Rule) -> str:
 
 
 def parse_rule(target: str, source: str) -> Rule:
-    """Read one line; raise PatternError when it is none."""
+    """Read one line; raise PatternError if it is invalid."""
     left, arrow, right = source.partition("->")
     problem = _target_problem(target)
     axes = " ".join(right.split()) if arrow else None
     if axes is not None and (not axes or not _AXES.fullmatch(axes)):
-        problem = problem or f"{shown(axes)} are no axes; write letters, 1 and groups: (h d) m"
+        problem = problem or f"{shown(axes)} are not axes; write letters, 1 and groups: (h d) m"
     if problem:
         raise PatternError(target, source, problem)
     if "*" in target or left.strip() == "*" or left.strip().endswith(".*"):
@@ -150,8 +159,8 @@ def _parse_subtree(target: str, source: str, left: str) -> Rule:
     if not all(ends) or bool(_LAYER.search(target)) != ("{i}" in left):
         raise PatternError(target, source, 'both sides end in ".*", with {i} on both or on none')
     if "{h}" in target or not re.fullmatch(r"(?:[A-Za-z_]\w*\.)?(?:(?:\w+|\{i\})\.)*\*", left):
-        raise PatternError(target, source, "only a canonical name may stand before the *, and {h} nowhere")
-    return Rule(target, (Part(left),))
+        raise PatternError(target, source, "only a canonical name may precede the *, and {h} is not allowed")
+    return Rule(target, (StoredPart(left),))
 
 
 def _split(text: str) -> Iterator[str]:
@@ -165,19 +174,19 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _parse_part(text: str) -> Part:
+def _parse_part(text: str) -> StoredPart:
     found = sorted(set(_NAME.findall(text)))
     if len(found) != 1:
-        said = f"it names {' and '.join(found)}" if found else "it names none"
+        said = f"it names {' and '.join(found)}" if found else "it names no part"
         raise ExpressionError(text, f"a part is one canonical name, such as q.weight, or a function of it: {said}")
     expression = _NAME.sub(WEIGHT, text).strip()
     if WEIGHT not in names(expression):
         raise ExpressionError(text, f"{found[0]} is not used as a value")
-    return Part(found[0], expression)
+    return StoredPart(found[0], expression)
 
 
 def check_rule(rule: Rule, axes: Mapping[str, str], sizes: Iterable[str]) -> None:
-    """Raise PatternError when a rule cannot fit canonical parameters with these axes (names with {i} for a layer).
+    """Raise PatternError if a rule cannot fit canonical parameters with these axes (names with {i} for a layer).
 
     `sizes` are the names that its expressions may use.
     """
@@ -186,7 +195,7 @@ def check_rule(rule: Rule, axes: Mapping[str, str], sizes: Iterable[str]) -> Non
         if rule.subtree:
             if not any(name.startswith(general[:-1]) for name in axes):
                 advice = hint(nearest(part.name, _prefixes(axes)))
-                raise rule.error(f"nothing canonical lies below {part.name[:-2]}", advice)
+                raise rule.error(f"there are no canonical parts below {part.name[:-2]}", advice)
             continue
         if general not in axes:
             raise rule.error(f"there is no canonical part {part.name}", hint(nearest(general, axes)))
@@ -199,8 +208,8 @@ def _prefixes(known: Iterable[str]) -> set[str]:
     return {".".join(path[:end]) + ".*" for path in paths for end in range(1, len(path) + 1)}
 
 
-def check_axes(rule: Rule, part: Part, canonical: str) -> None:
-    """Raise PatternError when a rule cannot place a part that has these axes."""
+def check_axes(rule: Rule, part: StoredPart, canonical: str) -> None:
+    """Raise PatternError if a rule cannot place a part that has these axes."""
     own = letters_of(groups_of(canonical)) + (("i",) if rule.stacks(part) else ())
     if "{h}" in rule.target and "h" not in own:
         raise rule.error(f"{part.name} has the axes {canonical}: no h to count heads by {{h}}")
@@ -214,21 +223,21 @@ def check_axes(rule: Rule, part: Part, canonical: str) -> None:
         raise rule.error(f"{part.name} ({canonical}) has no axis {extra[0]} to place here")
 
 
-def _check_expression(rule: Rule, part: Part, sizes: Iterable[str]) -> None:
+def _check_expression(rule: Rule, part: StoredPart, sizes: Iterable[str]) -> None:
     known = set(sizes)
     for name in sorted(names(part.expression) - known - {WEIGHT}):
         raise rule.error(f"unknown name {name} in {shown(part.text)}", hint(nearest(name, known)))
 
 
 def folded(name: str) -> str:
-    """Return a canonical name with {i} in place of a layer's number."""
+    """Return a canonical name with {i} for the number of a layer."""
     return re.sub(r"((?:^|\.)(?:blocks|layers))\.\d+\.", r"\1.{i}.", name)
 
 
 def components_at(name: str, within: str = "") -> tuple[str, ...]:
-    """Return the components whose parameters lie below a canonical name of a component, the likeliest first.
+    """Return the components whose parameters are below a canonical name of a component, the most likely first.
 
-    `blocks.{i}` is a TransformerBlock; `layers.{i}` is what `within` it stands. One attention may be bound for all.
+    `blocks.{i}` is a TransformerBlock; `layers.{i}` depends on `within`. One attention may be bound for all.
     """
     full = f"{within.lower()}.{name}" if within in {"Encoder", "Decoder"} else name
     for pattern, components in _NESTED.items():
@@ -250,9 +259,9 @@ _NESTED = {
 
 
 def expand(rules: Iterable[Rule], nested: Mapping[str, Sequence[Rule]], within: str = "") -> tuple[Rule, ...]:
-    """Replace the rules that end in * by those of the component that is there, where `nested` has any.
+    """Replace the rules that end in * by those of the component found there, if `nested` has any.
 
-    What it has none for stays, and renames only the beginning. The rules are those of `within`, a component.
+    Other rules stay, and rename only the prefix. The rules are those of `within`, a component.
     """
     found: list[Rule] = []
     for rule in rules:

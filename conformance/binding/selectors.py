@@ -1,4 +1,4 @@
-"""Which part of what a call returns is meant: an index, a key or an attribute, or several of these."""
+"""Which part of a call's result to take: an index, a key or an attribute, or several of these."""
 
 from __future__ import annotations
 

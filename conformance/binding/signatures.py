@@ -1,4 +1,4 @@
-"""How the contract's arguments reach an implementation whose file says nothing: read off its signatures."""
+"""How the contract's arguments reach an implementation that declares nothing: read from its signatures."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Signature = Sequence[Mapping[str, Any]]
 class SignatureMismatch(ValueError):
     """A constructor or call takes other arguments than the contract's.
 
-    `missing` are the contract's without a place, `unknown` theirs without a value, `known` theirs → the contract's.
+    `missing` are the contract's that it lacks, `unknown` theirs without a value, `known` maps theirs to the contract's.
     """
 
     def __init__(self, missing: Sequence[str], unknown: Sequence[str], known: Mapping[str, str]) -> None:
-        parts = [f"wants {', '.join(unknown)}, which the contract does not have"] if unknown else []
-        parts += [f"takes no {', '.join(missing)}"] if missing else []
+        parts = [f"requires {', '.join(unknown)}, which the contract does not have"] if unknown else []
+        parts += [f"does not take {', '.join(missing)}"] if missing else []
         super().__init__(" and ".join(parts))
         self.missing, self.unknown, self.known = tuple(missing), tuple(unknown), dict(known)
 
 
 def construct_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:
-    """Map the contract's constructor arguments by their names, or by well-known other names.
+    """Map the contract's constructor arguments by their names or by common aliases.
 
-    Raises SignatureMismatch when a required one has no place, or an argument of theirs no value.
+    Raises SignatureMismatch if a required one is not taken, or an argument of theirs has no value.
     """
     usable = _usable(signature)
     known: dict[str, str] = {}
@@ -49,10 +49,10 @@ def construct_from(signature: Signature, contract: Sequence[str], required: Coll
 
 
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:
-    """Pass the required inputs by position, whatever they are called, and optional ones by name.
+    """Pass the required inputs by position, whatever their names are, and optional ones by name.
 
-    One input goes in three times where the first three arguments are called query, key and value. An input without a
-    position goes by its name, or to the one argument that has to be named.
+    One input is passed three times if the first three arguments are named query, key and value. An input without a
+    position is passed by name, or to the only keyword-only argument.
     """
     usable = _usable(signature)
     positional = [p for p in usable if p["kind"] == "positional"]
@@ -78,9 +78,9 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
 
 
 def named_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:
-    """Map arguments whose names are known to the contract's; what is left of required ones goes in by order.
+    """Map arguments by known names; the remaining required ones are mapped by order.
 
-    Raises SignatureMismatch when there are not as many of theirs left as of the contract's.
+    Raises SignatureMismatch if the remaining ones on both sides differ in number.
     """
     usable = _usable(signature)
     known: dict[str, str] = {}
@@ -96,7 +96,7 @@ def named_from(signature: Signature, contract: Sequence[str], required: Collecti
 
 
 def _by_name(keywords: Signature, inputs: Sequence[str]) -> dict[str, str]:
-    """Give inputs to arguments that take no position: by name, or where one of each is left."""
+    """Map inputs to keyword-only arguments: by name, or if one of each is left."""
     known: dict[str, str] = {}
     for parameter in sorted(keywords, key=lambda p: p["name"] not in inputs):
         ours = meaning(parameter["name"], inputs)

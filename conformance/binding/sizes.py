@@ -1,4 +1,4 @@
-"""Sizes that an implementation's limits and variant allow, near those that a clause asks for."""
+"""Sizes that an implementation's limits and variant allow, near those that a clause requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.language import ExpressionError
-from conformkit.conformance.binding.limits import Limits
+from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.spec.components import Component
 from conformkit.spec.variants import Variant
 
@@ -18,24 +18,24 @@ STANDARD: Mapping[str, int] = {
     "d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 9, "max_len": 9,
     "src_vocab_size": 13, "tgt_vocab_size": 11, "num_encoder_layers": 2, "num_decoder_layers": 3,
 }  # fmt: skip
-"""Drawn where a clause doesn't care; no two are equal by accident."""
+"""Used where a clause sets no size; all different, so that no equality is accidental."""
 
 
 _FREE = {"d_model", "num_heads", "causal", "dropout", "pad_id"}
-"""Arguments that are no sizes, or are chosen together."""
+"""Arguments that are not sizes, or are chosen together."""
 _LARGEST: Mapping[str, int] = {
     "tokens": 2048, "batch": 512, "num_layers": 256, "num_encoder_layers": 128, "num_decoder_layers": 128,
 }  # fmt: skip
-"""Of sizes whose square or sum says how much is computed: so far declared limits may raise what a clause asks for."""
+"""For sizes that drive the cost of a call: up to here, declared limits may raise what a clause requests."""
 _MOST_NUMBERS = 1 << 25
 
 
 class NoSizeError(ValueError):
-    """The declared limits leave no sizes near what a clause asks for."""
+    """The declared limits allow no sizes near what a clause requests."""
 
 
-def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, limits: Limits) -> dict[str, Any]:
-    """Return all constructor arguments, kv_heads and head_width worked out, as near to what is wanted as may be."""
+def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, limits: SizeLimits) -> dict[str, Any]:
+    """Return all constructor arguments, kv_heads and head_width derived, as near as possible to what is wanted."""
     names = [a.name for a in component.arguments]
     sizes = {name: wanted.get(name, STANDARD.get(name)) for name in names}
     for argument in component.arguments:
@@ -54,7 +54,7 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
     raise NoSizeError(f"no sizes near {dict(wanted)} are within the declared limits of {component.name}")
 
 
-def nearest_allowed(name: str, wanted: int, limits: Limits) -> int:
+def nearest_allowed(name: str, wanted: int, limits: SizeLimits) -> int:
     """Return the allowed value of one size that is nearest to the wanted one, larger ones first."""
     upwards, downwards = _allowed(name, wanted, limits)
     nearest = next(itertools.chain(upwards, downwards))
@@ -64,7 +64,7 @@ def nearest_allowed(name: str, wanted: int, limits: Limits) -> int:
 
 
 def _check_affordable(sizes: Mapping[str, Any]) -> None:
-    """Raise NoSizeError where the parameters would have more numbers than the harness should hold."""
+    """Raise NoSizeError if the parameters would have more numbers than the harness should hold."""
     width, inner = (int(sizes.get(name) or 1) for name in ("d_model", "d_ff"))
     depths = ("num_layers", "num_encoder_layers", "num_decoder_layers", "num_decoder_layers")  # two attentions each
     layers = sum(int(sizes.get(name) or 0) for name in depths) or 1
@@ -75,8 +75,8 @@ def _check_affordable(sizes: Mapping[str, Any]) -> None:
         raise NoSizeError(f"the limits make it a component of {numbers:.2g} numbers, more than are tried")
 
 
-def _with_dependent(sizes: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """Work out the sizes that are declared to follow from others."""
+def _with_dependent(sizes: dict[str, Any], limits: SizeLimits) -> dict[str, Any]:
+    """Compute the sizes that are declared as expressions of others."""
     for name, limit in limits.sizes.items():
         if limit.equals is not None and name in sizes:
             try:
@@ -86,21 +86,21 @@ def _with_dependent(sizes: dict[str, Any], limits: Limits) -> dict[str, Any]:
     return sizes
 
 
-def _heads_and_widths(sizes: Mapping[str, Any], limits: Limits) -> Iterator[dict[str, int]]:
-    """Yield numbers of heads and widths, of those that the component has, the nearest to the wanted ones first."""
+def _heads_and_widths(sizes: Mapping[str, Any], limits: SizeLimits) -> Iterator[dict[str, int]]:
+    """Yield numbers of heads and widths, if the component has them, the nearest to the wanted ones first."""
     near = {name: _near(name, sizes[name], limits) for name in ("num_heads", "d_model") if name in sizes}
     for chosen in itertools.product(*near.values()):
         yield dict(zip(near, chosen, strict=True))
 
 
-def _near(name: str, wanted: int, limits: Limits) -> list[int]:
+def _near(name: str, wanted: int, limits: SizeLimits) -> list[int]:
     """Return 24 allowed values from the wanted one upwards, then 24 downwards."""
     upwards, downwards = _allowed(name, wanted, limits)
     return [*upwards[:24], *downwards[:24]]
 
 
-def _worked_out(sizes: dict[str, Any], variant: Variant, limits: Limits) -> dict[str, Any] | None:
-    """Add kv_heads and head_width; None where the variant or the limits do not allow these sizes."""
+def _worked_out(sizes: dict[str, Any], variant: Variant, limits: SizeLimits) -> dict[str, Any] | None:
+    """Add kv_heads and head_width; None if the variant or the limits do not allow these sizes."""
     for name in {"d_k", "d_v"} & sizes.keys():
         sizes[name] = sizes[name] or nearest_allowed(name, sizes["d_model"], limits)
     if sizes.get("num_heads") is None:
@@ -119,12 +119,12 @@ def _worked_out(sizes: dict[str, Any], variant: Variant, limits: Limits) -> dict
 
 
 def _whole(expression: str, sizes: Mapping[str, Any]) -> int:
-    """Evaluate where `//` leaves no remainder; 0 where it would."""
+    """Evaluate; 0 if a `//` would leave a remainder."""
     exact = evaluate(expression.replace("//", "/"), sizes)
     return int(exact) if float(exact).is_integer() else 0
 
 
-def _allowed(name: str, wanted: int, limits: Limits) -> tuple[range, range]:
+def _allowed(name: str, wanted: int, limits: SizeLimits) -> tuple[range, range]:
     """Return the values that the limit allows: from the wanted one upwards, and those below it downwards."""
     limit = limits.of(name)
     step, lowest = limit.multiple_of or 1, limit.min or 1

@@ -1,4 +1,4 @@
-"""Which of their parameters is which of ours: assignments in the order of their plausibility."""
+"""Which of their parameters is which of ours: assignments, the most plausible first."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Theirs", "Unassignable", "assignments", "families"]
 
 
 _LEAST_POPS = 8000
-"""Names that say nothing leave so many beginnings to look at before the first assignment is complete."""
+"""Maximum number of partial assignments to try before a first complete one, for uninformative names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """Parameters of an implementation that differ only in a layer's or a head's number.
+    """Parameters of an implementation whose names differ only in the number of a layer or a head.
 
-    `name` has {i} in place of the layer ({i+1}: counted from 1), {h} in place of the head; `heads` counts the latter.
+    `name` has {i} for the layer ({i+1}: counted from 1), {h} for the head; `heads` is the number of heads.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Theirs:
     bare: bool
     """Not a torch parameter called `weight`: an array whose matrices usually are (in, out)."""
     layers: int = 0
-    """How many layers there are of it."""
+    """The number of layers it covers."""
 
 
 class Unassignable(ValueError):
-    """No assignment uses all their parameters and all ours: what is left over on both sides."""
+    """No assignment uses all their parameters and all of ours; names what is left over on both sides."""
 
     def __init__(self, theirs: Sequence[str], ours: Sequence[str]) -> None:
         super().__init__(f"left over: {', '.join(theirs) or 'nothing'}; wanted: {', '.join(ours) or 'nothing'}")
@@ -51,8 +51,8 @@ def families(
 ) -> list[Theirs]:
     """Fold names that count layers (0 … n-1, n one of these) or heads into one entry each.
 
-    What is numbered on after the layers, in the same list, is named by their number {n}. `shifted`: the layers may be
-    counted from another number than 0.
+    Items after the layers in the same list are named relative to their number {n}. `shifted`: the layers may be
+    counted from a number other than 0.
     """
     folded: list[Theirs] = []
     plain, depths = _fold_layers(shapes, layers, shifted=shifted) if layers else (dict(shapes), {})
@@ -67,7 +67,7 @@ def _fold_layers(
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
     """Replace a layer's number by {i} or {i+1}, and the number of what follows the layers by {n} or {n+1}.
 
-    Return with the names of which there are how many layers.
+    Also return the number of layers by name.
     """
     groups = _numbers(shapes)
     found: dict[str, tuple[int, ...]] = {}
@@ -102,7 +102,7 @@ def _mark(letter: str, further: int) -> str:
 
 
 def _numbers(shapes: Mapping[str, tuple[int, ...]]) -> Mapping[tuple[str, str, tuple[int, ...]], set[int]]:
-    """Return which numbers occur in otherwise equal names of equal shapes."""
+    """Return which numbers occur in names that are otherwise equal and have equal shapes."""
     groups: dict[tuple[str, str, tuple[int, ...]], set[int]] = defaultdict(set)
     for name, shape in shapes.items():
         for match in re.finditer(r"\d+", name):
@@ -133,7 +133,7 @@ class _Option:
     layout: Layout
     score: float
     turned: bool | None
-    """Whether the width of a head is slower than the heads, (d h); None where the two are not in one extent."""
+    """Whether the width of a head is slower than the heads, (d h); None if the two are not merged in one dimension."""
 
 
 def assignments(
@@ -143,7 +143,7 @@ def assignments(
     limit: int = 400,
     counts: Mapping[str, int] | None = None,
 ) -> Iterator[list[tuple[Theirs, Layout]]]:
-    """Yield up to `limit` assignments that use everything once, the most plausible first.
+    """Yield up to `limit` assignments that use every parameter once, the most plausible first.
 
     `ours` has {i} in names that count layers. `known` maps endings of their names to sources found for a part of this
     component ("attn.c_attn.weight" → "q.weight, k.weight, v.weight -> m (s h d)"): these are preferred. `counts` says
@@ -181,10 +181,10 @@ def _best(options: list[_Option]) -> float:
 
 
 def _consistent(chosen: Sequence[_Option], option: _Option) -> bool:
-    """Whether heads are merged into rows and columns the same way round everywhere.
+    """Whether heads are merged into rows and columns in the same order everywhere.
 
-    Who splits in one order and merges in another has shuffled the features, even though some order of the weights
-    would excuse it; nobody does that on purpose, and conform.toml can say so.
+    Code that splits in one order and merges in another shuffles the features, although some order of the weights would
+    compensate for it. That is hardly intended; conform.toml can declare it.
     """
     return option.turned is None or all(other.turned in {None, option.turned} for other in chosen)
 

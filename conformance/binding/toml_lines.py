@@ -1,7 +1,7 @@
 """The line of every key and list item of a TOML text.
 
-`tomllib` gives values without places. This is a second, shallow pass over a text that is known to be valid by then, so
-that an error about meaning can say where, as one about syntax does.
+`tomllib` gives values without positions. This is a second, shallow pass over a text that is known to be valid, so
+that semantic errors can name their line as syntax errors do.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import tomllib
 __all__ = ["BARE", "Key", "key_lines"]
 
 Key = tuple[str | int, ...]
-"""The way from the top of a document to a value."""
+"""The path from the top of a document to a value."""
 BARE = re.compile(r"[A-Za-z0-9_-]+")
-"""A key that needs no quotes."""
+"""A bare key (without quotes)."""
 
 
 def key_lines(text: str) -> dict[Key, int]:
@@ -46,7 +46,7 @@ class _Scanner:
         return self.found
 
     def skip(self, extra: str = "") -> bool:
-        """Skip blanks, comments and the given punctuation; return whether anything follows."""
+        """Skip whitespace, comments and the given punctuation; return whether anything follows."""
         pattern = re.compile(rf"(?:[ \t\n{re.escape(extra)}]+|#[^\n]*)*")
         self.at = match.end() if (match := pattern.match(self.text, self.at)) else self.at
         return self.at < len(self.text)
@@ -105,6 +105,6 @@ class _Scanner:
         while not self.text.startswith(fence, self.at):
             self.at += 2 if quote == '"' and self.text[self.at] == "\\" else 1
         self.at += len(fence)
-        if len(fence) == 3:  # one or two more quotes may end the text itself
+        if len(fence) == 3:  # one or two more quotes may belong to the end of the text
             while self.text.startswith(quote, self.at):
                 self.at += 1

@@ -1,4 +1,4 @@
-"""TOML values that know their line, and refuse what nothing can be made of: `conform.toml` is read with these.
+"""TOML values that know their line and refuse invalid contents: `conform.toml` is read with these.
 
 ConfigError        conform.toml cannot be used; names file, line, problem and advice
 """
@@ -23,7 +23,7 @@ __all__ = ["ConfigError", "Node", "parse_document", "read_text"]
 MAX_BYTES = 256 * 1024
 MAX_LINE = 4096
 MAX_DOTS = 200
-"""Of a line. `tomllib` needs time quadratic in the parts of a key."""
+"""In one line: `tomllib` needs time quadratic in the parts of a key."""
 
 _WORD = r"[^\W\d]\w*"
 _MODULE = re.compile(rf"{_WORD}(?:\.{_WORD})*")
@@ -40,14 +40,14 @@ class ConfigError(ValueError):
 
 
 def read_text(path: Path, within: Path | None = None) -> str:
-    """Return the text of a configuration file; refuse links that leave `within`, what is no file, what is too long."""
+    """Return the text of a configuration file; refuse links that leave `within`, non-files and long files."""
     if within is not None and not path.resolve().is_relative_to(within.resolve()):
-        raise ConfigError(path, None, "it is a link that leaves its folder", "put the file itself there")
+        raise ConfigError(path, None, "it is a link that leads out of its folder", "put the file itself there")
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ConfigError(path, None, "it is no regular file")
+                raise ConfigError(path, None, "it is not a regular file")
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(path, None, f"it cannot be read: {error.strerror}") from None
@@ -91,12 +91,12 @@ class Node:
 
     @property
     def line(self) -> int | None:
-        """The line of this value, or of the nearest one around it that has a line."""
+        """The line of this value, or of the nearest enclosing one that has a line."""
         ends = range(len(self.key), 0, -1)
         return next((self.lines[self.key[:end]] for end in ends if self.key[:end] in self.lines), None)
 
     def error(self, problem: str, advice: str = "") -> ConfigError:
-        """Return the error that says what is wrong with this value."""
+        """Return an error about this value."""
         dotted = ""
         for part in self.key:
             plain = part if isinstance(part, str) and BARE.fullmatch(part) else None
@@ -114,7 +114,7 @@ class Node:
             options = tuple(known)
             for key, node in nodes.items():
                 if key not in options:
-                    raise node.error(f"there is no {what} of this name", _advice(key, options))
+                    raise node.error(f"there is no {what} with this name", _advice(key, options))
         return nodes
 
     def items(self) -> list[Node]:
@@ -124,11 +124,11 @@ class Node:
         return [Node(value, (*self.key, i), self.path, self.lines) for i, value in enumerate(self.value)]
 
     def text(self, limit: int = 1000) -> str:
-        """Return a string that is not empty."""
+        """Return a non-empty string."""
         if not isinstance(self.value, str):
-            raise self.wrong("a text")
+            raise self.wrong("a string")
         if not 0 < len(self.value) <= limit:
-            raise self.error(f"the text has {len(self.value)} characters, want 1 to {limit}")
+            raise self.error(f"the string has {len(self.value)} characters, want 1 to {limit}")
         return self.value
 
     def choice(self, options: Iterable[str]) -> str:
@@ -140,7 +140,7 @@ class Node:
         return self.text()
 
     def choices(self, options: Iterable[str]) -> tuple[str, ...]:
-        """Return the strings of a list, each one of the options, none twice."""
+        """Return the strings of a list, each one of the options, without repetition."""
         options = tuple(options)
         found = tuple(item.choice(options) for item in self.items())
         if len(set(found)) < len(found):
@@ -148,7 +148,7 @@ class Node:
         return found
 
     def flag(self) -> bool:
-        """Return a truth value."""
+        """Return a boolean."""
         if not isinstance(self.value, bool):
             raise self.wrong("true or false")
         return self.value
@@ -170,7 +170,7 @@ class Node:
         return float(self.value)
 
     def module(self) -> str:
-        """Return a dotted name, which has no slashes nor leading dots: with those a path could leave the folder."""
+        """Return a dotted name without slashes and leading dots: with those a path could leave the folder."""
         return self._dotted(_MODULE, "package.module")
 
     def attribute(self) -> str:
@@ -195,8 +195,8 @@ class Node:
         return self.text()
 
     def wrong(self, wanted: str) -> ConfigError:
-        """Return the error that says that this value has the wrong type."""
-        words = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
+        """Return an error: this value has the wrong type."""
+        words = {dict: "a table", list: "a list", str: "a string", bool: "true or false", int: "a whole number"}
         got = words.get(type(self.value), "a number" if isinstance(self.value, float) else "a date or time")
         return self.error(f"it is {got}, want {wanted}")
 

@@ -1,4 +1,4 @@
-"""What `conform.toml` declares about one tool: `[components.get_batch]` and its like."""
+"""What `conform.toml` declares about one tool, for example `[components.get_batch]`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.selectors import Selector, read_selector
 from conformkit.conformance.binding.toml_nodes import Node
 from conformkit.spec.components import Argument
-from conformkit.spec.tools import FUNCTION, TOOLS, Tool
+from conformkit.spec.tools import FUNCTION, TOOLS, ToolContract
 
 __all__ = ["ARRAYS", "MethodConfig", "ToolConfig", "read_tool"]
 
@@ -20,7 +20,7 @@ ARRAYS = ("tensor", "array", "list")
 
 @dataclass(frozen=True, slots=True)
 class MethodConfig:
-    """How one method is called. None: not declared, to be found out."""
+    """How one method is called. None: not declared, determined automatically."""
 
     path: str | None = None
     call: Arguments | None = None
@@ -29,7 +29,7 @@ class MethodConfig:
 
 @dataclass(frozen=True, slots=True)
 class ToolConfig:
-    """What is declared about one tool. None: not declared, to be found out."""
+    """What is declared about one tool. None: not declared, determined automatically."""
 
     name: str
     path: str | None = None
@@ -39,9 +39,9 @@ class ToolConfig:
     call: Arguments | None = None
     output: Selector = None
     mask: MaskForm = field(default_factory=MaskForm)
-    """What the masks that it returns consist of, and what True means in them."""
+    """The kind of entries of the masks that it returns, and what True means in them."""
     arrays: str | None = None
-    """How arrays are handed over: as the framework's tensors, as NumPy arrays or as lists."""
+    """How arrays are passed: as the framework's tensors, as NumPy arrays or as lists."""
     methods: Mapping[str, MethodConfig] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
 
@@ -59,12 +59,12 @@ def read_tool(name: str, node: Node) -> ToolConfig:
     return ToolConfig(name, **{key: readers[key](value) for key, value in node.table(readers).items()})
 
 
-def _of_function(tool: Tool) -> dict[str, Any]:
+def _of_function(tool: ToolContract) -> dict[str, Any]:
     names = tool.names(tool.calls[FUNCTION])
     return {"call": lambda n: read_arguments(n, names)}
 
 
-def _of_class(tool: Tool, construct: Iterable[Argument]) -> dict[str, Any]:
+def _of_class(tool: ToolContract, construct: Iterable[Argument]) -> dict[str, Any]:
     names, calls = tool.names(construct), tool.calls
     made: dict[str, Any] = {"factory": Node.flag, "construct": lambda n: read_arguments(n, names)}
     if FUNCTION in calls:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,45 +19,45 @@ from conformkit.conformance.binding.signatures import (
 )
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from conformkit.spec.components import Argument
-from conformkit.spec.tools import FUNCTION, TOOLS, Tool
+from conformkit.spec.tools import FUNCTION, TOOLS, ToolContract
 
 __all__ = ["BoundCall", "BoundTool", "ToolMismatch", "bind_tool", "tool_targets"]
 
 
 class ToolMismatch(ValueError):
-    """A tool is not constructed or called as the contract says; the text says how it is, and what to declare."""
+    """A tool is not constructed or called as the contract says; the message says how it is, and what to declare."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundCall:
-    """How one method is called: its own name (None: the tool is a function), its arguments, what to take from it."""
+    """How one method is called: its name (None: the tool is a function), its arguments, what to take of the result."""
 
     method: str | None
     arguments: Arguments
     output: Any
     defaults: Mapping[str, Any]
-    """Values of the contract's optional arguments that are passed where a test gives none."""
+    """Values of the contract's optional arguments that are passed if a test gives none."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class BoundTool:
     """A tool of the contract, tied to what the implementation exports."""
 
-    tool: Tool
+    tool: ToolContract
     path: str
     factory: bool
     construct: BoundCall | None
     calls: Mapping[str, BoundCall]
     attributes: Mapping[str, str]
     arrays: str | None
-    """How arrays are handed over, where that is declared."""
+    """How arrays are passed, if that is declared."""
     mask: MaskForm = field(default_factory=MaskForm)
-    """What returned masks consist of, and what True means in them."""
-    offers: dict[str, bool] = field(default_factory=dict)
+    """The kind of entries of returned masks, and what True means in them."""
+    offers: Mapping[str, bool] = field(default_factory=dict)
 
 
 def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[str, str | None]:
-    """Return what to look for: by tool, the declared path or None for the contract's name."""
+    """Return what to look up: by tool, the declared path or None for the contract's name."""
     found: dict[str, str | None] = {}
     for name in tools:
         path = config.tool(name).path
@@ -65,7 +65,7 @@ def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[st
     return found
 
 
-def bind_tool(tool: Tool, export: Mapping[str, Any], config: Config) -> BoundTool:
+def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> BoundTool:
     """Work out how a tool is constructed and called. Raises ToolMismatch."""
     own = config.tool(tool.name)
     wanted = "class" if tool.construct is not None and not own.factory else "function"
@@ -77,37 +77,40 @@ def bind_tool(tool: Tool, export: Mapping[str, Any], config: Config) -> BoundToo
     except SignatureMismatch as mismatch:
         raise ToolMismatch(f"{export['path']} {mismatch}; say in conform.toml how it is called") from None
     attributes = {name: own.attributes.get(name, name) for name in tool.attributes}
-    bound = BoundTool(tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask)
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
-    for name in tool.optional():
-        elements = tool.elements.get(name, ())
-        bound.offers[name.replace("_", "-")] = name in used or (bool(elements) and used.issuperset(elements))
-    return bound
+    offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
+    return BoundTool(tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers)
 
 
-def _construct(tool: Tool, export: Mapping[str, Any], own: ToolConfig) -> BoundCall | None:
+def _passed(tool: ToolContract, name: str, used: Collection[str]) -> bool:
+    """Whether the tool takes an optional argument of the contract, whole or as its elements."""
+    elements = tool.elements.get(name, ())
+    return name in used or (bool(elements) and set(elements) <= set(used))
+
+
+def _construct(tool: ToolContract, export: Mapping[str, Any], own: ToolConfig) -> BoundCall | None:
     if tool.construct is None:
         return None
     signature = export["call"] if own.factory else export["construct"]
     return _bound(tool, None, own.construct, signature, tool.construct, None)
 
 
-def _call(tool: Tool, name: str, export: Mapping[str, Any], own: ToolConfig) -> BoundCall:
+def _call(tool: ToolContract, name: str, export: Mapping[str, Any], own: ToolConfig) -> BoundCall:
     declared = own.methods.get(name) or MethodConfig()
     output = own.output if declared.output is None else declared.output
     if name == FUNCTION:
-        signature = None if own.factory else export["call"]  # that of the factory says nothing of what it makes
+        signature = None if own.factory else export["call"]  # the factory's signature does not describe its product
         return _bound(tool, None, own.call, signature, tool.calls[name], output)
     method = declared.path or name
-    described = (export["methods"] or {}).get(method)  # a base class of a library has some that are not described
+    described = (export["methods"] or {}).get(method)  # a library's base class has some that are not described
     return _bound(tool, method, declared.call, described, tool.calls[name], output)
 
 
 def _bound(
-    tool: Tool, method: str | None, declared: Arguments | None, signature: Signature | None,
+    tool: ToolContract, method: str | None, declared: Arguments | None, signature: Signature | None,
     contract: Sequence[Argument], output: Any,
 ) -> BoundCall:  # fmt: skip
-    """Pass required arguments by name where all their names are known, else by position; optional ones by name."""
+    """Pass required arguments by name if all their names are known, else by position; optional ones by name."""
     names, required = tool.names(contract), [a.name for a in contract if a.required]
     optional = {a.name: a.default for a in contract if not a.required}
     if declared is not None:
@@ -122,12 +125,12 @@ def _bound(
 
 
 def _elsewhere(signature: Signature, required: Sequence[str]) -> bool:
-    """Whether an argument whose name tells what it is stands in another place than the contract's."""
+    """Whether an argument with a known name is at another position than the contract's."""
     places = [meaning(p["name"], required) for p in signature]
     known = [(place, name) for place, name in enumerate(places) if name and places.count(name) == 1]
     return len(required) > 1 and any(required.index(name) != place for place, name in known)
 
 
-def _insisted(tool: Tool, name: str, wanted: Sequence[str | None]) -> bool:
+def _insisted(tool: ToolContract, name: str, wanted: Sequence[str | None]) -> bool:
     """Whether an argument that the contract makes optional has no default there."""
     return name in wanted or any(element in wanted for element in tool.elements.get(name, ()))

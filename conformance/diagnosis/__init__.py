@@ -1,9 +1,8 @@
-"""Which known mistake is it? Patched references fail the clauses that the implementation failed; their numbers tell.
+"""Which known mistake is it? Judge patched references on the clauses that failed, and compare the numbers.
 
-They come from defects/witness.py.
-
-suspects.py   which defects the verdicts leave possible, without running anything
-likeness.py   whether two failures are the same one
-parts.py      the first part of a composite that differs, by switching parts on one after another
-diagnose.py   the defects that reproduce an implementation's failures, one, or two together
+witness.py    the reference with defects, judged like an implementation
+suspects.py   which defects the verdicts leave possible; runs nothing
+similarity.py how similar two failures are
+parts.py      the first part of a composite that differs, found by switching on parts one after another
+diagnose.py   the defects, one or two together, that reproduce an implementation's failures
 """

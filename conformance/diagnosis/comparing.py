@@ -1,4 +1,4 @@
-"""A component with chosen weights: what it gives, and what the definition gives with these weights or others."""
+"""A component with chosen weights: its output, and the definition's output with these weights or others."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.engine.results import Part
+from conformkit.conformance.engine.results import DifferingPart
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
-__all__ = ["CLEARLY", "Bench", "Seen", "distance", "first", "neutral_rows"]
+__all__ = ["CLEARLY", "PartTrial", "Seen", "distance", "first", "neutral_rows"]
 
 Weights = Mapping[str, Array]
 
 CLEARLY = 0.01
-"""An explanation leaves at most this share of the difference."""
+"""An explanation may leave at most this share of the difference."""
 _FACTORS = (0.1, 0.3, 0.6, 1.0, 1.7, 3.0)
-"""Where the search for a factor starts, from the best of them."""
+"""Starting points of the search for a factor; it starts from the best one."""
 _STEPS = 5
 _STEP = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One call: the weights and inputs, what came out, and what the definition gives."""
+    """One call: weights, inputs, output, and the definition's output."""
 
     weights: Weights
     inputs: Array
@@ -47,8 +47,8 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Bench:
-    """An instance, the weights that it has where a trial changes none, its usual inputs, and the error allowed."""
+class PartTrial:
+    """An instance, its weights before any change, its usual inputs, and the allowed error."""
 
     instance: Instance
     base: Weights
@@ -73,15 +73,15 @@ class Bench:
         return component.forward(weights, given, self.instance.sizes, self.variant.but(**choices))
 
     def agrees(self, seen: Seen) -> bool:
-        """Whether it gave what the definition gives."""
+        """Whether the output is the definition's."""
         return seen.error <= self.tolerance
 
     def off(self, seen: Seen, *changes: Weights, **choices: Any) -> float:
-        """Return how far what was seen is from the definition with other weights or choices."""
+        """Return the distance of the output from the definition with other weights or choices."""
         return distance(seen.got, self.definition(_merged(seen.weights, *changes), seen.inputs, **choices))
 
     def factor(self, seen: Seen, names: Iterable[str]) -> tuple[float, float]:
-        """Return the positive factor of these weights with which the definition is nearest, and its distance."""
+        """Return the positive factor of these weights for which the definition is nearest, and that distance."""
         scaled = {name: seen.weights[name] for name in names if name in seen.weights}
 
         def remainder(factor: float) -> Array:
@@ -92,15 +92,15 @@ class Bench:
         return factor, left / max(_size(seen.want), 1e-30)
 
     def names(self, prefix: str) -> list[str]:
-        """Return the canonical parameters whose names begin so."""
+        """Return the canonical parameters whose names begin with this prefix."""
         return [name for name in self.base if name.startswith(prefix)]
 
     def times(self, factor: float, *prefixes: str) -> dict[str, Array]:
-        """Return multiples of the canonical parameters whose names begin so."""
+        """Return multiples of the canonical parameters whose names begin with these prefixes."""
         return {name: factor * w for name, w in self.base.items() if name.startswith(prefixes)}
 
     def zeros(self, *prefixes: str) -> dict[str, Array]:
-        """Return zeros for the canonical parameters whose names begin so."""
+        """Return zeros for the canonical parameters whose names begin with these prefixes."""
         return self.times(0.0, *prefixes)
 
     def plain(self, *norms: str) -> dict[str, Array]:
@@ -109,15 +109,15 @@ class Bench:
         return {name: np.full_like(self.base[name], v) for name, v in values.items() if name in self.base}
 
 
-def first(path: str, told: str) -> Part:
-    """Return a part with what shows that it is the first."""
-    return Part(path, f"{path} is the first part that differs: {told}")
+def first(path: str, told: str) -> DifferingPart:
+    """Return a part with the evidence that it is the first."""
+    return DifferingPart(path, f"{path} is the first part that differs: {told}")
 
 
 def neutral_rows(draw: Draw, batch: int, length: int, width: int) -> Array:
-    """Return rows (B, T, D) of mean 0 and variance 1, of signs where the width is even.
+    """Return rows (B, T, D) of mean 0 and variance 1; if the width is even, of ±1.
 
-    Signs come in opposite pairs, so that statistics over positions or the batch are 0 and 1, too.
+    They come in opposite pairs, so that mean and variance over positions or the batch are 0 and 1 too.
     """
     drawn = np.stack([draw.permutation(width) for _ in range(-(-length // 2))])
     signs = np.where(drawn % 2 == 0, 1.0, -1.0) if width % 2 == 0 else draw.values(*drawn.shape)
@@ -128,7 +128,7 @@ def neutral_rows(draw: Draw, batch: int, length: int, width: int) -> Array:
 
 
 def distance(got: Array, want: Array) -> float:
-    """Return the largest difference, relative to the largest number wanted; infinite where shapes differ."""
+    """Return the largest difference, relative to the largest number wanted; infinite if shapes differ."""
     return _size(got - want) / max(_size(want), 1e-30) if got.shape == want.shape else float("inf")
 
 
@@ -140,7 +140,7 @@ def _merged(weights: Weights, *changes: Weights) -> dict[str, Array]:
 
 
 def _best_factor(remainder: Callable[[float], Array]) -> tuple[float, float]:
-    """Return the positive factor that leaves the least remainder, and that: Gauss-Newton from the best of a few."""
+    """Return the positive factor with the smallest remainder, and that remainder: Gauss-Newton from the best start."""
     least, best = min((_size(remainder(factor)), factor) for factor in _FACTORS)
     factor = best
     for _ in range(_STEPS):

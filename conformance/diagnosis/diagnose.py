@@ -1,4 +1,4 @@
-"""From red clauses to the mistake behind them."""
+"""From red clauses to the mistake that causes them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from conformkit.conformance.diagnosis.patching import PatchError
 from conformkit.conformance.diagnosis.similarity import Likeness, at_most, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
-from conformkit.conformance.engine.loading import LoadFailure
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import Level
 from conformkit.spec.components import COMPONENTS
@@ -24,20 +24,20 @@ from conformkit.spec.variants import Variant
 __all__ = ["diagnose"]
 
 Witness = Callable[[Sequence[Defect], Collection[str]], AbstractContextManager[Judge]]
-"""Judges the reference with some defects in it, as far as some components go."""
+"""Judges some components of the reference with some defects."""
 
 _MOST = 12
-"""So many defects are tried alone,"""
+"""Maximum number of defects to try alone."""
 _AT_LAST = 24
-"""so many where none of those gives any failure as closely as can be,"""
+"""The same, if none of those reproduces a failure as closely as possible."""
 _PAIRED = 3
-"""and so many of those that explain something with each other."""
+"""Maximum number of those that explain something to combine in pairs."""
 _AT_ONCE = 2
-"""So many references with defects run side by side."""
+"""Number of references with defects that run at the same time."""
 _COMPARED = 12
-"""So many failures are compared."""
+"""Maximum number of failures to compare."""
 _BEHIND = 2.0
-"""Who is so much less plausible than whoever fails alike is not tried any more."""
+"""A suspect that is this much less plausible than one that fails alike is not tried."""
 
 
 def diagnose(
@@ -46,9 +46,9 @@ def diagnose(
 ) -> list[Result]:  # fmt: skip
     """Return the results, the red ones with the defects that reproduce them.
 
-    Two defects are tried together for what none alone reproduces. `otherwise` judges the reference in the variant that
-    the implementation shows where that is not the declared one: what this choice alone breaks says nothing of mistakes
-    beside it. `cached` says that text is right unless a cache is used.
+    Two defects are tried together for failures that none alone reproduces. `otherwise` judges the reference in the
+    variant that the implementation shows, if that is not the declared one: failures that this choice alone explains say
+    nothing about other mistakes. `cached` says that text is right unless a cache is used.
     """
     red = _to_explain(results)
     chosen = _broken_by_choice(red, otherwise) if otherwise is not None else set()
@@ -66,21 +66,21 @@ def diagnose(
 
 
 def _to_explain(results: Sequence[Result]) -> list[Result]:
-    """Return the failures that count: warnings, and what concerns every component, only where there is nothing else."""
+    """Return the failures that count; warnings and clauses about all components only if there is nothing else."""
     red = [result for result in results if result.verdict.red]
     binding = [result for result in red if result.clause.level is Level.MUST] or red
     return ([result for result in binding if result.clause.component != "all"] or binding)[:_COMPARED]
 
 
 def _broken_by_choice(red: Sequence[Result], witness: Witness) -> set[str]:
-    """Return the clauses that fail alike where nothing is wrong but that a choice was not declared."""
+    """Return the clauses that fail in the same way if the only mistake is an undeclared choice."""
     search = _Search(red, witness)
     choice = search.tried((), 0.0)
     return {name for name, like in choice.likenesses.items() if like >= Likeness.SAME}
 
 
 class _Search:
-    """Tries out who is suspected of some failures."""
+    """Tries the suspects for some failures."""
 
     def __init__(self, red: Sequence[Result], witness: Witness) -> None:
         self._red = red
@@ -89,7 +89,7 @@ class _Search:
         self.hypotheses: list[Hypothesis] = []
 
     def run(self, suspected: Iterable[Suspect]) -> None:
-        """Try each that may change the answer, then pairs where none gives the numbers of some failure."""
+        """Try each suspect that may change the answer, then pairs if none reproduces the numbers of some failure."""
         waiting = iter(suspected)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             while len(self.hypotheses) < (_MOST if any(map(self._explained, self._red)) else _AT_LAST):
@@ -100,7 +100,7 @@ class _Search:
             self.hypotheses += pool.map(lambda pair: self.tried(*pair), list(self._pairs()))
 
     def tried(self, chosen: tuple[Defect, ...], plausible: float) -> Hypothesis:
-        """Compare on what the defects are known to break, then on the rest where any of that is alike."""
+        """Compare on clauses that the defects are known to break, then on the rest if any of those is alike."""
         known = {name for defect in chosen for name in defect.clauses}
         first = [result for result in self._red if result.clause.id in known]
         rest = [result for result in self._red if result.clause.id not in known]
@@ -115,7 +115,7 @@ class _Search:
         return hypothesis
 
     def _pairs(self) -> Iterator[tuple[tuple[Defect, ...], float]]:
-        """Yield pairs of those that explain something, where none gives the numbers of some failure."""
+        """Yield pairs of those that explain something, if none reproduces the numbers of some failure."""
         names = [result.clause.id for result in self._red]
         some = any(hypothesis.best() >= Likeness.SAME for hypothesis in self.hypotheses)
         if not some or all(self._explained(result) for result in self._red if telling(result)):
@@ -128,16 +128,18 @@ class _Search:
         return any(hypothesis.best([result.clause.id]) >= at_most(result) for hypothesis in self.hypotheses)
 
     def _may_matter(self, suspect: Suspect) -> bool:
-        """Whether a failure that a suspect is known to cause, or any if it is known for none, is still open."""
+        """Whether a failure is still open that the suspect is known to cause; if it is known for none, any failure."""
         known = [result for result in self._red if result.clause.id in suspect.defect.clauses]
         return any(not self._settled(result, suspect) for result in known or self._red)
 
     def _settled(self, result: Result, suspect: Suspect) -> bool:
-        """Whether a failure has an explanation that this suspect will hardly better."""
+        """Whether a failure has an explanation that this suspect is unlikely to improve on."""
         for hypothesis in self.hypotheses:
             like = hypothesis.likenesses.get(result.clause.id, Likeness.NONE)
             behind = suspect.plausible <= hypothesis.plausible - _BEHIND
-            enough = at_most(result) if result.verdict is Verdict.FAIL else Likeness.SAME  # a library's own words
+            enough = (
+                at_most(result) if result.verdict is Verdict.FAIL else Likeness.SAME
+            )  # the message comes from a library
             if like is Likeness.EXACT or (behind and like >= enough):
                 return True
             if suspect.plausible < 0.0 and like >= Likeness.KIND:

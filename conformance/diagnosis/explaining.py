@@ -1,4 +1,4 @@
-"""What was tried, and which of it explains which failure best."""
+"""The hypotheses that were tried, and which of them explains which failure best."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _WEIGHTS = {
     Likeness.NONE: -2.0, Likeness.RED: 0.0, Likeness.KIND: 1.0, Likeness.WORDS: 2.0, Likeness.COUNTS: 3.0,
     Likeness.SAME: 4.0, Likeness.EXACT: 8.0,
 }  # fmt: skip
-"""What the likeness of one failure says for a hypothesis, beside how plausible it was before."""
+"""Weight of the similarity of one failure, in addition to the prior plausibility of the hypothesis."""
 _CLEARLY = 2.0
-"""A hypothesis that weighs so much more than another one is the better one."""
+"""A hypothesis is better than another if its weight is larger by this much."""
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Defects, and what became of the reference with them on clauses that the implementation failed."""
+    """Defects, and the results of the reference with them on clauses that the implementation failed."""
 
     defects: tuple[Defect, ...]
     plausible: float
@@ -32,7 +32,7 @@ class Hypothesis:
     likenesses: Mapping[str, Likeness] = field(default_factory=dict)
 
     def beside(self, pairs: Iterable[tuple[Result, Result]]) -> Hypothesis:
-        """Compare further failures of the implementation with what became of the reference there."""
+        """Compare further failures of the implementation with the reference's results on them."""
         judged = [(ours, theirs) for ours, theirs in pairs if theirs.verdict.red or theirs.verdict is Verdict.PASS]
         return replace(
             self,
@@ -41,27 +41,27 @@ class Hypothesis:
         )
 
     def weight(self, names: Iterable[str]) -> float:
-        """Return how much speaks for it, as far as these clauses go."""
+        """Return the weight of the evidence for it on these clauses."""
         return self.plausible + sum(_WEIGHTS[self.likenesses[name]] for name in names if name in self.likenesses)
 
     def best(self, names: Iterable[str] | None = None) -> Likeness:
-        """Return the closest likeness among these clauses, or among all."""
+        """Return the closest similarity among these clauses, or among all."""
         found = self.likenesses if names is None else [name for name in names if name in self.likenesses]
         return max((self.likenesses[name] for name in found), default=Likeness.NONE)
 
     def says_something(self, red: Iterable[Result]) -> bool:
-        """Whether one of these failures is told in its words, or is an exception where it raises one, too."""
+        """Whether one of these failures has the same words, or both are exceptions."""
         return any(
             self.likenesses.get(result.clause.id, Likeness.NONE) >= min(at_most(result), Likeness.WORDS)
             for result in red
         )
 
     def includes(self, other: Hypothesis) -> bool:
-        """Whether it is the other one and more."""
+        """Whether it contains the other one and more."""
         return len(self.defects) > len(other.defects) and set(other.defects) <= set(self.defects)
 
     def same_as(self, other: Hypothesis) -> bool:
-        """Whether nothing that was judged tells the two apart."""
+        """Whether no judged clause distinguishes the two."""
         ours, theirs = self.results, other.results
         common = ours.keys() & theirs.keys()
         return bool(common) and all(_said(ours[name]) == _said(theirs[name]) for name in common)
@@ -69,13 +69,13 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Hypotheses that explain a failure, the best first, and how sure that is."""
+    """Hypotheses that explain a failure, the best first, and how certain that is."""
 
     hypotheses: tuple[Hypothesis, ...]
     certainty: Certainty
 
     def looks_like(self, name: str) -> tuple[LooksLike, ...]:
-        """Return it as a report has it beside a clause: numbers are only the same where they are."""
+        """Return it in the form of a report; it is exact only for clauses whose numbers agree."""
         like = self.hypotheses[0].likenesses.get(name, Likeness.NONE)
         sure = self.certainty is not Certainty.EXACT or like is Likeness.EXACT
         certainty = self.certainty if sure else Certainty.LIKELY
@@ -88,7 +88,7 @@ class Explanation:
 
 
 def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str, Explanation]:
-    """Return, by clause, what explains its failure: the hypothesis for which most speaks, then what it leaves open."""
+    """Return explanations by clause: first the hypothesis with most evidence, then others for what it leaves open."""
     found: dict[str, Explanation] = {}
     left = list(red)
     while left:
@@ -105,7 +105,7 @@ def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str
 
 
 def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequence[Result]) -> Explanation | None:
-    """Put beside the best hypothesis those that nothing tells from it; say how sure it is; None where it is a guess."""
+    """Add to the best hypothesis those that cannot be distinguished from it; None if it is a guess."""
     names = [result.clause.id for result in left]
     near = [o for o in others if o.weight(names) > chosen.weight(names) - _CLEARLY and not o.includes(chosen)]
     alike = [other for other in near if other.same_as(chosen)]
@@ -121,12 +121,12 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     if not exact:
         sure = all(_one_mistake(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
-    doubtful = len(chosen.defects) > 1 or _contradicted(chosen, left)  # two may give by chance what another one does
+    doubtful = len(chosen.defects) > 1 or _contradicted(chosen, left)  # two may by chance give what another one gives
     return Explanation(hypotheses, Certainty.LIKELY if doubtful else Certainty.EXACT)
 
 
 def _one_mistake(one: Hypothesis, other: Hypothesis) -> bool:
-    """Whether two that fail alike are one mistake told twice: in one place, and breaking the same clauses."""
+    """Whether two that fail alike are the same mistake: in the same place, and breaking the same clauses."""
     (ours, *more), (theirs, *further) = one.defects, other.defects
     same_place = any(_same_place(mine, yours) for mine in ours.patches for yours in theirs.patches)
     broken = kills()
@@ -134,13 +134,13 @@ def _one_mistake(one: Hypothesis, other: Hypothesis) -> bool:
 
 
 def _same_place(one: Patch, other: Patch) -> bool:
-    """Whether what one patch replaces is within what the other one does."""
+    """Whether one patch replaces a part of what the other one replaces."""
     elsewhere = one.file != other.file or (one.at and other.at and one.at != other.at)
     return not elsewhere and (one.find.strip() in other.find or other.find.strip() in one.find)
 
 
 def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
-    """Whether it gives an implementation's very numbers on one clause of a component, and other ones on another."""
+    """Whether it gives the implementation's exact numbers on one clause of a component, but not on another."""
     by_component: dict[str, set[Likeness]] = {}
     for result in left:
         if at_most(result) is Likeness.EXACT:

@@ -1,4 +1,4 @@
-"""Judge the reference with defects in it."""
+"""Judge the reference with defects."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 
 from conformkit.conformance.defects import Defect, defects
 from conformkit.conformance.diagnosis.witness import witness
-from conformkit.conformance.driver.spawn.shared import SharedNursery
-from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.driver.spawn.shared import SharedFactory
+from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
-from conformkit.conformance.engine.loading import LoadFailure
 from conformkit.conformance.engine.providers import components_asked
 from conformkit.conformance.suite.registry import arguments, tests
 from conformkit.spec.clauses import clauses, clauses_of
@@ -19,38 +19,38 @@ from conformkit.spec.clauses import clauses, clauses_of
 __all__ = ["measure", "measure_named", "named_red_with", "red_with"]
 
 _AT_ONCE = 2
-"""So many references with defects are judged side by side."""
+"""Number of references with defects that are judged at the same time."""
 _TRIES = 48
-"""So many places for weights are tried, for the defects that are about names or shapes."""
+"""Maximum number of weight assignments to try, for defects about names or shapes."""
 
 
 def measure(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Judge the reference with one defect after another; yield each with the clauses of its profile that were red."""
+    """Judge the reference with one defect after another; yield each with the red clauses of its profile."""
     yield from _each(red_with, ids)
 
 
 def measure_named(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Ask of each defect no more than the clauses that it names; yield it with those that were red.
+    """Judge each defect only on the clauses that it names; yield it with those that were red.
 
-    What they need is taken for granted: when all was judged, it held.
+    The clauses they need are assumed to hold: they held when everything was judged.
     """
     yield from _each(named_red_with, ids)
 
 
-def _each(judged: Callable[[Defect, Nursery], list[str]], ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    warm = nursery(1, torch=True)
+def _each(judged: Callable[[Defect, WorkerFactory], list[str]], ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    warm = worker_factory(1, torch=True)
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            shared = SharedNursery(warm)
+            shared = SharedFactory(warm)
             yield from zip(ids, pool.map(lambda name: judged(defects()[name], shared), ids), strict=True)
     finally:
         warm.close()
 
 
-def red_with(defect: Defect, warm: Nursery) -> list[str]:
-    """Judge the reference with a defect in it on its whole profile; return the clauses that are red.
+def red_with(defect: Defect, warm: WorkerFactory) -> list[str]:
+    """Judge the reference with a defect on its whole profile; return the clauses that are red.
 
-    Where the defect keeps the reference from being loaded at all, no run of it conforms: that breaks what it names.
+    If the defect prevents the reference from loading, no run conforms: that counts as breaking the clauses it names.
     Raises PatchError.
     """
     try:
@@ -60,17 +60,17 @@ def red_with(defect: Defect, warm: Nursery) -> list[str]:
         return list(defect.clauses)
 
 
-def named_red_with(defect: Defect, warm: Nursery) -> list[str]:
-    """As `red_with`, on the clauses alone that the defect names."""
+def named_red_with(defect: Defect, warm: WorkerFactory) -> list[str]:
+    """Like `red_with`, but only on the clauses that the defect names."""
     try:
         with _witness(defect, _components(defect), warm) as judge:
-            # what remembers earlier calls may be right until the needed clauses have made theirs
+            # a defect that depends on earlier calls may only show after the calls of the needed clauses
             return [name for name in defect.clauses if judge.alone(name).verdict.red or judge.result(name).verdict.red]
     except LoadFailure:
         return list(defect.clauses)
 
 
-def _witness(defect: Defect, components: Collection[str] | None, warm: Nursery) -> AbstractContextManager[Judge]:
+def _witness(defect: Defect, components: Collection[str] | None, warm: WorkerFactory) -> AbstractContextManager[Judge]:
     profile = _profile(defect)
     return witness([defect], components, variant=defect.variant, warm=warm, profile=profile, tries=_TRIES)
 
@@ -80,7 +80,7 @@ def _profile(defect: Defect) -> str:
 
 
 def _components(defect: Defect) -> set[str] | None:
-    """Return what the clauses that it names are about, and what their tests ask for; None for everything."""
+    """Return the components of the clauses that it names and of their tests' arguments; None for everything."""
     found = {clauses()[name].component for name in defect.clauses}
     for name in defect.clauses:
         found |= components_asked(arguments(tests(_profile(defect))[name]))

@@ -1,11 +1,11 @@
-"""Which part of a composite is the first that differs from the definition.
+"""Find the first part of a composite that differs from the definition.
 
-Nobody can reach inside an implementation, but its weights can be chosen: with weights of 0 attention and feed-forward
-networks add nothing. Starting with everything silent, parts are switched on in the order of depth, and after each the
-output is compared with the definition's under the same weights: the part with which they come apart is the first that
-differs. A norm is told from the part that reads it by rows that norms leave as they are.
+The inside of an implementation is not visible, but we choose its weights: with weights of 0, attention and feed-forward
+networks add nothing. Starting with everything off, parts are switched on in order of depth, and after each one the
+output is compared with the definition's under the same weights: the first part after which they disagree is the one
+that differs. Rows that a norm does not change distinguish a norm from the part that reads it.
 
-comparing.py    a component with chosen weights, beside the definition with these weights or others
+comparing.py    a component with chosen weights, compared with the definition under these weights or others
 head_parts.py   multi-head attention: v, out, heads, mask, q, k, scale, scores
 block_parts.py  a block: attention, feed_forward, norm1, norm2, residual
 model_parts.py  a model: embedding, positions, blocks.{i} and their parts, norm, head, output
@@ -24,11 +24,11 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.diagnosis.block_parts import block_part
-from conformkit.conformance.diagnosis.comparing import Bench
+from conformkit.conformance.diagnosis.comparing import PartTrial
 from conformkit.conformance.diagnosis.head_parts import heads_part
 from conformkit.conformance.diagnosis.model_parts import model_part
 from conformkit.conformance.driver.errors import DriverError
-from conformkit.conformance.engine.results import Part, Result, Verdict
+from conformkit.conformance.engine.results import DifferingPart, Result, Verdict
 from conformkit.conformance.evidence.logits import rows
 from conformkit.spec.generation import continue_greedily
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from conformkit.conformance.engine.implementation import Implementation
     from conformkit.conformance.subject.component import Subject
 
-__all__ = ["Part", "first_difference", "locate"]
+__all__ = ["DifferingPart", "first_difference", "locate"]
 
 _FIND = {"MultiHeadAttention": heads_part, "TransformerBlock": block_part, "TinyTransformerLM": model_part}
 _DEPTH = {"MultiHeadAttention": 1, "TransformerBlock": 2}
@@ -46,7 +46,7 @@ _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """Sizes to look at, and how many rows of how many tokens."""
+    """Sizes to try, and the number of rows and tokens."""
 
     batch: int
     tokens: int
@@ -59,13 +59,13 @@ _SETTINGS = (
     _Setting(1, 70, {"num_layers": 2, "vocab_size": 79, "block_size": 72}),
     _Setting(1, 6, {"num_layers": 6, "vocab_size": 37, "num_heads": 12, "d_model": 24}),
 )
-"""Usual sizes; where all is well at those, many positions, then many heads and layers."""
+"""Usual sizes; if nothing differs at those, many positions, then many heads and layers."""
 
 
-def locate(implementation: Implementation, results: Iterable[Result], *, seed: int = 0) -> dict[str, Part]:
-    """Return, by component, the first part that differs of each composite with a clause about values that fails."""
+def locate(implementation: Implementation, results: Iterable[Result], *, seed: int = 0) -> dict[str, DifferingPart]:
+    """Return, by component, the first part that differs, for each composite with a failed clause about values."""
     open_clauses = [r.clause for r in results if r.verdict.red or r.verdict is Verdict.BLOCKED]
-    found: dict[str, Part] = {}
+    found: dict[str, DifferingPart] = {}
     for name in _FIND:
         own = [clause for clause in open_clauses if clause.component == name]
         generating = [clause.id for clause in own if clause.document in _GENERATING]
@@ -77,23 +77,23 @@ def locate(implementation: Implementation, results: Iterable[Result], *, seed: i
         except _TROUBLE:
             continue
         if part is None and generating:
-            told = "the logits agree with the definition's, what does not hold is about text"
-            part = Part("generate", f"{told}: {', '.join(generating[:3])}")
+            told = "the logits are correct, the clauses that fail are about generated text"
+            part = DifferingPart("generate", f"{told}: {', '.join(generating[:3])}")
         if part is not None:
             found[name] = part
     return found
 
 
-def first_difference(subject: Subject, seed: int) -> Part | None:
-    """Return the first part that differs; None where none does, or where that can't be found out."""
+def first_difference(subject: Subject, seed: int) -> DifferingPart | None:
+    """Return the first part that differs; None if none does, or if it cannot be found."""
     try:
         return _search(subject, seed)
     except _TROUBLE:
         return None
 
 
-def _search(subject: Subject, seed: int) -> Part | None:
-    """Try one setting after the other. Raises one of _TROUBLE where that is not possible."""
+def _search(subject: Subject, seed: int) -> DifferingPart | None:
+    """Try one setting after another. Raises one of _TROUBLE if that is not possible."""
     if subject.name not in _FIND:
         return None
     subject.bound.require_weights()
@@ -107,23 +107,23 @@ def _search(subject: Subject, seed: int) -> Part | None:
     return None
 
 
-def _bench(subject: Subject, draw: Draw, setting: _Setting) -> Bench:
-    """Build, and draw weights and inputs; each id of the vocabulary comes once at most."""
+def _bench(subject: Subject, draw: Draw, setting: _Setting) -> PartTrial:
+    """Build, and draw weights and inputs; each id of the vocabulary occurs at most once."""
     instance = subject.construct(subject.sizes(**setting.sizes))
     batch, length = rows(subject, setting.batch), subject.tokens(setting.tokens)
     if subject.name != "TinyTransformerLM":
         inputs = draw.values(batch, length, instance.sizes["d_model"])
-        return Bench(instance, draw.weights(instance.canonical), inputs, subject.tolerance(_DEPTH[subject.name]))
+        return PartTrial(instance, draw.weights(instance.canonical), inputs, subject.tolerance(_DEPTH[subject.name]))
     ids = draw.permutation(instance.sizes["vocab_size"])
     length = min(length, instance.sizes["block_size"], len(ids))
     batch = min(batch, len(ids) // length)
     depth = 2 * int(instance.sizes["num_layers"]) + 1
     weights = draw.weights(instance.canonical)
-    return Bench(instance, weights, ids[: batch * length].reshape(batch, length), subject.tolerance(depth))
+    return PartTrial(instance, weights, ids[: batch * length].reshape(batch, length), subject.tolerance(depth))
 
 
-def _generation(bench: Bench) -> Part | None:
-    """Continue greedily, as the definition does with these weights, unless calls depend on earlier ones."""
+def _generation(bench: PartTrial) -> DifferingPart | None:
+    """Compare greedy text with the definition's under these weights, unless calls depend on earlier ones."""
     instance = bench.instance
     if instance.subject.bound.generation is None:
         return None
@@ -133,18 +133,20 @@ def _generation(bench: Bench) -> Part | None:
         return None
     prompt, context = bench.inputs[:, : instance.subject.tokens(3)], instance.sizes["block_size"]
     want = continue_greedily(lambda ids: bench.definition(bench.base, ids), prompt, context, context)
-    instance.write(bench.base).generate(turned[:, : prompt.shape[1]], context, greedy=True)  # may leave things
+    instance.write(bench.base).generate(turned[:, : prompt.shape[1]], context, greedy=True)  # may leave state behind
     got = instance.generate(prompt, context, greedy=True).out
     if np.array_equal(got, want):
         return None
-    told = "the logits agree with the definition's, the greedy text does not"
+    told = "the logits are correct, the greedy text is not"
     if "use_cache" in instance.subject.bound.generation.call.names():
         without = instance.generate(prompt, context, greedy=True, use_cache=False).out
         if np.array_equal(without, want):
-            kept = "positions, masks and what an earlier call left are counted there in another way"
-            return Part("generate.cache", f"{told} unless use_cache is False: look at what the cache keeps; {kept}")
+            kept = "positions and masks count differently there, and earlier calls may leave state"
+            return DifferingPart(
+                "generate.cache", f"{told}, unless use_cache is False: look at what the cache keeps; {kept}"
+            )
     if got.shape != want.shape:
-        return Part("generate", f"{told}: its shape is {got.shape}, want {want.shape}")
-    return Part(
-        "generate", f"{told}: column {int((got != want).any(axis=0).argmax())} is the first that is another one"
+        return DifferingPart("generate", f"{told}: its shape is {got.shape}, want {want.shape}")
+    return DifferingPart(
+        "generate", f"{told}: column {int((got != want).any(axis=0).argmax())} is the first that differs"
     )

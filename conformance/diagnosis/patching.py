@@ -1,4 +1,4 @@
-"""A copy of the reference with a defect in it, as a package of its own that the driver can load."""
+"""A copy of the reference with a defect, as a separate package that the driver can load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
 _CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
 _ENCODER_DECODER = "seq2seq"
 _READ = re.compile(r"\w+(?: *(?://|\*) *\w+)*")
-"""Expressions that the reference reads by itself; a declaration may hold others."""
+"""Expressions that the reference can evaluate; a declaration may hold others."""
 _ANY_EXPRESSION = '''
 
 def evaluate(expression: str, **sizes: int) -> int:
@@ -84,7 +84,7 @@ def _patched(sources: dict[str, str], patch: Patch) -> str:
 
 
 def _own(text: str, package: str, variant: Variant) -> str:
-    """Let a module import its neighbours from its own package, and build the variant where none is given."""
+    """Make a module import its neighbors from its own package, and build this variant if none is given."""
     text = text.replace("conformkit.reference", package)
     if variant == CANONICAL:
         return text

@@ -1,4 +1,4 @@
-"""Where a piece of code stands in a module, whatever the module's comments, docstrings and blank lines are."""
+"""Where a piece of code is in a module, ignoring comments, docstrings and blank lines."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PIECE = re.compile(
 _BLANK_LINE = re.compile(r"(?<=\n)[ \t]*\n")
 
 _Bare = tuple[str, tuple[int, ...]]
-"""Code without comments, docstrings and blank lines, and where each of its characters stands in the text."""
+"""Code without comments, docstrings and blank lines, and the position of each of its characters in the text."""
 
 
 class PatchError(ValueError):
-    """A patch does not fit the reference: no such file or definition, or its text occurs never or more than once."""
+    """A patch does not fit the reference: no such file or definition, or its text does not occur exactly once."""
 
 
 def place(file: str, text: str, find: str, at: str = "") -> slice:
-    """Return where `find` stands in the text of a module, in the definition `at` (`Class.method`) or anywhere in it.
+    """Return where `find` is in the text of a module, within the definition `at` (`Class.method`) or anywhere.
 
     Comments, docstrings and blank lines are ignored in both texts; those within the place found belong to it.
     Raises: PatchError when there is no such definition, or when `find` does not occur exactly once.
@@ -45,7 +45,7 @@ def place(file: str, text: str, find: str, at: str = "") -> slice:
     where = f"{file}, in {at}," if at else file
     others = ", ".join(dict.fromkeys(_innermost(spot, definitions) for spot in found))
     if inside:
-        advice = "a longer `find`" if at else f"`at` or a longer `find` to tell them apart: they are in {others}"
+        advice = "a longer `find`" if at else f"`at` or a longer `find` to distinguish them: they are in {others}"
         raise PatchError(f"{where} holds {find!r} {len(inside)} times, want once; use {advice}")
     raise PatchError(f"{where} does not hold {find!r}" + (f", but {others} does" if found else ""))
 
@@ -76,7 +76,7 @@ def _bare(text: str) -> _Bare:
 
 
 def _ignored(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of comments, with the blanks before them, and of strings that are statements of their own."""
+    """Yield the spans of comments, with the blanks before them, and of strings that are whole statements."""
     depth = 0
     for piece in _PIECE.finditer(text):
         depth += (piece.lastgroup == "open") - (piece.lastgroup == "close")
@@ -91,7 +91,7 @@ def _ignored(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=64)
 def _definitions(file: str, text: str) -> Mapping[str, slice]:
-    """Return where the functions, methods and classes of a module stand, by their dotted names, in their order."""
+    """Return the spans of the functions, methods and classes of a module, by dotted name, in their order."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:

@@ -1,8 +1,7 @@
-"""How much alike two failures of a clause are, read off what they say.
+"""How similar two failures of a clause are, judged by their messages.
 
-What is told of an error depends on the accuracy that a component is held to, and where in an array the worst entry is
-may depend on rounding: neither is compared, nor what parameters are called. What was drawn from probabilities need only
-be near.
+The quoted error depends on the component's tolerance, and the position of the worst entry may depend on rounding:
+neither is compared, and neither are the names of parameters. Sampled frequencies only need to be near.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?<![\w.
 _TOLERANCE = re.compile(r" \((?P<format>\w+), (?:exactly|relative tolerance \S+)\)|, \S+ times what is allowed")
 _PLACE = re.compile(r"\[\d+(?:, \d+)*\]")
 _NAME = re.compile(r"`[^`\n]+`|(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
-"""What an implementation calls a parameter, quoted or with dots in it; the reference calls it otherwise."""
+"""An implementation's name of a parameter, quoted or dotted; the reference uses another name."""
 _WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
 _LISTS = ("yours", "the definition's")
 _CLOSE = 2e-4
-"""Numbers are told with six digits; in float32 the last two may differ."""
+"""Numbers are printed with six digits; in float32 the last two may differ."""
 _TELLING = 4
-"""A number with so many digits is no coincidence, unless it counts something."""
+"""A number with this many digits is not a coincidence, unless it counts something."""
 _NEAR, _SPREAD = 0.1, 0.02
-"""How near relative frequencies are, and counts of at least so many:"""
+"""How near relative frequencies must be, and counts of at least this size:"""
 _MANY = 100
 
 
 class Likeness(IntEnum):
-    """How alike."""
+    """How similar two failures are."""
 
     NONE = 0
-    """The other one is no failure."""
+    """The other result is not a failure."""
     RED = 1
-    """Both are red, each in its own way."""
+    """Both are red, in different ways."""
     KIND = 2
     """The same verdict under the same sizes and options."""
     WORDS = 3
@@ -46,13 +45,13 @@ class Likeness(IntEnum):
     COUNTS = 4
     """The same words, and the same whole numbers in them."""
     SAME = 5
-    """The same words and numbers, none of which tells much."""
+    """The same words and numbers, none of them distinctive."""
     EXACT = 6
-    """The same words and numbers, one of them a result of many digits."""
+    """The same words and numbers, one of them a result with many digits."""
 
 
 def likeness(one: Result, other: Result) -> Likeness:
-    """Return how alike the failure of a clause and another result on it are."""
+    """Return how similar a failure of a clause and another result on it are."""
     if not other.verdict.red:
         return Likeness.NONE
     if one.verdict is not other.verdict:
@@ -64,18 +63,18 @@ def likeness(one: Result, other: Result) -> Likeness:
 
 
 def at_most(result: Result) -> Likeness:
-    """Return how alike another failure can be to this one: everybody raises in words of his own."""
+    """Return the highest possible similarity to this failure: words of exceptions differ between implementations."""
     if result.verdict is not Verdict.FAIL:
         return Likeness.KIND
     return Likeness.EXACT if telling(result) and not _sampled(result) else Likeness.SAME
 
 
 def telling(result: Result) -> bool:
-    """Whether a failure quotes a result with enough digits for a match to be no coincidence."""
+    """Whether a failure quotes a result with enough digits that a match is not a coincidence."""
     got = _NUMBER.findall(_halves(_texts(result)[:1])[0])
     match = _TOLERANCE.search(result.message)
     if match is not None and (match["format"] or "").startswith("float"):
-        return any(not _plain(number) for number in got)  # what is told as 4 was 4.00000
+        return any(not _plain(number) for number in got)  # a printed 4 was 4.00000
     return any("." in n and len(re.sub(r"\D", "", n.partition("e")[0]).strip("0")) >= _TELLING for n in got)
 
 
@@ -84,30 +83,30 @@ def _sampled(result: Result) -> bool:
 
 
 def _of_numbers(one: Result, ours: list[str], theirs: list[str]) -> Likeness:
-    """Compare failures that are told in the same words."""
+    """Compare failures whose messages have the same words."""
     sampled = _sampled(one)
     (got, want), (other_got, other_want) = (tuple(map(_NUMBER.findall, _halves(texts))) for texts in (ours, theirs))
     if _all_same([*got, *want], [*other_got, *other_want], sampled=sampled):
         return Likeness.EXACT if telling(one) and not sampled else Likeness.SAME
     if _all_same(want, other_want) and not all(map(_plain, want)):
-        return Likeness.RED  # another result where the same is wanted
+        return Likeness.RED  # different results although the same is wanted
     whole = [(a, b) for a, b in zip(got, other_got, strict=True) if a.isdigit() or b.isdigit()]
     return Likeness.COUNTS if whole and all(a == b for a, b in whole) else Likeness.WORDS
 
 
 def _texts(result: Result) -> list[str]:
-    """Return what it says, but for lists of parameters, which everybody calls otherwise."""
+    """Return its text without lists of parameters, whose names differ between implementations."""
     told = (result.message, *(line for line in result.details if not line.startswith(_LISTS)))
     return [_without_names(_PLACE.sub("[]", _TOLERANCE.sub("", text))) for text in told]
 
 
 def _without_names(text: str) -> str:
-    """Leave out what an implementation calls its parameters: a clause's own settings are in the contract's names."""
+    """Remove the implementation's names of parameters; settings of a clause use the contract's names and stay."""
     return text if text.startswith("with ") else _NAME.sub("…", text)
 
 
 def _halves(texts: list[str]) -> tuple[str, str]:
-    """Return what came out and what was wanted: after that word, or in details that begin with such a word."""
+    """Return the actual and the wanted numbers: after that word, or in details that begin with such a word."""
     got, _, rest = texts[0].partition("want")
     want, _, further = rest.partition(";")
     wanted = [text for text in texts[1:] if _WANTED.match(text)]
@@ -115,7 +114,7 @@ def _halves(texts: list[str]) -> tuple[str, str]:
 
 
 def _under_the_same(one: Result, other: Result) -> bool:
-    """Whether both failed under the same sizes and options; where none are told, whether both raised."""
+    """Whether both failed under the same sizes and options; if none are given, whether both raised."""
     ours, theirs = ([line for line in result.details if line.startswith("with ")] for result in (one, other))
     return ours == theirs and bool(ours or one.verdict is not Verdict.FAIL)
 
@@ -130,7 +129,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _near(one: str, other: str) -> bool:
-    """Compare relative frequencies and large counts loosely; ids and sizes are what they are."""
+    """Compare relative frequencies and large counts loosely, ids and sizes exactly."""
     a, b = float(one), float(other)
     if one.isdigit() and other.isdigit() and a < _MANY:
         return a == b
@@ -138,5 +137,5 @@ def _near(one: str, other: str) -> bool:
 
 
 def _plain(number: str) -> bool:
-    """Whether it is a number that comes of itself: 0, ±1, or none at all."""
+    """Whether it is a trivial number: 0, ±1, or not finite."""
     return not math.isfinite(float(number)) or abs(float(number)) in {0.0, 1.0}

@@ -1,4 +1,4 @@
-"""Which defects the verdicts leave possible, the most plausible first. Nothing is run for that."""
+"""Which defects the verdicts leave possible, the most plausible first. Nothing is run."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from conformkit.spec.variants import Variant
 __all__ = ["Suspect", "suspects"]
 
 _FIRST = 2.0
-"""The law goes from the special to the general: the first clause that fails tells most of the mistake."""
+"""The law goes from special to general: the first clause that fails says most about the mistake."""
 _GREEN = 3.0
 _GREEN_ELSEWHERE = 1.0
-"""Another component may be fine because it is made of other parts than the reference's."""
+"""Another component may pass because it uses other parts than the reference does."""
 _MOST_COUNTED = 3
 _ALIKE = 3.0
-"""How much it says that it broke the very clauses that are red when it was measured, and no others."""
+"""Weight if it broke exactly the red clauses when it was measured."""
 _SUPPOSED = 0.5
-"""How much it says that it would break them, though that has not been seen."""
+"""Weight if it should break them, although that was not measured."""
 _OF_A_CHOICE = 2.0
-"""Where a choice was made and something is wrong, it is often what the choice brought along."""
+"""If a choice was made and something is wrong, the mistake is often in that choice."""
 _OF_THE_CACHE = 8.0
-"""Where text is right without the cache, hardly anything else explains that it is not with it."""
+"""If text is right only without the cache, hardly anything but the cache explains that."""
 _SIZES = {"kv_heads", "head_width"}
-"""Choices that are expressions: one size can be written in many ways."""
+"""Choices that are expressions: the same size can be written in many ways."""
 _UNSEEN = -4.0
-"""Nothing that it is known to break could be judged where it would show."""
+"""No clause that it is known to break could be judged where the defect would show."""
 _FUNCTION = "ScaledDotProductAttention"
-"""What many write again wherever they need it: one of them may be right and another one wrong."""
+"""Parts that many implementations repeat in several places: one copy may be right and another wrong."""
 _JUDGED = {Verdict.PASS, *(verdict for verdict in Verdict if verdict.red)}
 _WITHIN = {
     "SelfAttention": {"SelfAttention", _FUNCTION},
@@ -42,12 +42,12 @@ _WITHIN = {
     "TransformerBlock": {"TransformerBlock", "MultiHeadAttention", "FeedForward", _FUNCTION},
     "TinyTransformerLM": set(COMPONENTS),
 }
-"""What a component is made of."""
+"""Parts of each component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A defect, and how plausible it is before anything is tried."""
+    """A defect, and its plausibility before anything is tried."""
 
     defect: Defect
     plausible: float
@@ -56,12 +56,12 @@ class Suspect:
 def suspects(
     red: Sequence[Result], results: Iterable[Result], variant: Variant, *, cached: bool = False
 ) -> Iterator[Suspect]:
-    """Yield the defects that could be behind the red clauses, the most plausible first.
+    """Yield the defects that could cause the red clauses, the most plausible first.
 
-    Whoever has a defect breaks every clause that it names: a component acquits with one of those green. What it broke
-    beside them when it was measured may depend on how it was made, and ranks only. Files are only read of those that
-    have been seen to break something that is red, until all of them have been tried. `cached` says that text is right
-    without the cache: then those of the cache come first.
+    An implementation with a defect breaks every clause that the defect names: one of those green in a component rules
+    the defect out there. Further clauses that it broke when measured may depend on the reference, and only affect the
+    ranking. At first, only files of defects that broke some red clause are read. `cached` says that text is right
+    without the cache: then defects of the cache come first.
     """
     verdicts = {result.clause.id: result.verdict for result in results}
     reds = [result.clause.id for result in red]
@@ -73,15 +73,15 @@ def suspects(
     yield from _ranked(weighed, variant, cached=cached)
     seen += [found for found in behind if found not in seen]
     others = [found for found in defects().values() if found not in seen]
-    named = [found for found in others if not all_red.isdisjoint(found.clauses)]  # measured, another one blocked that
+    named = [found for found in others if not all_red.isdisjoint(found.clauses)]  # then, another clause blocked it
     hidden = {found: _UNSEEN for found in others if found not in named and _hidden(found, reds, verdicts)}
     yield from _ranked(_weighed(named, reds[0], all_red, verdicts) | hidden, variant, cached=cached)
 
 
 def _behind(red: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[Defect, set[str]]:
-    """Return the defects of parts that are not exported, with the red clauses that say nothing without those parts.
+    """Return the defects of parts that are not exported, with the red clauses that depend on those parts.
 
-    A whole has its stacks inside: what would show in a clause about them shows in the first one about the whole.
+    A whole contains its stacks: a defect that would break a clause about them breaks the first clause about the whole.
     """
     absent = {name: _absent(name, verdicts) for name in red}
     found: dict[Defect, set[str]] = {}
@@ -93,7 +93,7 @@ def _behind(red: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[Defect,
 
 
 def _absent(name: str, verdicts: Mapping[str, Verdict]) -> set[str]:
-    """Return the clauses about what is not exported that a clause needs, and that those need."""
+    """Return the clauses about unexported parts that a clause needs, directly or indirectly."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -104,7 +104,7 @@ def _absent(name: str, verdicts: Mapping[str, Verdict]) -> set[str]:
 
 
 def _beneath(behind: Mapping[Defect, AbstractSet[str]], first: str) -> Iterator[tuple[Defect, float]]:
-    """Yield how plausible each of them is: behind whoever has been seen to break just what is red."""
+    """Yield the plausibility of each, after those that broke exactly the red clauses."""
     for found, shown in behind.items():
         yield found, min(len(shown), _MOST_COUNTED) + (_FIRST if first in shown else 0.0) + _SUPPOSED
 
@@ -112,7 +112,7 @@ def _beneath(behind: Mapping[Defect, AbstractSet[str]], first: str) -> Iterator[
 def _weighed(
     found: Iterable[Defect], first: str, red: AbstractSet[str], verdicts: Mapping[str, Verdict]
 ) -> dict[Defect, float]:
-    """Return how plausible each is that is not acquitted."""
+    """Return the plausibility of each defect that is not ruled out."""
     broken = kills()
     weights = {one: _plausible(one, first, red, verdicts) for one in found}
     return {
@@ -123,13 +123,13 @@ def _weighed(
 
 
 def _overlap(broken: AbstractSet[str], red: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> float:
-    """Return how far the clauses that a defect breaks, as far as they could be judged, are those that are red."""
+    """Return how well the clauses that a defect breaks, if they could be judged, match the red ones."""
     judged = {name for name in broken if (verdict := verdicts.get(name)) is not None and verdict in _JUDGED}
     return len(judged & red) / max(len(judged | red), 1)
 
 
 def _ranked(weights: Mapping[Defect, float], variant: Variant, *, cached: bool) -> list[Suspect]:
-    """Put first who is more plausible when it is counted in how common each is, and where the text goes wrong."""
+    """Sort by plausibility, including how common each defect is and where text goes wrong."""
     ranked = [
         Suspect(found, weight + _beforehand(found, cached=cached))
         for found, weight in weights.items()
@@ -139,7 +139,7 @@ def _ranked(weights: Mapping[Defect, float], variant: Variant, *, cached: bool) 
 
 
 def _plausible(found: Defect, first: str, red: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> float | None:
-    """Weigh what a defect breaks against what is broken; None where every component that it shows in acquits it."""
+    """Compare what a defect breaks with what is red; None if every component where it shows rules it out."""
     explained = [name for name in found.clauses if name in red]
     green = [name for name in found.clauses if verdicts.get(name) is Verdict.PASS]
     own = {clause(name).component for name in explained}
@@ -150,24 +150,24 @@ def _plausible(found: Defect, first: str, red: AbstractSet[str], verdicts: Mappi
 
 
 def _hidden(found: Defect, red: Sequence[str], verdicts: Mapping[str, Verdict]) -> bool:
-    """Whether a defect is within what fails first, and nothing says that it is not."""
+    """Whether a defect belongs to what fails first, and no result rules it out."""
     inside = {clause(name).component for name in found.clauses} <= _WITHIN.get(clause(red[0]).component, set())
     return inside and not any(_acquits(name, verdicts) for name in found.clauses)
 
 
 def _acquits(name: str, verdicts: Mapping[str, Verdict]) -> bool:
-    """Whether a clause was found to hold, in a place where whoever has the defect would break it."""
+    """Whether a clause passed in a place where the defect would break it."""
     return verdicts.get(name) is Verdict.PASS and clause(name).component != _FUNCTION
 
 
 def _beforehand(found: Defect, *, cached: bool) -> float:
-    """Return what speaks for a defect whatever it breaks."""
+    """Return the plausibility of a defect that does not depend on what it breaks."""
     common = len(COMMON) - 1 - COMMON.index(found.common)
     return common + _OF_A_CHOICE * _chosen(found) + _OF_THE_CACHE * (cached and _switches_the_cache(found))
 
 
 def _switches_the_cache(found: Defect) -> bool:
-    """Whether a defect is the cache's in a text that asks for none: it has to switch it on in the reference."""
+    """Whether it is a cache defect although no cache is used: its patch has to enable the cache in the reference."""
     return any("use_cache" in patch.find for patch in found.patches)
 
 
@@ -177,6 +177,6 @@ def _chosen(found: Defect) -> bool:
 
 
 def _fits(found: Defect, variant: Variant) -> bool:
-    """A defect of some variant takes an implementation of that variant; how a size is written there does not matter."""
+    """Whether the implementation has the defect's variant; the way a size is written does not matter."""
     shown, wanted = variant.differences(), found.variant.differences()
     return all(name in shown and (name in _SIZES or shown[name] == value) for name, value in wanted.items())

@@ -1,9 +1,9 @@
-"""Choices that were made but not declared: results that are those of the definition in another variant.
+"""Choices that were made but not declared: the results are those of another variant of the definition.
 
-Asked when an implementation does not conform. No verdict changes: an undeclared choice is as wrong as a mistake, and a
-declaration would make it right. A choice is named only where the definition in that variant gives the implementation's
-own numbers from its own weights, at two sizes, and in the declared one does not. Components whose clauses hold are as
-declared.
+Searched for if an implementation does not conform. No verdict changes: an undeclared choice counts as a mistake, and a
+declaration would make it right. A choice is reported only if that variant of the definition reproduces the numbers of
+the implementation from its weights, at two sizes, and the declared variant does not. Components whose clauses hold are
+as declared.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SHAPING = {
     "positions", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
     "shared_positions",
 }  # fmt: skip
-"""Choices that add parameters or remove some."""
+"""Choices that add or remove parameters."""
 _WITHIN = {
     "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
     "TinyTransformerLM": ("TransformerBlock", "MultiHeadAttention", "FeedForward"),
@@ -68,11 +68,11 @@ _WITHIN = {
     "Transformer": ("CrossAttention", "EncoderLayer", "DecoderLayer"),
 }
 _SIZES = ({"d_model": 48, "num_heads": 12, "d_ff": 28}, {"d_model": 48, "num_heads": 24, "d_ff": 20})
-"""Heads that many numbers divide, each differently: two sizes tell `2` from `num_heads // 6`."""
+"""Numbers of heads with different divisors: two sizes distinguish `2` from `num_heads // 6`."""
 _CONSIDERED = 4000
 _COMPUTED = 300
 _RANKED = 8
-"""Limits of the search in one component, in variants; with the last, every way to place the parameters is tried."""
+"""Limits of the search in one component, in variants; with the last, every assignment of parameters is tried."""
 Fits = Callable[[Variant], bool]
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
 
@@ -80,7 +80,7 @@ _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError
 def undeclared(implementation: Implementation, results: Iterable[Result] | None = None) -> list[Undeclared]:
     """Return the choices that the implementation's numbers show and its conform.toml does not.
 
-    With results, only those components are looked at whose own clauses fail, and the wholes of what is found.
+    With results, only components with failed clauses are examined, and the wholes that contain findings.
     """
     search = Search(results)
     for subject in implementation.subjects():
@@ -90,40 +90,40 @@ def undeclared(implementation: Implementation, results: Iterable[Result] | None 
 
 
 def has_choices(component: str) -> bool:
-    """Whether a search looks at this component: of the others, parts and wholes tell which variant they are."""
+    """Whether a search examines this component: the variants of others follow from their parts and wholes."""
     return component in _CHOICES
 
 
 class Search:
-    """Goes through the components in the order in which one builds them; what a part is, the whole is too."""
+    """Goes through the components in building order; a whole has the choices of its parts."""
 
     def __init__(self, results: Iterable[Result] | None) -> None:
         judged = None if results is None else list(results)
         self._red = None if judged is None else {r.clause.component for r in judged if r.verdict.red}
         self._blocked = {r.clause.component for r in judged or () if r.verdict is Verdict.BLOCKED}
         self._found: dict[str, Variant | None] = {}
-        """By component, the variant whose numbers it gives; None where there is none."""
+        """By component, the variant whose numbers it gives; None if there is none."""
         self._declared: dict[str, Variant] = {}
         self._known: dict[str, str] = {}
         self._lost = False
-        """Whether its process ended or did not answer: nothing more is asked."""
+        """Whether its process ended or did not answer: then the search stops."""
 
     def found(self, component: str) -> Variant | None:
-        """Return the variant whose numbers a component gives; None where there is none, or it was not looked at."""
+        """Return the variant whose numbers a component gives; None if there is none, or it was not examined."""
         return self._found.get(component)
 
     def known(self) -> dict[str, str]:
-        """Return where parts were found to have their weights."""
+        """Return the weight assignments found for parts."""
         return dict(self._known)
 
     def fork(self) -> Search:
-        """Return a search that knows what this one knows, and goes on alone."""
+        """Return an independent copy of this search."""
         other = Search(None)
         other._found, other._declared, other._known = dict(self._found), dict(self._declared), dict(self._known)
         return other
 
     def look_at(self, subject: Subject) -> None:
-        """Find out which variant a component has, unless a part of it has none."""
+        """Find the variant of a component, unless a part of it has none."""
         name = subject.name
         self._declared[name] = subject.variant
         self._found[name] = None
@@ -145,7 +145,7 @@ class Search:
             return
 
     def _in_question(self, name: str) -> bool:
-        """Whether a clause of its own fails, or it is a whole and something was found to be otherwise than declared."""
+        """Whether one of its clauses fails, or it is a whole and some part differs from what is declared."""
         return self._red is None or name in self._red or (name in _WITHIN and bool(self._changes()))
 
     def _variant(self, trial: Trial) -> Variant | None:
@@ -167,7 +167,7 @@ class Search:
         return loose
 
     def _confirmed(self, trial: Trial, variant: Variant, error: float) -> Variant | None:
-        """Return a variant without the changes that change nothing; None where it does not hold at other sizes."""
+        """Return a variant without changes that have no effect; None if it does not fit at other sizes."""
         least = self._least(trial, variant, error)
         if "sinusoidal" == trial.subject.variant.positions != least.positions and trial.starts_from_sinusoids(least):
             return None  # the declared choice, only trainable
@@ -189,12 +189,12 @@ class Search:
                     yield variant
 
     def _settled(self, name: str) -> set[str]:
-        """Return the choices that the parts of a component have shown; whether positions are added is none of them."""
+        """Return the choices shown by the parts of a component, except whether positions are added."""
         parts = [part for part in _WITHIN.get(name, ()) if self._found.get(part) is not None]
         return {choice for part in parts for choice in _CHOICES[part]} - {"positions"}
 
     def _with_parts(self, name: str, declared: Variant) -> Variant:
-        """Return the declared variant with what other components have shown."""
+        """Return the declared variant with the choices that other components have shown."""
         changes: dict[str, Any] = {}
         for part, choice in self._changes():
             if choice in _CHOICES[name]:
@@ -212,7 +212,7 @@ class Search:
         return variant
 
     def _changes(self) -> list[tuple[str, str]]:
-        """Return component and choice wherever what was found is not what was declared."""
+        """Return component and choice wherever the finding differs from the declaration."""
         return [
             (name, choice)
             for name, found in self._found.items()
@@ -221,7 +221,7 @@ class Search:
         ]
 
     def entries(self) -> list[Undeclared]:
-        """Return an entry a choice, or one a component where the others have made another choice."""
+        """Return one entry per choice, or one per component if components differ in it."""
         entries: dict[tuple[str, Any, str], Undeclared] = {}
         for name, choice in self._changes():
             actual = getattr(self._found[name], choice)
@@ -242,7 +242,7 @@ class Search:
 
 
 def _effective(variant: Variant, name: str) -> Variant:
-    """Return the variant without choices that have no effect in a component, as its others are."""
+    """Return the variant without choices that have no effect in a component."""
     idle: list[str] = []
     added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"}
     idle += ["positions"] if variant.positions != "rotary" and not added else []
@@ -255,7 +255,7 @@ def _effective(variant: Variant, name: str) -> Variant:
 
 
 def _another(trial: Trial, known: Mapping[str, str]) -> Trial | None:
-    """Try the component at other sizes; None where there are none."""
+    """Try the component at other sizes; None if there are none."""
     try:
         again = Trial.of(trial.subject, known, **_SIZES[1])
     except _TROUBLE:
@@ -264,9 +264,9 @@ def _another(trial: Trial, known: Mapping[str, str]) -> Trial | None:
 
 
 def _in_order(base: Variant, own: Sequence[str], all_of_them: Sequence[str], fits: Fits) -> Iterator[Variant]:
-    """Yield a base, its single changes, known models, then what fits of a component's own choices, the nearest first.
+    """Yield a base, its single changes, known models, then fitting choices of the component, the nearest first.
 
-    Choices that add or remove parameters come before the others: few of them leave as many numbers as there are.
+    Choices that add or remove parameters come first: few of them give the right number of parameters.
     """
     yield base
     for choice in dict.fromkeys([*own, *all_of_them]):

@@ -1,4 +1,4 @@
-"""One component with random weights, called: which variants of its definition give what it gave."""
+"""One component called with random weights: which variants of its definition give the same output."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.solve import Unassignable
-from conformkit.conformance.probing.probe import ROUNDING, placements
-from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.probing.placements import placements
+from conformkit.conformance.probing.probe import ROUNDING
+from conformkit.conformance.subject.component import Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, Parameter
 from conformkit.spec.positional_encoding import sinusoids
@@ -28,23 +29,23 @@ __all__ = ["Trial"]
 
 _Placed = tuple[tuple[Rule, ...], dict[str, Array]]
 Known = Mapping[str, str]
-"""Where parts of a component were found to have their weights, as `placements` takes it."""
+"""Weight assignments found for parts of a component, as `placements` takes them."""
 
 _DEPTH = {"TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Transformer": 10}
 _FAINT = 1e-4
-"""Rows this small show a norm's eps, whatever it is."""
+"""Rows this small show a norm's eps, whatever its value."""
 _ROUNDED = 1e-3
-"""A table in float32 is that near."""
+"""A float32 table is at least this near."""
 _FEW = 3
 _PLACEMENTS = 24
-"""So many ways to place the parameters are tried with a variant, the most plausible first."""
+"""Maximum number of parameter assignments to try per variant, the most plausible first."""
 _PLACEMENTS_OF_OTHERS = 400
-"""Where parameters are not those of the declared variant: then it is more likely that another one was meant."""
+"""The same if the parameters don't fit the declared variant: then another one was probably meant."""
 
 
 @dataclass
 class Trial:
-    """What a component gave, and with which parameters."""
+    """The outputs of a component, and its parameters."""
 
     subject: Subject
     sizes: dict[str, Any]
@@ -57,8 +58,11 @@ class Trial:
 
     @classmethod
     def of(cls, subject: Subject, known: Known, **wanted: Any) -> Trial:
-        """Build, fill with noise, call with usual and with faint inputs."""
-        instance = _instance(subject, wanted).scatter(Draw(0, "undeclared"))
+        """Build, fill with noise, call with usual and with faint inputs.
+
+        A component that could not be built in the usual sizes of the declared variant is tried again.
+        """
+        instance = subject.retried().build(**wanted).scatter(Draw(0, "undeclared"))
         inputs = instance.example_inputs(Draw(0, "undeclared inputs"))
         settings = [inputs] if inputs[0].dtype.kind == "i" else [inputs, tuple(_FAINT * each for each in inputs)]
         trainable = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
@@ -68,36 +72,37 @@ class Trial:
 
     @property
     def exact(self) -> float:
-        """The error up to which a variant gives these very numbers."""
+        """The error up to which a variant counts as giving these numbers."""
         return tolerance("float64", 4) if self.subject.bound.dtype == "float64" else self.close
 
     @property
     def close(self) -> float:
-        """The error that float32 somewhere inside explains."""
+        """The error that an inner float32 computation explains."""
         depth = _DEPTH.get(self._component.name, 1)
         return ROUNDING * depth if self.subject.bound.dtype == "float64" else tolerance("float32", depth)
 
     def has_parameters_of(self, variant: Variant) -> bool:
-        """Whether it has as many trainable numbers as the definition has in this variant."""
+        """Whether it has as many trainable numbers as this variant of the definition."""
         parameters = self._parameters(variant)
         ours = sum(math.prod(p.shape) for p in parameters.values()) if parameters is not None else -1
         return ours == sum(math.prod(shape) for shape in self.trainable.values())
 
     def gives(self, variant: Variant, error: float, most: int = _FEW) -> bool:
-        """Whether the definition in this variant is that near, its parameters in one of the `most` likely places."""
+        """Whether this variant is that near, with one of the `most` likely assignments of parameters."""
         return self.rules(variant, error, most) is not None
 
     def rules(self, variant: Variant, error: float, most: int = _FEW) -> tuple[Rule, ...] | None:
-        """Return the first way to place its parameters with which the definition is that near; None without one."""
+        """Return the first assignment of its parameters with which the definition is that near; None if none is."""
         for rules, weights in islice(self._weights(variant), most):
             if self._error(variant, weights, self.calls) <= error:
                 return rules
         return None
 
     def starts_from_sinusoids(self, variant: Variant) -> bool:
-        """Whether the table of positions that this variant learns begins, as constructed, as the sinusoids."""
+        """Whether the variant's learned table of positions is initialized with the sinusoids."""
         rules = self.rules(variant, self.close) or ()
-        raw = {name: a.astype(np.float64) for name, a in _instance(self.subject, self.sizes).read_raw().items()}
+        constructed = self.subject.retried().build(**self.sizes).read_raw()
+        raw = {name: a.astype(np.float64) for name, a in constructed.items()}
         placed = to_canonical(rules, raw, self._parameters(variant) or {}, self._sizes(variant) or {})
         table = placed.get("positions.weight")
         if table is None:
@@ -106,7 +111,7 @@ class Trial:
         return bool(np.allclose(table, sinusoids(length, width, self.subject.variant), atol=_ROUNDED))
 
     def rank(self, variants: Sequence[Variant]) -> None:
-        """Put first those ways to place parameters that come nearest in any of these variants, with usual inputs."""
+        """Sort assignments of parameters by their smallest distance to any of these variants, with usual inputs."""
         nearest: dict[int, float] = {}
         for variant in variants:
             for placed in islice(self._weights(variant), self._most()):
@@ -116,7 +121,7 @@ class Trial:
             so_far.sort(key=lambda placed: nearest.get(id(placed), math.inf))
 
     def _most(self) -> int:
-        """The parts of a whole are placed by then, and only the rest is open."""
+        """Assignments for the whole: its parts are already placed, and only the rest is open."""
         expected = self._component.name in _DEPTH or self.has_parameters_of(self.subject.variant)
         return _PLACEMENTS if expected else _PLACEMENTS_OF_OTHERS
 
@@ -141,7 +146,7 @@ class Trial:
         return error if math.isfinite(error) else math.inf
 
     def _weights(self, variant: Variant) -> Iterator[_Placed]:
-        """Yield canonical weights from its parameters, one for each plausible way to place them."""
+        """Yield canonical weights from its parameters, one for each plausible assignment."""
         sizes, parameters = self._sizes(variant), self._parameters(variant)
         if sizes is None or parameters is None or not self.has_parameters_of(variant):
             return
@@ -161,7 +166,7 @@ class Trial:
                 yield rules, weights
 
     def _placements(self, parameters: Mapping[str, Parameter], sizes: Mapping[str, Any]) -> Iterator[tuple[Rule, ...]]:
-        """Yield the declared rules alone, else what was found before and then what is plausible."""
+        """Yield only the declared rules if there are any, else earlier findings and then plausible rules."""
         declared = self.subject.declared
         if not parameters:
             yield ()
@@ -177,7 +182,7 @@ class Trial:
             return
 
     def _fit(self, rules: tuple[Rule, ...], parameters: Mapping[str, Parameter]) -> bool:
-        """Whether rules are about parameters that are there, in their shapes."""
+        """Whether the parameters in the rules exist with the right shapes."""
         try:
             wanted = shapes(rules, parameters)
         except (PatternError, KeyError):
@@ -189,7 +194,7 @@ class Trial:
         return None if sizes is None else self._component.parameters(sizes, variant)
 
     def _sizes(self, variant: Variant) -> dict[str, Any] | None:
-        """Return the sizes with this variant's heads; None where it allows no such heads."""
+        """Return the sizes with this variant's heads; None if it does not allow such heads."""
         if "num_heads" not in self.sizes:
             return self.sizes
         kv_heads, width = (_whole(text, self.sizes) for text in (variant.kv_heads, variant.head_width))
@@ -200,18 +205,8 @@ class Trial:
         return {**self.sizes, "kv_heads": kv_heads, "head_width": width}
 
 
-def _instance(subject: Subject, wanted: Mapping[str, Any]) -> Instance:
-    """Build even what could not be built in the declared variant's usual sizes."""
-    bound = subject.bound
-    failure, bound.failure = bound.failure, None
-    try:
-        return subject.build(**wanted)
-    finally:
-        bound.failure = failure
-
-
 def _whole(expression: str, sizes: Mapping[str, Any]) -> int:
-    """Evaluate where `//` leaves no remainder; 0 where it would."""
+    """Evaluate if `//` leaves no remainder; else 0."""
     try:
         exact = float(evaluate(expression.replace("//", "/"), sizes))
     except (ExpressionError, TypeError, ValueError):

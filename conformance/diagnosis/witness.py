@@ -1,16 +1,17 @@
-"""The reference with defects in it, judged as an implementation is."""
+"""The reference with defects, judged like an implementation."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.defects import Defect
 from conformkit.conformance.diagnosis.patching import write_reference
-from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
@@ -25,16 +26,16 @@ __all__ = ["witness"]
 @contextmanager
 def witness(
     chosen: Sequence[Defect], components: Collection[str] | None,
-    *, variant: Variant, warm: Nursery, profile: str = "core", seed: int = 0, tries: int = 1,
+    *, variant: Variant, warm: WorkerFactory, profile: str = "core", seed: int = 0, tries: int = 1,
     like: Sequence[Bound] | None = None, made: Variant | None = None,
 ) -> Iterator[Judge]:  # fmt: skip
     """A judge of these components (None: all) of the reference with these defects, in this variant.
 
-    `made` is the variant that it is in truth, where that is not the declared one. Tools come with the profile that has
-    them. So many `tries` are made to place its weights: names are right, unless a defect is about names or shapes.
-    It stands for an implementation that is bound `like` that: it is drawn the same sizes and inputs, held to the same
-    accuracy, and each clause is judged for itself, since the implementation passed those that it needs.
-    Raises PatchError where the defects don't go together, LoadFailure where nothing can be judged with them.
+    `made` is its actual variant, if that is not the declared one. Tools come with the profile that has them. `tries` is
+    the maximum number of weight assignments to try: names are right, unless a defect is about names or shapes.
+    It replaces an implementation bound `like` that: it gets the same sizes, inputs and tolerances, and each clause is
+    judged independently, since the implementation passed the needed ones.
+    Raises PatchError if the defects contradict each other, LoadFailure if nothing can be judged with them.
     """
     patches = tuple(patch for defect in chosen for patch in defect.patches)
     with tempfile.TemporaryDirectory(prefix="conform-") as folder:
@@ -52,7 +53,7 @@ def witness(
 
 
 class _Alone(Judge):
-    """Judges each clause whatever becomes of those that it needs."""
+    """Judges each clause, whatever the results of the clauses it needs."""
 
     def _blocked_by(self, clause: Clause) -> str:
         del clause
@@ -60,9 +61,9 @@ class _Alone(Judge):
 
 
 def _liken(reference: Implementation, like: Sequence[Bound]) -> None:
-    """Let the reference offer no more than an implementation does, in its limits and with its accuracy."""
+    """Restrict the reference to what the implementation offers, with its limits and tolerances."""
     for bound in like:
         if reference.has(bound.component.name):
             own = reference.subject(bound.component.name).bound
-            own.limits, own.precision = bound.limits, bound.precision
-            own.offers = {name: has and bound.offers.get(name, has) for name, has in own.offers.items()}
+            offers = {name: has and bound.offers.get(name, has) for name, has in own.offers.items()}
+            reference.rebind(replace(own, limits=bound.limits, precision=bound.precision, offers=offers))

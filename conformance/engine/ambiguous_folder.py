@@ -1,4 +1,4 @@
-"""Whether a folder of loose files holds one implementation, or several that have nothing to do with each other."""
+"""Whether a folder of loose files holds one implementation, or several unrelated ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from conformkit.conformance.text import listed
 __all__ = ["obstacle"]
 
 _SHARED = 3
-"""With so many names of the contract in common, two folders are two implementations, not two parts of one."""
+"""If two folders share this many names of the contract, they are two implementations, not two parts of one."""
 
 
 def obstacle(location: Location, exports: Collection[str]) -> str:
-    """Return why a folder can't be taken for one implementation, or nothing; packages and files always can."""
+    """Return why a folder can't be one implementation, or nothing; packages and files always can."""
     root = location.path
     if location.kind != "folder" or root is None or (root / "__init__.py").is_file():
         return ""
@@ -32,9 +32,9 @@ def obstacle(location: Location, exports: Collection[str]) -> str:
 
 
 def _homes(root: Path, exports: Collection[str]) -> dict[Path, dict[str, bytes]]:
-    """Return the packages and folders beneath it that lie equally high, nothing higher up, with what each defines.
+    """Return the packages and folders at the highest level that defines anything, with what each defines.
 
-    A name found higher up is the one that is taken; equally high, the alphabet would decide.
+    A name found at a higher level is used; at the same level, alphabetical order would decide.
     """
     found: dict[Path, dict[str, bytes]] = defaultdict(dict)
     for path in sources(root):
@@ -47,7 +47,7 @@ def _homes(root: Path, exports: Collection[str]) -> dict[Path, dict[str, bytes]]
 
 
 def _home(path: Path, root: Path) -> Path:
-    """Return the topmost package that a file is in, else its folder."""
+    """Return the topmost package of a file, else its folder."""
     folder = path.parent
     while folder != root and (folder / "__init__.py").is_file() and (folder.parent / "__init__.py").is_file():
         folder = folder.parent

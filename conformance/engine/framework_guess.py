@@ -1,4 +1,4 @@
-"""Which framework was taken for the implementation's own, where nothing declares it and its calls raise."""
+"""Which framework was guessed for an implementation that declares none and whose calls raise."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _OTHERS = {"numpy": "torch", "torch": "numpy"}
 
 
 def framework_notes(implementation: Implementation, location: Location) -> list[str]:
-    """Say which framework was guessed and why, where that may be what makes the first call of a component raise.
+    """Return which framework was guessed and why, if a wrong guess may make the first call of each component raise.
 
-    Arrays of torch are handed to code that imports torch. Code that imports neither framework may be written for
-    either; code that imports both is doubtful where nothing of it runs.
+    Code that imports torch gets torch's arrays. Code that imports neither framework may be written for either; for code
+    that imports both, the guess is doubtful if nothing runs.
     """
     guessed = implementation.framework
     raising = [bound.component.name for bound in implementation.bounds() if _raises(bound.failure)]
@@ -31,7 +31,7 @@ def framework_notes(implementation: Implementation, location: Location) -> list[
 
 
 def other_framework(guessed: str) -> str:
-    """Return what to write where the other framework is meant."""
+    """Return what to write if the other framework is meant."""
     other = _OTHERS[guessed]
     return f'if it computes with {_TITLES[other]}, say so in conform.toml: [implementation] framework = "{other}"'
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from copy import copy
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from conformkit.conformance.binding.exports import (
 from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.probing.probe import probe
-from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.parameters import check_parameters
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
@@ -33,11 +32,11 @@ __all__ = ["Absent", "Implementation", "OutOfTime"]
 
 
 _PILE = 16
-"""So many components are let go of at once."""
+"""Number of built components to release at once."""
 
 
 _TRIES_WITH_A_WRONG_PART = 48
-"""Where a part is wrong already, the whole will hardly fit, wherever its weights are looked for."""
+"""If a part is wrong, the whole will hardly fit, whatever its weight assignment."""
 
 
 class Absent(LookupError):
@@ -45,7 +44,7 @@ class Absent(LookupError):
 
 
 class OutOfTime(Exception):
-    """The time for the whole run is up: whatever is asked now is not answered any more."""
+    """The time limit of the run was reached: further requests are not answered."""
 
 
 class Implementation:
@@ -60,17 +59,17 @@ class Implementation:
         self.errors: dict[str, str] = {}
         """Exports that were found but could not be imported, with what happened."""
         self.unfit: dict[str, str] = {}
-        """Tools that were found but are called in another way than the contract's, with what to declare."""
+        """Tools that were found but have another call than the contract's, with what to declare."""
         self.stubs: dict[str, str] = {}
-        """What is there and not implemented yet, with the line that says so; generation is `generate`."""
+        """Exports that are not implemented yet, with the line that raises; generation is `generate`."""
         self.sources: dict[str, str] = {}
-        """Where what was found is defined, `mypkg/attention.py:12`."""
+        """Where each export is defined, `mypkg/attention.py:12`."""
         self._subjects: dict[str, Subject] = {}
         self._tools: dict[str, Tool] = {}
         self._built: list[int] = []
-        """What lives in the worker, by handle."""
+        """Objects in the worker, by handle."""
         self.deadline: float | None = None
-        """When, on the monotonic clock, the time for the whole run is up."""
+        """Deadline of the whole run, on the monotonic clock."""
 
     def start(self) -> None:
         """Import it. Raises DriverError."""
@@ -79,49 +78,63 @@ class Implementation:
         self.is_torch = loaded.framework == "torch"
 
     def load(self, components: Collection[str] | None = None, *, profile: str = "core") -> None:
-        """Import it, look for the components of a profile (or only for some), and bind those that are there.
+        """Import it, look for the components of a profile (or only for some), and bind those that exist.
 
-        Other profiles than core have tools besides.
+        Profiles other than core have tools too.
 
-        Raises ExportMismatch when one is constructed or called in another way, DriverError when it can't be loaded.
+        Raises ExportMismatch if one is constructed or called in another way, DriverError if it can't be loaded.
         """
         self.start()
-        tools, contract = profile != "core", components_of(profile)
-        if tools:
+        if profile != "core":
             self._load_tools(profile)
             components = _with_partners(components)
+        contract = components_of(profile)
         chosen = [name for name in contract if components is None or name in components]
         exports = self._described(chosen, profile)
-        free = exports.get("generate")
-        if free and free["found"]:
-            self.sources["generate"] = str(free["source"])
-        known: dict[str, str] = {}
-        for component in (contract[name] for name in chosen):
+        free = self._free_function(exports)
+        for bound in self._found((contract[name] for name in chosen), exports, free, profile):
+            subject = Subject(bound, self, declared=self.config.rules_for(bound.component.name))
+            probed = self._probed(subject)
+            if not self._unfinished(probed):
+                self._subjects[subject.name] = subject.with_bound(probed)
+
+    def _found(
+        self, components: Iterable[Component], exports: Mapping[str, Any], free: Mapping[str, Any] | None, profile: str
+    ) -> Iterator[Bound]:
+        """Yield existing components, bound by signature and declarations; store why others are not."""
+        for component in components:
             export = _found_export(component, exports)
             if not self._offered(component.name, export):
                 continue
-            bound = self._bound(component, export, free if free and free["found"] else None, tools=tools)
-            if bound is None:
-                continue
-            subject = Subject(bound, self)
-            parts = self.bounds()
-            subject.tries = self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
-            subject.declared = self.config.rules_for(component.name)
-            self._subjects[component.name] = subject
-            known |= probe(subject, self.config.dtypes, gradients=self.is_torch, known=known)
-            if self._unfinished(bound):
-                del self._subjects[component.name]
-                continue
-            if not bound.fits and bound.dtype == "float64" and any(part.precision == "float32" for part in parts):
-                bound.precision = "float32"  # as its parts; its own numbers can't tell
+            bound = self._bound(component, export, free, tools=profile != "core")
+            if bound is not None:
+                yield bound
+
+    def _free_function(self, exports: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the description of a function `generate`, if there is one."""
+        free: Mapping[str, Any] | None = exports.get("generate")
+        if not free or not free["found"]:
+            return None
+        self.sources["generate"] = str(free["source"])
+        return free
+
+    def _probed(self, subject: Subject) -> Bound:
+        """Probe what signatures and declarations leave open about a component, using results of its parts."""
+        parts = self.bounds()
+        tries = self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
+        places = {rule.target: rule.source for part in parts if part.failure is None for rule in part.rules or ()}
+        bound = probe(subject, self.config.dtypes, gradients=self.is_torch, known=places, tries=tries)
+        if not bound.fits and bound.dtype == "float64" and any(part.precision == "float32" for part in parts):
+            return replace(bound, precision="float32")  # like its parts; its own numbers don't show it
+        return bound
 
     def _described(self, chosen: Collection[str], profile: str) -> Mapping[str, Any]:
-        """Return what is found under the names of these components, outside core and lm under well-known others too."""
+        """Return the exports with the names of these components; outside core and lm, well-known other names too."""
         wanted = targets(self.config, chosen)
         if profile not in {"core", "lm"}:
             wanted = {**further_targets(self.config, chosen), **wanted}
         request = {"op": "describe", "targets": wanted, "module": self.config.module}
-        seconds = self.session.limits.load_seconds  # of loose files, nothing is imported before
+        seconds = self.session.limits.load_seconds  # loose files are imported only now
         found: Mapping[str, Any] = self.session.request(request, seconds=seconds).header["exports"]
         return found
 
@@ -134,18 +147,18 @@ class Implementation:
             if where := stub_of(export, "__init__", ""):
                 self.stubs[component.name] = where
             elif tools or self._is_another(component):
-                self.unfit[component.name] = str(mismatch)  # what is asked for may well be something else
+                self.unfit[component.name] = str(mismatch)  # the clauses may be about something else
             else:
                 raise
         return None
 
     def _is_another(self, component: Component) -> bool:
-        """Whether it was found by its name alone, and what has that name is declared to be another component."""
+        """Whether it was found only by its name, but that name is declared as another component."""
         declared = {name: path.rpartition(":")[2] for name, path in targets(self.config).items() if path is not None}
         return component.export not in declared and component.export in declared.values()
 
     def _offered(self, name: str, export: Mapping[str, Any], *methods: str) -> bool:
-        """Whether an export is there and none of these methods is a stub; remember why not."""
+        """Whether an export exists and none of these methods is a stub; store why not."""
         if export["found"]:
             self.sources[name] = str(export["source"])
         if where := stub_of(export, *methods):
@@ -156,7 +169,7 @@ class Implementation:
         return bool(export["found"])
 
     def _unfinished(self, bound: Bound) -> bool:
-        """Whether it can't be built and called because it, or what it is made of, is not implemented yet."""
+        """Whether it can't be built and called because it, or a part of it, is not implemented yet."""
         if bound.generation_stub:
             self.stubs["generate"] = bound.generation_stub
         failure = bound.failure
@@ -183,19 +196,16 @@ class Implementation:
                 self.unfit[name] = str(mismatch)
 
     def load_like(self, other: Implementation) -> None:
-        """Import it, and bind it as another worker with the same implementation is bound. Raises DriverError."""
+        """Import it, and bind it like another worker with the same implementation. Raises DriverError."""
         loaded = self.session.start()
         self.framework, self.is_torch = loaded.framework, other.is_torch
         self.errors, self.stubs = other.errors, other.stubs
-        for subject in other.subjects():
-            own = Subject(copy(subject.bound), self)
-            own.declared, own.around_one = subject.declared, dict(subject.around_one)
-            self._subjects[own.name] = own
+        self._subjects = {subject.name: subject.like(self) for subject in other.subjects()}
         self._tools = {name: tool.like(self) for name, tool in other.tools().items()}
         self.unfit = other.unfit
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
-        """Ask the worker; a fresh one when the last was lost. Raises OutOfTime where there is a deadline."""
+        """Ask the worker, a fresh one if the last was lost. Raises OutOfTime after a deadline."""
         seconds = self._seconds_left()
         try:
             if self.session.lost:
@@ -203,7 +213,7 @@ class Implementation:
                 self.session.restart()
             reply = self.session.request(dict(header), tensors or {}, seconds)
         except WorkerLost:
-            self._seconds_left()  # it may have been the deadline that killed it
+            self._seconds_left()  # the deadline may have killed it
             raise
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
@@ -212,7 +222,7 @@ class Implementation:
         return reply
 
     def _seconds_left(self) -> float | None:
-        """Return how long a request may take, where not as long as any other one."""
+        """Return the time limit of a request, if it differs from the usual one."""
         if self.deadline is None:
             return None
         left = self.deadline - time.monotonic()
@@ -223,7 +233,7 @@ class Implementation:
         return min(limits.call_seconds, left)
 
     def tidy(self) -> None:
-        """Let go of what was built, now and then: nobody uses it any more. A mask of 1024 × 1024 in each adds up."""
+        """Release unused objects now and then: a mask of 1024 × 1024 in each of them adds up."""
         if len(self._built) < _PILE or self.session.lost:
             return
         requests = [{"op": "release", "handle": handle} for handle in self._built]
@@ -235,15 +245,15 @@ class Implementation:
         return name in self._subjects or name in self._tools
 
     def part(self, name: str) -> Subject | Tool:
-        """Return a component or a tool; raise Absent when there is neither."""
+        """Return a component or a tool; raise Absent if there is neither."""
         return self._tools[name] if name in self._tools else self.subject(name)
 
     def tools(self) -> Mapping[str, Tool]:
-        """Return all tools that it has, by name; none unless they were looked for."""
+        """Return all its tools by name; none unless they were loaded."""
         return self._tools
 
     def subject(self, name: str) -> Subject:
-        """Return a component; raise Absent when there is none."""
+        """Return a component; raise Absent if there is none."""
         try:
             return self._subjects[name]
         except KeyError:
@@ -254,26 +264,26 @@ class Implementation:
         return list(self._subjects.values())
 
     def forms(self) -> tuple[str, ...]:
-        """Return the formats to which what is drawn is rounded, so that its components see the oracle's numbers."""
+        """Return the formats to which draws are rounded, so that its components get the oracle's numbers."""
         return narrowest({bound.dtype for bound in self.bounds()})
 
     def accuracy(self, component: str) -> tuple[str, float]:
-        """Return the half precision in which a component is judged, and how far off that is; nothing for wider ones.
+        """Return the half precision in which a component is judged, and its error; nothing for wider formats.
 
-        What concerns `all` is held to the coarsest of them. Tools compute in float32 whatever the components do.
+        Clauses about `all` use the coarsest of them. Tools compute in float32 whatever the components do.
         """
         judged = self.bounds() if component == "all" else [s.bound for s in self.subjects() if s.name == component]
         halves = [bound.precision for bound in judged if bound.precision in HALF]
         return max(((form, tolerance(form)) for form in halves), key=lambda pair: pair[1], default=("", 0.0))
 
     def missing(self, profile: str = "core") -> list[str]:
-        """Return the required components of a profile that it lacks; not those that its variant does without."""
+        """Return the required components of a profile that are missing, except those that its variant does not need."""
         required = [c.name for c in components_of(profile).values() if c.required]
         lacking = [name for name in required if name not in self._subjects]
         return [name for name in lacking if not self.excused(name)]
 
     def excused(self, component: str) -> str:
-        """Return why an absent component is none of the declared variant's, or nothing."""
+        """Return why the declared variant does not need a missing component, or nothing."""
         positions = self.config.variant_for("TinyTransformerLM").positions
         if component == "PositionalEncoding" and positions != "sinusoidal":
             return f"positions are {positions}"
@@ -283,13 +293,22 @@ class Implementation:
         """Return how each component is bound."""
         return [subject.bound for subject in self._subjects.values()]
 
+    def rebind(self, bound: Bound) -> None:
+        """Replace the binding of one of its components. Raises Absent if there is none of that name."""
+        name = bound.component.name
+        self._subjects[name] = self.subject(name).with_bound(bound)
+
+    def watch(self, on_built: Callable[[Instance], None]) -> None:
+        """Call back for each object that its components construct from now on."""
+        self._subjects = {name: subject.watched(on_built) for name, subject in self._subjects.items()}
+
     def close(self) -> None:
         """End its worker."""
         self.session.close()
 
 
 def _found_export(component: Component, exports: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what is exported under its name, or under the first further one that it may go by."""
+    """Return the export with its name, or with the first of its alternative names."""
     named: Mapping[str, Any] = exports[component.export]
     others = (exports[name] for name in component.further if name in exports)
     if named["found"] or named.get("error"):

@@ -43,13 +43,13 @@ __all__ = ["Judge", "Verdicts"]
 _UNFORESEEN = (
     ArithmeticError, AttributeError, LookupError, MemoryError, ProtocolError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-"""What a test raises over a reply of a form that nobody thought of."""
+"""What a test may raise on a reply of an unexpected form."""
 
 
 class Verdicts:
-    """What has been judged, or is being judged, by whichever judge came first.
+    """Results that exist or are being computed, shared by several judges.
 
-    Judges in several threads may share one: needs have no circle, so that nobody waits for whom he keeps waiting.
+    Judges in several threads may share one: `Needs:` is acyclic, so judges cannot deadlock.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Verdicts:
         self._results: dict[str, Future[Result]] = {}
 
     def get(self, clause_id: str, judge: Callable[[], Result]) -> Result:
-        """Return the result on a clause; `judge` it unless somebody else did or is about to."""
+        """Return the result on a clause; call `judge` unless another judge has it or is computing it."""
         with self._lock:
             mine = clause_id not in self._results
             future = self._results.setdefault(clause_id, Future())
@@ -71,7 +71,7 @@ class Verdicts:
 
 
 class Judge:
-    """Gives verdicts on one implementation; remembers them, so that what a clause needs is judged once."""
+    """Gives verdicts on one implementation; stores them, so that a needed clause is judged once."""
 
     def __init__(
         self,
@@ -87,11 +87,11 @@ class Judge:
         self._verdicts = verdicts or Verdicts()
 
     def result(self, clause_id: str) -> Result:
-        """Return the verdict on a clause, judging first what it needs."""
+        """Return the verdict on a clause, after judging the clauses it needs."""
         return self._verdicts.get(clause_id, lambda: self._timed(clause_id))
 
     def alone(self, clause_id: str) -> Result:
-        """Return the verdict on a clause, taking for granted that what it needs holds."""
+        """Return the verdict on a clause, assuming that the clauses it needs hold."""
         return self._judge(find(clause_id), granted=True)
 
     def _timed(self, clause_id: str) -> Result:
@@ -110,12 +110,12 @@ class Judge:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
         cause = "" if granted else self._blocked_by(clause)
         if cause:
-            reason = f"needs {cause}, which does not hold"
+            reason = f"not checked until {cause} passes"
             return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
         return self._try(clause)
 
     def _lacking(self, clause: Clause) -> Result | None:
-        """Return the verdict where what a clause is about is not there, or only as a stub."""
+        """Return the verdict if the clause's subject is missing or a stub, else None."""
         name, stubs = clause.component, self.implementation.stubs
         if name != "all" and not self.implementation.has(name):
             excuse = self.implementation.excused(name)
@@ -154,7 +154,7 @@ class Judge:
         return ""
 
     def _blocked_by(self, clause: Clause) -> str:
-        """Return the clause at the root of what keeps this one from saying anything."""
+        """Return the failed clause because of which this one is not checked, or nothing."""
         for needed in clause.needs:
             result = self.result(needed)
             if result.verdict.red:
@@ -200,7 +200,7 @@ class Judge:
 
 
 def _shown(compared: Compared | None) -> Excerpt | None:
-    """Return what there is to see; arrays that should differ and don't look the same."""
+    """Return an excerpt of the compared arrays; None for arrays that should differ but are equal."""
     if compared is None or compared.alike:
         return None
     return excerpt(compared.got, compared.want, compared.allowed, compared.hidden)
@@ -218,7 +218,7 @@ def _troubled(
 
 
 def _senseless(clause: Clause, trouble: Exception, details: tuple[str, ...]) -> Result:
-    """A reply costs its clause, never the run. It may be the test that is wrong: so nothing is said to be broken."""
+    """A strange reply costs its clause, never the run. The test may be wrong, so nothing is said to be broken."""
     frame = traceback.extract_tb(trouble.__traceback__)[-1]
     told = clean(f"{type(trouble).__name__}: {trouble}", 300)
     place = f"in the kit's own {Path(frame.filename).name}:{frame.lineno}; if your code is right, please report it"

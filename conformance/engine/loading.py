@@ -1,4 +1,4 @@
-"""From a request to an implementation that is found, loaded and bound, in a worker of its own."""
+"""From a request to an implementation that is loaded and bound, in a separate worker."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import shlex
 import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-from conformkit.conformance.binding.config import Config, load_config
+from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.exports import ExportMismatch
+from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.client.session import InProcess, Session
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
-from conformkit.conformance.driver.location import Location, locate, mentions_torch, sources
-from conformkit.conformance.driver.spawn.shared import SharedNursery
-from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.driver.location import Location, sources
+from conformkit.conformance.driver.spawn.shared import SharedFactory
+from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine.ambiguous_folder import obstacle
+from conformkit.conformance.engine.finding import LoadFailure, Located, find
 from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
@@ -25,49 +25,55 @@ from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
-__all__ = ["OWN_WORDS", "WHERE_NAMES_ARE", "LoadFailure", "imported", "opened", "refuse_empty", "shared_nursery"]
+__all__ = ["OWN_WORDS", "imported", "opened", "prepared", "refuse_empty"]
 
 _ALONE = (
-    "the sandbox shows what --impl names, the package that it is part of and what is installed, no file beside it;",
+    "the sandbox shows what --impl names, its package and what is installed, but no neighboring files;",
     "if files of one folder import each other, name the folder",
 )
 
 
 _NOTEBOOK = (
-    "judge what its cells define in the notebook itself: from conformkit.conformance import check; check(MyClass);",
+    "judge what its cells define, in the notebook itself: from conformkit.conformance import check; check(MyClass);",
     "or write them into a .py file: jupyter nbconvert --to script",
 )
-WHERE_NAMES_ARE = "give a module's name, a .py file or a folder; names are looked up in the current folder first"
 OWN_WORDS = "load"
-"""The type of a failure that the worker tells in a sentence of its own."""
+"""Type of a failure whose message from the worker is a complete sentence."""
 
 
-class LoadFailure(Exception):
-    """The implementation could not be loaded or bound.
+@contextmanager
+def prepared(request: RunRequest, start: HeadStart | None = None) -> Iterator[tuple[Located, WorkerFactory | None]]:
+    """Find the implementation, and yield it with one warm process for all workers of a run; none without isolation.
 
-    `problem` is a sentence, `where` its own line at fault, `advice` what to do, `output` what it printed; `late`: it
-    was not done in time.
+    `start` is what there is already: it is used where it fits, and closed in any case.
+    Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
-
-    def __init__(
-        self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "", late: bool = False
-    ) -> None:
-        super().__init__(problem)
-        self.problem, self.where, self.advice, self.output, self.late = problem, where, advice, output, late
+    start = start or HeadStart()
+    with ExitStack() as closing:
+        closing.callback(start.close)
+        located = find(request, start.location)
+        if request.isolation == "none":
+            yield located, None
+            return
+        warm, torch = start.warm, located.needs_torch()
+        if warm is None or warm.torch != torch or not warm.alive:
+            warm = _factory(request, located.location, torch=torch)
+            closing.callback(warm.close)
+        yield located, SharedFactory(warm)
 
 
 @contextmanager
 def opened(
-    request: RunRequest, warm: Nursery | None = None,
-    *, components: Collection[str] | None = None, like: Implementation | None = None,
+    request: RunRequest, warm: WorkerFactory | None = None,
+    *, located: Located | None = None, components: Collection[str] | None = None, like: Implementation | None = None,
 ) -> Iterator[tuple[Implementation, Location]]:  # fmt: skip
-    """Find, load and bind the implementation, or only some of its components; end its worker in any case.
+    """Load and bind the implementation, or only some of its components; end its worker in any case.
 
-    `warm` is the process that makes its worker, where several share one. `like` is the same implementation in another
-    worker, which has been bound already.
+    `warm` is the process that makes its worker, where several share one. `located` is where it is, when that is known.
+    `like` is the same implementation in another worker, which has been bound already.
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
-    with _in_worker(request, warm) as (implementation, location):
+    with _in_worker(request, warm, located) as (implementation, location):
         if request.seconds is not None:
             implementation.deadline = time.monotonic() + request.seconds
         if like is None:
@@ -79,92 +85,47 @@ def opened(
 
 
 @contextmanager
-def imported(request: RunRequest, warm: Nursery | None = None) -> Iterator[tuple[Implementation, Location]]:
-    """Find the implementation and import it, binding nothing; end its worker in any case.
+def imported(request: RunRequest, start: HeadStart | None = None) -> Iterator[tuple[Implementation, Location]]:
+    """Find the implementation and import it without binding anything; end its worker in any case.
 
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
-    with _in_worker(request, warm) as (implementation, location):
+    start = start or HeadStart()
+    with _in_worker(request, start.warm, find(request, start.location)) as (implementation, location):
         with _explained(implementation, request):
             implementation.start()
         yield implementation, location
 
 
 @contextmanager
-def _in_worker(request: RunRequest, warm: Nursery | None) -> Iterator[tuple[Implementation, Location]]:
-    """Ask for a worker, which imports nothing of the implementation yet; end it in any case."""
-    location, config = _found(request)
-    implementation = Implementation(_session(request, location, config, warm), config, tries=request.tries)
+def _in_worker(
+    request: RunRequest, warm: WorkerFactory | None, located: Located | None
+) -> Iterator[tuple[Implementation, Location]]:
+    """Ask for a worker that has not imported the implementation yet; end it in any case."""
+    located = located or find(request)
+    implementation = Implementation(_session(request, located, warm), located.config, tries=request.tries)
     try:
-        yield implementation, location
+        yield implementation, located.location
     finally:
         implementation.close()
 
 
-@contextmanager
-def shared_nursery(request: RunRequest, early: Nursery | None) -> Iterator[Nursery | None]:
-    """One warm process for all workers of a run."""
-    with ExitStack() as closing:
-        if early is not None:
-            closing.callback(early.close)
-        if request.isolation == "none":
-            yield None
-            return
-        location, config = _found(request)
-        torch = _needs_torch(location, config)
-        if early is None or early.torch != torch or not early.alive:
-            early = _nursery(request, location, torch=torch)
-            closing.callback(early.close)
-        yield SharedNursery(early)
-
-
-def _found(request: RunRequest) -> tuple[Location, Config]:
-    """Return where it is, and what is declared of it. Raises LoadFailure, ConfigError."""
-    try:
-        location = replace(locate(request.impl, request.folder), apart=request.apart)
-    except FileNotFoundError as error:
-        raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
-    config = _declared(request, location)
-    return location, replace(config, dtypes=(request.dtype,)) if request.dtype else config
-
-
-def _declared(request: RunRequest, location: Location) -> Config:
-    if isinstance(request.config, Config):
-        return request.config
-    return load_config(request.config if request.config is not None else _config_folders(location))
-
-
-def _config_folders(location: Location) -> list[Path]:
-    """Beside the implementation: in its folder, else next to it."""
-    if location.path is None:
-        return []
-    own = location.path if location.path.is_dir() else location.path.parent
-    return [own, own.parent] if location.path.is_dir() else [own]
-
-
-def _session(request: RunRequest, location: Location, config: Config, warm: Nursery | None) -> Session | InProcess:
+def _session(request: RunRequest, located: Located, warm: WorkerFactory | None) -> Session | InProcess:
+    location, framework = located.location, located.config.framework
     if request.isolation == "none":
-        return InProcess(location, config.framework, device=request.device)
-    torch = warm.torch if warm is not None else _needs_torch(location, config)
-    make = partial(_nursery, request, location, torch=torch)
-    return Session(location, config.framework, request.limits, warm=warm, make=make, device=request.device)
+        return InProcess(location, framework, device=request.device)
+    torch = warm.torch if warm is not None else located.needs_torch()
+    make = partial(_factory, request, location, torch=torch)
+    return Session(location, framework, request.limits, warm=warm, make=make, device=request.device)
 
 
-def _nursery(request: RunRequest, location: Location, *, torch: bool) -> Nursery:
-    """Start what makes workers in the isolation that was asked for, never in a lesser one."""
+def _factory(request: RunRequest, location: Location, *, torch: bool) -> WorkerFactory:
+    """Start the process that makes workers, in the requested isolation and never in a weaker one."""
     if request.isolation == "sandbox":
         from conformkit.conformance.driver.sandbox.sandbox import SandboxedProcess
 
         return SandboxedProcess(location, request.limits, torch=torch, workers=request.processes)
-    return nursery(request.limits.threads, torch=torch)
-
-
-def _needs_torch(location: Location, config: Config) -> bool:
-    """Guess without importing anything; a wrong guess costs time, no more."""
-    if config.framework is not None:
-        return config.framework == "torch"
-    named = any("torch" in (component.path or "") for component in config.components.values())
-    return named or location.path is None or mentions_torch(location.path)
+    return worker_factory(request.limits.threads, torch=torch)
 
 
 def _load(
@@ -179,7 +140,7 @@ def _load(
 
 @contextmanager
 def _explained(implementation: Implementation, request: RunRequest) -> Iterator[None]:
-    """Say of what an import raised what the reader can do."""
+    """Turn what an import raised into a LoadFailure with advice."""
     try:
         yield
     except ExportMismatch as mismatch:
@@ -194,7 +155,11 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
         raise LoadFailure(problem, where=failure.where, advice=_advice(request, failure), output=output) from None
     except WorkerLost as lost:
         output = implementation.session.take_output()
-        raise LoadFailure(f"importing it failed: {lost.detail}", output=output, late=lost.kind == "timeout") from None
+        problem, late = f"importing it failed: {lost.detail}", lost.kind == "timeout"
+        if late:
+            seconds = implementation.session.limits.load_seconds
+            problem = f"import took over {seconds:g} s; does it train at import?"
+        raise LoadFailure(problem, output=output, late=late) from None
 
 
 def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, ...]:
@@ -204,7 +169,7 @@ def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, .
 
 
 def _refuse_unbindable(implementation: Implementation, request: RunRequest, location: Location) -> None:
-    """Nothing of the contract, or as many numbers as the definition has in places that nobody can tell."""
+    """Refuse an implementation without components, or one whose weights cannot be placed although their number fits."""
     config = implementation.config
     named = config.module is not None or any(component.path for component in config.components.values())
     if not named:
@@ -231,23 +196,23 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
 
 
 def refuse_empty(request: RunRequest, location: Location) -> None:
-    """Raise LoadFailure where there is no code at all."""
+    """Raise LoadFailure if there is no code at all."""
     if location.path is not None and next(sources(location.path), None) is None:
-        begin = "conform init NAME writes a package of stubs to begin with"
+        begin = "conform init NAME writes a package of stubs to start with"
         raise LoadFailure(f"there is no Python file in {request.impl}", advice=(begin,))
 
 
 def _otherwise(request: RunRequest) -> str:
-    """Say who finds other names out, before the lines that declare them; of profile lm nobody does."""
+    """Introduce the lines that declare other names; mention `conform adapt`, except for profile lm."""
     words = ["conform", "adapt", request.impl, *(["--profile", "seq2seq"] if request.profile == "seq2seq" else [])]
     drafts = f" ({shlex.join(words)} drafts it)" if request.profile != "lm" else ""
     return f"if yours are called otherwise, say where they are in conform.toml{drafts}:"
 
 
 def _refuse_several(request: RunRequest, location: Location, config: Config) -> None:
-    """Refuse a folder in which several implementations lie, before any code of them runs.
+    """Refuse a folder that holds several implementations, before any of their code runs.
 
-    What is handed in has been chosen already, and so has what a conform.toml names.
+    In a submission the choice was made before, and so was what a conform.toml names.
     """
     if request.apart or config.module is not None:
         return
@@ -258,9 +223,9 @@ def _refuse_several(request: RunRequest, location: Location, config: Config) -> 
 
 
 def _refuse_formats(implementation: Implementation) -> None:
-    """Refuse number formats of which the framework has none: whatever takes an array would raise the same.
+    """Refuse number formats that the framework lacks: every call would raise the same error.
 
-    Each framework has those that are asked for by default, so code that says otherwise there is judged.
+    Every framework has the default formats; code that refuses those is judged.
     """
     if set(implementation.config.dtypes) <= set(Config().dtypes):
         return
@@ -271,12 +236,12 @@ def _refuse_formats(implementation: Implementation) -> None:
             if implementation.config.framework is None and implementation.framework == "numpy":
                 advice.append(other_framework("numpy"))
             raise LoadFailure(
-                f"it is asked for in {', '.join(implementation.config.dtypes)}: {failure.message}", advice=tuple(advice)
+                f"with dtypes {', '.join(implementation.config.dtypes)}: {failure.message}", advice=tuple(advice)
             )
 
 
 def _refuse_without_tools(implementation: Implementation, request: RunRequest) -> None:
-    """Nothing that the clauses of another profile than core are about."""
+    """Refuse an implementation that exports nothing of a profile other than core."""
     about = {clause.component for clause in clauses_of(request.profile).values()}
     if implementation.tools() or implementation.stubs or any(implementation.has(name) for name in about):
         return

@@ -1,4 +1,4 @@
-"""Clauses judged by several workers at once: one thread, one worker and one judge each; a document stays together."""
+"""Clauses judged by several workers at once: one thread, worker and judge each; a document stays with one worker."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def judge_in_parallel(
     clauses: list[Clause], first: Implementation, another: Open,
     *, processes: int, seed: int, profile: str, tell: Callable[[Result], None],
 ) -> None:  # fmt: skip
-    """Judge with `processes` workers, the first of which is there already; tell each result, from this thread.
+    """Judge with `processes` workers, the first of which exists already; report each result from this thread.
 
-    What a clause needs is judged once, by whoever needs it first.
+    A needed clause is judged once, by the worker that needs it first.
     """
     documents: SimpleQueue[list[Clause]] = SimpleQueue()
     for _, group in groupby(clauses, key=lambda clause: clause.document):
         documents.put(list(group))
-    processes = max(1, min(processes, documents.qsize()))  # whoever comes later finds nothing to do
+    processes = max(1, min(processes, documents.qsize()))  # more workers would have nothing to do
     done: SimpleQueue[Result] = SimpleQueue()
     stop = threading.Event()
     verdicts = Verdicts()

@@ -1,4 +1,4 @@
-"""What a test of the suite may ask for, by argument name."""
+"""What a test of the suite may request, by argument name."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ PROVIDERS: Mapping[str, Callable[[Implementation, Draw], Any]] = {
 
 
 def components_asked(names: tuple[str, ...]) -> set[str]:
-    """Return the components that a test asks for by these arguments."""
+    """Return the components that a test requests by these arguments."""
     return {_ASKED[name] for name in names if name in _ASKED}
 
 
 def provide(names: tuple[str, ...], implementation: Implementation, draw: Draw) -> dict[str, Any]:
-    """Return what a test asked for."""
+    """Return what a test requests."""
     return {name: _provider(name)(implementation, draw) for name in names}
 
 

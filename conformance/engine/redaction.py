@@ -1,8 +1,8 @@
-"""A report on hidden draws: what could hold a number that was drawn or wanted is left out, or told as an outline.
+"""A report on hidden draws: text that could hold a drawn or wanted number is left out or replaced by an outline.
 
-Three things could carry such numbers out: the kit's own messages, which quote them; what the implementation says, since
-it saw the inputs; and measurements, since it can choose what is measured. Verdicts, known mistakes, parts and choices
-are told in full. A verdict is a bit, too: with a seed that stays the same, who hands in often enough learns much.
+Three things could reveal such numbers: the kit's own messages, which quote them; the implementation's texts, since it
+saw the inputs; and measurements, since it can influence them. Verdicts, known mistakes, parts and choices are shown in
+full. A verdict is one bit of information too: with a fixed seed, many submissions can reveal a lot.
 """
 
 from __future__ import annotations
@@ -12,29 +12,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformkit.conformance.assertions.outlines import BROKEN, order
-from conformkit.conformance.engine.results import Part, Report, Result, Verdict
+from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
 
-__all__ = ["veil", "veiled"]
+__all__ = ["redacted", "veiled"]
 
 _WHERE = re.compile(r"(?P<file>[^:\n]{1,300}\.py):(?P<line>\d{1,6})(?: in .*)?")
 _PATH = re.compile(r"[a-z_0-9]{1,30}(?:\.[a-z_0-9]{1,30}){0,4}")
 _BYTES = 1 << 20
 
 
-def veil(report: Report) -> None:
-    """Leave out of a report what could hold hidden numbers, and mark it."""
-    report.hidden, report.seed = True, 0
-    report.results = [veiled(result, report.location) for result in report.results]
-    report.parts = {name: _part(part) for name, part in report.parts.items()}
+def redacted(report: Report) -> Report:
+    """Return a report without anything that could hold hidden numbers, marked as hidden."""
+    return replace(
+        report, hidden=True, seed=0, results=[veiled(result, report.location) for result in report.results],
+        parts={name: _part(part) for name, part in report.parts.items()},
+    )  # fmt: skip
 
 
 def veiled(result: Result, location: str = "") -> Result:
-    """Return a result with outlines in place of its texts; `location` is where the implementation lives."""
+    """Return a result with outlines instead of its texts; `location` is where the implementation lives."""
     silent = replace(
         result, message="", details=(), output="", excerpt=None, seconds=0.0, distance=order(result.distance), where=""
     )
     if not result.tried:
-        return silent  # a reason from before any draw
+        return silent  # a reason found before any draw
     if result.verdict.red:
         message = result.outline or BROKEN
         return replace(silent, message=message, where=_own_line(result.where, location), reason="")
@@ -43,7 +44,7 @@ def veiled(result: Result, location: str = "") -> Result:
 
 
 def _own_line(where: str, location: str) -> str:
-    """Return `file:line` if the implementation has such a line; anything else could be a message."""
+    """Return `file:line` if the implementation has such a line; anything else could carry a message."""
     match, home = _WHERE.fullmatch(where), Path(location)
     if match is None or not location:
         return ""
@@ -57,6 +58,6 @@ def _own_line(where: str, location: str) -> str:
     return f"{match['file']}:{line}" if there else ""
 
 
-def _part(part: Part) -> Part:
+def _part(part: DifferingPart) -> DifferingPart:
     path = part.path if _PATH.fullmatch(part.path) else "one"
-    return Part(path, f"{path} is the first part that differs")
+    return DifferingPart(path, f"{path} is the first part that differs")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.limits import Limits
 from conformkit.spec.clauses import Level
 
-__all__ = ["RunRequest"]
+__all__ = ["RunOptions", "RunRequest", "requested"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,33 +24,70 @@ class RunRequest:
     level: Level = Level.MUST
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    """Clauses and prefixes that are left out."""
+    """Clauses and prefixes to leave out."""
     seed: int = 0
     isolation: str = "process"
     device: str = "cpu"
     dtype: str = ""
-    """The number format to judge its components in, whatever it declares."""
+    """Number format to judge components in, whatever the implementation declares."""
     config: Path | Config | None = None
-    """What it declares; by default, what the file beside it says."""
+    """Its declarations; by default, the conform.toml next to it."""
     processes: int = 1
     limits: Limits = field(default_factory=Limits)
     seconds: float | None = None
-    """How long the run may take; clauses that are left then are not run."""
+    """Time limit of the run in seconds; clauses left at that point are not run."""
     tries: int | None = None
-    """How many places for the weights of a component are tried; by default, until the numbers fit."""
+    """Maximum number of weight assignments to try per component; by default, until the numbers fit."""
     diagnose: bool = True
-    """Whether to look for the known mistakes behind what fails."""
+    """Whether to look for known mistakes behind failures."""
     hints: int = 3
-    """How much the report tells of them: 1 the symptom, 2 where to look as well, 3 the mistake."""
+    """How much the report says about them: 1 the symptom, 2 also where to look, 3 the mistake."""
     unbound: bool = False
-    """Whether weights whose places nobody can tell are no obstacle."""
+    """Whether the run continues if weights cannot be placed."""
     hidden: bool = False
-    """Whether the report leaves out what could hold drawn or wanted numbers, and the seed."""
+    """Whether the report leaves out the seed and all text that could hold drawn or wanted numbers."""
     apart: bool = False
-    """Whether the implementation may not import the kit's own modules: what is handed in is nobody's own work then."""
+    """Whether the implementation must not import the kit's own modules: a submission must be the student's own work."""
     first: Collection[str] = ()
-    """Clauses that are judged before the others."""
+    """Clauses to judge before the others."""
     pages: str = ""
-    """Where the pages of the law are, for the report to link to: an address that they lie below."""
+    """Base URL of the pages of the law, for links in the report."""
     folder: Path | None = None
-    """Where relative paths and module names are looked up; the current folder by default."""
+    """Folder in which relative paths and module names are looked up; by default the current one."""
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of a run, for functions that hand them on: the fields of `RunRequest`, except `impl`."""
+
+    profile: str
+    level: Level
+    only: tuple[str, ...]
+    without: tuple[str, ...]
+    seed: int
+    isolation: str
+    device: str
+    dtype: str
+    config: Path | Config | None
+    processes: int
+    limits: Limits
+    seconds: float | None
+    tries: int | None
+    diagnose: bool
+    hints: int
+    unbound: bool
+    hidden: bool
+    apart: bool
+    first: Collection[str]
+    pages: str
+    folder: Path | None
+
+
+def requested(function: str, impl: str, **options: Unpack[RunOptions]) -> RunRequest:
+    """Return the request that the arguments of a public function make. Raises TypeError, naming an unknown option."""
+    known = RunOptions.__annotations__
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; nearest: {near[0]}" if near else f"; options: {', '.join(known)}"
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+    return RunRequest(impl, **options)

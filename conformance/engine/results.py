@@ -1,24 +1,25 @@
-"""What a run finds: one verdict a clause, and the report that holds them."""
+"""What a run finds: one verdict per clause, and the report that holds them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.assertions.outlines import WITHHELD, Outline
+from conformkit.conformance.engine.hint import Hint
 from conformkit.spec.clauses import Clause, Level
 
-__all__ = ["Certainty", "Hint", "LooksLike", "Part", "Report", "Result", "Undeclared", "Verdict"]
+__all__ = ["Causes", "Certainty", "DifferingPart", "Hint", "LooksLike", "Report", "Result", "Undeclared", "Verdict"]
 
 
 class Verdict(StrEnum):
-    """What became of a clause. Only PASS is green."""
+    """The outcome of a clause. Only PASS is green."""
 
-    PASS = "pass"  # noqa: S105 - a verdict, no password
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
     ERROR = "error"
     """It raised."""
@@ -37,28 +38,19 @@ class Verdict(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How sure it is that a known mistake is behind a failure."""
+    """How certain it is that a known mistake causes a failure."""
 
     EXACT = "exact"
-    """It gives the same numbers on the same input, as no other mistake does that anything tells from it."""
+    """It gives the same numbers on the same input, and no other distinguishable mistake does."""
     LIKELY = "likely"
-    """It fails in the same way, and no other does; the failure quotes no numbers, or another one quotes others."""
+    """Only it fails in the same way, but the failure quotes no numbers, or another failure quotes different ones."""
     UNSURE = "unsure"
-    """Several fit equally well, or none wholly."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """What to tell, a step at a time: what one sees, where to look, what is wrong."""
-
-    symptom: str
-    area: str
-    mistake: str
+    """Several fit equally well, or none fits fully."""
 
 
 @dataclass(frozen=True, slots=True)
 class LooksLike:
-    """A known mistake that reproduces a failure; `together_with` names others that it takes as well."""
+    """A known mistake that reproduces a failure; `together_with` names others that are needed too."""
 
     defect: str
     title: str
@@ -86,22 +78,22 @@ class Result:
     where: str = ""
     """The implementation's own line that raised, `mypkg/attention.py:31 in forward`."""
     output: str = ""
-    """What the implementation printed meanwhile, cleaned and shortened."""
+    """What the implementation printed during the test, cleaned and shortened."""
     looks_like: tuple[LooksLike, ...] = ()
     seconds: float = 0.0
     tried: bool = True
-    """Whether its test ran: what it says may then hold numbers that were drawn."""
+    """Whether its test ran: its texts may then hold drawn numbers."""
     unfinished: bool = False
-    """Not implemented although it is exported: what it is about raises NotImplementedError, whatever it is given."""
+    """Exported but not implemented: its subject always raises NotImplementedError."""
     outline: Outline = WITHHELD
-    """What may be told of it where the draws are hidden."""
+    """What may be shown of it if the draws are hidden."""
     excerpt: Excerpt | None = None
-    """Where two arrays were too far apart, a piece of both."""
+    """A piece of both arrays, if two arrays were too far apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """A choice that a component's results show and conform.toml does not declare.
+    """A choice that a component's results show but conform.toml does not declare.
 
     `line` under `[table]` would declare it.
     """
@@ -109,23 +101,35 @@ class Undeclared:
     component: str
     choice: str
     declared: Any
-    """The value that holds now, which is canonical where nothing is declared."""
+    """The declared value; the canonical one if nothing is declared."""
     actual: Any
     table: str
     line: str
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The first part of a composite that differs, by the path of its parameters, and what shows it."""
+class DifferingPart:
+    """The first part of a composite that differs, by the path of its parameters, and the evidence."""
 
     path: str
     sentence: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """The known causes of failures: undeclared choices, differing parts, known mistakes.
+
+    `results` are the results with the known mistakes in them; empty where none were looked for yet.
+    """
+
+    undeclared: Sequence[Undeclared] = ()
+    parts: Mapping[str, DifferingPart] = field(default_factory=dict)
+    results: Sequence[Result] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run found, complete or not."""
+    """Everything a run has found, complete or not."""
 
     implementation: str
     location: str
@@ -138,27 +142,27 @@ class Report:
     variant: Mapping[str, Any]
     """Choices that are not canonical."""
     only: tuple[str, ...] = ()
-    results: list[Result] = field(default_factory=list)
-    sources: dict[str, str] = field(default_factory=dict)
-    """Where what it exports is defined, `mypkg/attention.py:12`, by name; a function that generates as `generate`."""
-    notes: list[str] = field(default_factory=list)
-    """What the binding found out and the reader should know."""
-    missing: list[str] = field(default_factory=list)
+    results: Sequence[Result] = field(default_factory=list)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each export is defined, `mypkg/attention.py:12`, by name; a generating function as `generate`."""
+    notes: Sequence[str] = field(default_factory=list)
+    """Notes from binding for the reader."""
+    missing: Sequence[str] = field(default_factory=list)
     """Required components that the implementation lacks."""
-    stubs: dict[str, str] = field(default_factory=dict)
-    """What is exported and not implemented yet, with the line that says so."""
-    undeclared: list[Undeclared] = field(default_factory=list)
-    """Choices that were made but not declared; looked for where the implementation does not conform."""
+    stubs: Mapping[str, str] = field(default_factory=dict)
+    """Exports that are not implemented yet, with the line that raises NotImplementedError."""
+    undeclared: Sequence[Undeclared] = field(default_factory=list)
+    """Choices that were made but not declared; looked for if the implementation does not conform."""
     hints: int = 3
-    """How much is told of known mistakes: 1 the symptom, 2 where to look as well, 3 the mistake."""
-    parts: dict[str, Part] = field(default_factory=dict)
-    """By component, the first part that differs, where clauses about its values fail."""
+    """How much to say about known mistakes: 1 the symptom, 2 also where to look, 3 the mistake."""
+    parts: Mapping[str, DifferingPart] = field(default_factory=dict)
+    """By component, the first part that differs, if clauses about its values fail."""
     pages: str = ""
-    """The address below which the pages of the law lie; nothing where nobody said."""
+    """Base URL of the pages of the law; empty if none was given."""
     dtype: str = ""
-    """The number format that was asked for, whatever is declared; empty when none was."""
+    """The requested number format, whatever is declared; empty if none was requested."""
     hidden: bool = False
-    """Whether the draws are hidden: no text of the report holds a number that was drawn or wanted, nor the seed."""
+    """Whether the draws are hidden: no text of the report holds a drawn or wanted number, or the seed."""
     complete: bool = False
     seconds: float = 0.0
     without: tuple[str, ...] = ()
@@ -166,13 +170,13 @@ class Report:
 
     @property
     def conforms(self) -> bool:
-        """Complete, not empty, nothing required missing, and no binding clause red, blocked, a stub's or not run."""
+        """Complete, not empty, nothing required missing, and no binding clause red, blocked, unfinished or not run."""
         if not self.complete or self.missing or not any(r.verdict is Verdict.PASS for r in self.results):
             return False
         return not any(self.breaks(result) for result in self.results)
 
     def breaks(self, result: Result) -> bool:
-        """Whether this result alone keeps the implementation from conforming at the level asked for."""
+        """Whether this result alone keeps the implementation from conforming at the requested level."""
         binding = result.clause.level is Level.MUST or (
             result.clause.level is Level.SHOULD and self.level is Level.SHOULD
         )
@@ -180,11 +184,11 @@ class Report:
         return binding and (result.verdict.red or left)
 
     def ledger(self) -> dict[str, int]:
-        """Return how many clauses ended in each verdict, and their sum as `clauses`."""
+        """Return the number of clauses with each verdict, and their sum as `clauses`."""
         counts = Counter(result.verdict for result in self.results)
         return {"clauses": len(self.results), **{verdict.value: counts[verdict] for verdict in Verdict}}
 
     def failures(self) -> list[Result]:
-        """Return the red results, binding ones first, else in the order of the law."""
+        """Return the red results, binding ones first, then in the order of the law."""
         red = [r for r in self.results if r.verdict.red]
         return sorted(red, key=lambda r: not self.breaks(r))

@@ -1,4 +1,4 @@
-"""What a test of a profile with tools may ask for beside the components: each tool, by its name in lower case."""
+"""What a test of a profile with tools may request besides components: each tool, by its name in lower case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _tool(name: str) -> Callable[[Implementation, Draw], Any]:
 
 
 def argument(name: str) -> str:
-    """Return what tests call a tool: `char_tokenizer` of CharTokenizer."""
+    """Return the argument name of a tool in tests: `char_tokenizer` for CharTokenizer."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -27,4 +27,4 @@ TOOL_PROVIDERS: Mapping[str, Callable[[Implementation, Draw], Any]] = {
     "own_adam": lambda implementation, _draw: implementation.tools().get("AdamW"),
     "own_batches": lambda implementation, _draw: implementation.tools().get("get_batch"),
 }
-"""`own_…` is None where there is none: for clauses that another one serves as well."""
+"""`own_…` is None if the tool is missing: for clauses that work with another tool too."""

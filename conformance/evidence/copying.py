@@ -19,9 +19,8 @@ from conformkit.conformance.evidence.seq2seq_generation import unwatched
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.copying import BEGIN, END, PAD, Examples, Task
-from conformkit.spec.loss import token_losses
+from conformkit.spec.loss import IGNORED, token_losses
 from conformkit.spec.padding import padding_mask, target_mask
-from conformkit.spec.training import IGNORED
 
 __all__ = ["CHUNK", "STEPS", "CopyingOutcome", "Pupil", "examples", "learned", "pupil"]
 

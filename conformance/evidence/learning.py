@@ -21,9 +21,9 @@ from conformkit.conformance.evidence.greedy_text import GREEDY, newest
 from conformkit.conformance.evidence.logits import logits_of_rows, rows
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
-from conformkit.spec.loss import token_losses
+from conformkit.spec.loss import IGNORED, token_losses
 from conformkit.spec.masks import causal_mask
-from conformkit.spec.training import IGNORED, Texts, TextSource
+from conformkit.spec.training import Texts, TextSource
 
 __all__ = [
     "LUCK",

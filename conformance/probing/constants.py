@@ -1,7 +1,7 @@
-"""Which arrays of an implementation without registered parameters are none: tables, masks, caches, gradients.
+"""Which arrays of an implementation without registered parameters are not parameters: tables, masks, caches, gradients.
 
-torch says which tensors are trained. A NumPy object only holds arrays: it takes a second look to tell a table of
-positions, a mask, what the last call left behind, or a gradient's place, from a weight.
+torch says which tensors are trained. A NumPy object only holds arrays: a trial must distinguish weights from a table of
+positions, a mask, values cached by the last call, or the buffer of a gradient.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GRADIENT = re.compile(r"^(?:d|grads?|g)_?(?=\w)|_?(?:grad|dot)$", re.IGNORECASE
 
 
 def constants(instance: Instance) -> tuple[str, ...]:
-    """Return patterns of arrays that are never written nor counted; `instance` was called once."""
+    """Return patterns of arrays that are neither written nor counted; `instance` was called once."""
     subject = instance.subject
     listed = [p["name"] for p in instance.trainable]
     longer = {n: 2 * instance.sizes[n] + 5 for n in ("block_size", "max_len") if instance.sizes.get(n)}
@@ -45,12 +45,12 @@ def constants(instance: Instance) -> tuple[str, ...]:
 
 
 def _enough(instance: Instance) -> bool:
-    """Whether all weights are there before the first call: what comes later is left behind by calls."""
+    """Whether all weights exist before the first call: arrays that appear later are caches."""
     return instance.count() >= _wanted(instance)
 
 
 def _wanted(instance: Instance) -> int:
-    """How many numbers the definition has."""
+    """The number of numbers in the definition's parameters."""
     return _numbers(p.shape for p in instance.canonical.values())
 
 
@@ -59,7 +59,7 @@ def _numbers(shapes: Iterable[Sequence[int]]) -> int:
 
 
 def placeless(arrays: Mapping[str, Array], canonical: Mapping[str, Parameter]) -> Iterator[str]:
-    """Yield arrays that no canonical parameter can lie in. A vector of one number repeated may be a bias too many."""
+    """Yield arrays that cannot hold a canonical parameter. A vector of equal numbers may be a superfluous bias."""
     heads: set[int | None] = {None} | {p.sizes["h"] for p in canonical.values() if "h" in p.sizes}
     for name, array in arrays.items():
         if array.ndim < 2 and np.ptp(array) == 0:
@@ -70,7 +70,7 @@ def placeless(arrays: Mapping[str, Array], canonical: Mapping[str, Parameter]) -
 
 
 def gradients_of_others(shapes: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """Yield arrays called as another one of the same shape, and `d` or `grad` beside it: dW and W, grads.W and W."""
+    """Yield arrays named like another one of the same shape plus `d` or `grad`: dW and W, grads.W and W."""
     for name, shape in shapes.items():
         if any(other != name and shapes.get(other) == shape for other in _without_gradient(name.split("."))):
             yield name

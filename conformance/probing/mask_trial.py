@@ -1,85 +1,85 @@
-"""Which shape of masks an encoder-decoder's component takes, where nothing is declared: the first that it takes at all.
+"""What only calls show of an encoder-decoder: the shapes of its masks, its causality, the results of its methods.
 
-Only shapes are tried: who reads True the other way round, or hides nothing, is wrong unless conform.toml says so.
+If nothing is declared, the shape of a mask is the first that the component accepts. Only shapes are tried: an
+implementation that reads True the other way round, or hides nothing, is wrong unless conform.toml declares it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.binding.masks import MASKS
+from conformkit.conformance.binding.masks import MASKS, MaskForm
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
-__all__ = ["settle_causality", "settle_masks", "settle_methods"]
+__all__ = ["is_causal_by_itself", "mask_forms", "unfit_methods"]
 
 
 _OF_KEYS = ("", "B 1 T", "B T T", "B H T T", "B T")
 _OF_PAIRS = ("", "B T T", "B H T T", "T T")
 
 
-def settle_masks(instance: Instance) -> None:
-    """Find the shapes in which the masks of a call are taken; the contract's where none is."""
+def mask_forms(instance: Instance) -> Mapping[str, MaskForm]:
+    """Return the forms in which the masks of a call are accepted, with the contract's shapes if none is."""
     bound = instance.subject.bound
     names = [name for name in bound.component.inputs if name in MASKS and name in bound.call.names()]
     open_ = [name for name in names if not bound.masks[name].shape]
     if not open_:
-        return
+        return bound.masks
     inputs = with_masks(instance, Draw(0, "masks"))
-    own = dict(bound.masks)
     for shapes in _combinations(open_):
-        bound.masks |= {name: replace(own[name], shape=shape) for name, shape in shapes.items()}
-        if "src_mask" in shapes:
-            bound.masks["memory_mask"] = replace(own["memory_mask"], shape=shapes["src_mask"])
+        alike = {"memory_mask": shapes["src_mask"]} if "src_mask" in shapes else {}
+        tried = {name: replace(bound.masks[name], shape=shape) for name, shape in {**shapes, **alike}.items()}
+        forms = {**bound.masks, **tried}
         try:
-            instance(*inputs)
+            instance.with_bound(replace(bound, masks=forms))(*inputs)
         except (ImplementationFailure, ClauseFailure):
             continue
-        return
-    bound.masks = own
+        return forms
+    return bound.masks
 
 
-def settle_causality(instance: Instance) -> None:
-    """Find out whether a decoder that is handed nothing about later positions leaves them out by itself."""
+def is_causal_by_itself(instance: Instance) -> bool:
+    """Whether a decoder without a mask for later positions hides them by itself."""
     bound = instance.subject.bound
     names = bound.component.inputs
     if "memory" not in names or "tgt_mask" not in names or {"tgt_mask", "causality"} & bound.call.names():
-        return
+        return False
     draw = Draw(0, "causality")
     x, memory = instance.example_inputs(draw)
     other = x.copy()
     other[:, -1] = draw.values(*x[:, -1].shape)
     before, after = (instance(inputs, memory)[:, :-1] for inputs in (x, other))
-    if np.allclose(before, after, rtol=1e-6, atol=1e-9):
-        bound.causal = "always"
+    return bool(np.allclose(before, after, rtol=1e-6, atol=1e-9))
 
 
-def settle_methods(instance: Instance) -> None:
-    """Leave out methods of the contract's names that give something else than the contract's: features, one row."""
-    bound = instance.subject.bound
+def unfit_methods(instance: Instance) -> Iterator[tuple[str, str]]:
+    """Yield methods with the contract's names but other results (features, one row), and these results.
+
+    Each is called when the next one is requested.
+    """
+    methods = instance.subject.bound.methods
     src, tgt, src_mask, tgt_mask = instance.example_inputs(Draw(0, "methods"))
     memory = Draw(0, "memory").values(*src.shape, instance.sizes["d_model"])
     inputs = {"encode": (src, src_mask), "decode": (tgt, memory, tgt_mask, src_mask)}
-    for name in sorted(bound.methods.keys() & inputs.keys()):
+    for name in sorted(methods.keys() & inputs.keys()):
         try:
             instance.call(*inputs[name], method=name)
         except ImplementationFailure:
             continue  # for clauses to find
         except ClauseFailure as other:
-            own = bound.methods.pop(name).name
-            bound.offers[name] = False
-            bound.notes.append(f"{own} is not judged as the contract's {name}: {other.message}")
+            yield name, f"{methods[name].name} is not judged as the contract's {name}: {other.message}"
 
 
 def with_masks(instance: Instance, draw: Draw) -> tuple[Array, ...]:
-    """Return example inputs, and masks that hide little: the last key of every sequence, or what comes later."""
+    """Return example inputs, and masks that hide little: the last key of every sequence, or later positions."""
     found = instance.example_inputs(draw)
     names = instance.subject.bound.component.inputs
     if len(found) == len(names):

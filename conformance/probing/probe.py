@@ -2,172 +2,188 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.patterns import shapes, to_canonical
-from conformkit.conformance.binding.rules import PatternError, Rule, folded, parse_rule
+from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, families
+from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
 from conformkit.conformance.probing.constants import constants
+from conformkit.conformance.probing.placements import placements
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import Precision, tolerance
 
-__all__ = ["ROUNDING", "placements", "probe"]
+__all__ = ["ROUNDING", "probe"]
 
 _FITS = 1e-6
 """Relative error below which no better layout is looked for: far above float64 rounding, far below any mistake."""
 _FITS_FLOAT32 = 2e-5
 """Relative error up to which the best layout counts as found."""
 ROUNDING = 5e-7
-"""Relative error that float32 rounding explains in one component, some eight times its unit; more is a mistake."""
+"""Relative error that float32 rounding explains in one component, about eight units; more is a mistake."""
 _DEPTH = {
     "TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Encoder": 4, "Decoder": 6,
     "Transformer": 10,
 }  # fmt: skip
-"""How many components a result of the probe passes."""
-_TRIES = 1000
-"""Enough for four square matrices in any order and any consistent layout, whatever their names say."""
-_TRIES_OF_A_WHOLE = 400
-"""What is built of other components, whose layouts are known by then."""
+"""How many components a result of the probe passes through."""
 
 
-@np.errstate(all="ignore")  # what an implementation returns may be anything
-def probe(subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: Mapping[str, str]) -> dict[str, str]:
-    """Fill in what only a trial tells: number format, abilities, weights. Return what was learnt about their places.
+@np.errstate(all="ignore")  # an implementation may return anything
+def probe(
+    subject: Subject, dtypes: tuple[str, ...], *, gradients: bool, known: Mapping[str, str], tries: int | None = None
+) -> Bound:
+    """Return how a component is bound, with what only a trial can show: number format, abilities, weights.
 
-    A component that can't even be built or called keeps what it met as its `failure`.
+    `known` gives the weights of its parts. `tries` is the maximum number of weight assignments to try, by default
+    unlimited. A component that can't be built or called keeps the error as its `failure`.
     """
-    bound = subject.bound
+    component = _Probe(subject)
     try:
-        instance = _first_instance(subject, dtypes)
-        bound.offers["float32"] = "float32" in dtypes
-        _abilities(instance, gradients=gradients)
-        if bound.methods:
-            from conformkit.conformance.probing.mask_trial import settle_methods  # noqa: PLC0415 - core does without
-
-            settle_methods(instance)
-        return _bind_weights(instance, known)
+        instance = component.first_instance(dtypes)
+        instance = component.with_abilities(instance, float32="float32" in dtypes, gradients=gradients)
+        instance = component.with_methods(instance)
+        component.bind_weights(instance, known, tries)
     except DriverError as failure:
-        bound.failure = failure
+        return replace(component.bound, failure=failure)
     except (ClauseFailure, NotApplicable, NoSizeError, PatternError) as problem:
-        bound.rules, bound.unbound = None, (str(problem), *getattr(problem, "details", ()))
-    return {}
+        return replace(component.bound, rules=None, unbound=(str(problem), *getattr(problem, "details", ())))
+    return component.bound
 
 
-def _first_instance(subject: Subject, dtypes: tuple[str, ...]) -> Instance:
-    """Build in the first number format that the implementation accepts, and call it once."""
-    failure: ImplementationFailure | None = None
-    for dtype in dtypes:
-        subject.bound.dtype = dtype
-        subject.bound.precision = cast("Precision", dtype)
-        try:
-            instance = subject.build(dtype=dtype)
-            if subject.bound.component.profile == "seq2seq":
-                _settle_calls(instance)
-            instance(*instance.example_inputs(Draw(0, "first call"), further=0))
-        except ImplementationFailure as refused:
-            failure = failure or refused
-            continue
-        listed = subject.link.request({"op": "parameters", "handle": instance.handle}, {})
-        instance.listing = listed.header["parameters"]
+class _Probe:
+    """One component, and how it is bound as far as that is known; results are kept if a later step fails."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.bound = subject.bound
+
+    def learn(self, instance: Instance, bound: Bound) -> Instance:
+        """Take over how the component is bound from now on; return the instance with that."""
+        self.bound = bound
+        return instance.with_bound(bound)
+
+    def first_instance(self, dtypes: tuple[str, ...]) -> Instance:
+        """Build in the first number format that the implementation accepts, and call it once."""
+        failure: ImplementationFailure | None = None
+        for dtype in dtypes:
+            self.bound = replace(self.bound, dtype=dtype, precision=cast("Precision", dtype))
+            try:
+                instance = self.subject.with_bound(self.bound).build(dtype=dtype)
+                if self.bound.component.profile == "seq2seq":
+                    instance = self._with_calls(instance)
+                instance(*instance.example_inputs(Draw(0, "first call"), further=0))
+            except ImplementationFailure as refused:
+                failure = failure or refused
+                continue
+            instance.list_again()
+            return instance
+        assert failure is not None
+        self.bound = replace(self.bound, dtype="float64", precision="float64")
+        raise failure
+
+    def _with_calls(self, instance: Instance) -> Instance:
+        """Find out how masks are passed, and whether a decoder is causal without one."""
+        from conformkit.conformance.probing.mask_trial import is_causal_by_itself, mask_forms  # noqa: PLC0415 - as below
+
+        instance = self.learn(instance, replace(self.bound, masks=mask_forms(instance)))
+        if self.bound.config.causal is None and is_causal_by_itself(instance):
+            instance = self.learn(instance, replace(self.bound, causal="always"))
         return instance
-    assert failure is not None
-    subject.bound.dtype, subject.bound.precision = "float64", "float64"
-    raise failure
+
+    def with_abilities(self, instance: Instance, *, float32: bool, gradients: bool) -> Instance:
+        """Observe a call: what it returns, in which format, and whether it has modes."""
+        instance = self.learn(instance, replace(self.bound, offers={**self.bound.offers, "float32": float32}))
+        inputs = instance.example_inputs(Draw(0, "abilities"), further=0)
+        outcome = instance.call(*inputs, watch=True)
+        weights = self.bound.weights_output
+        silent = weights is None and self.bound.config.output is None
+        if self.bound.component.name == "ScaledDotProductAttention" and silent:
+            weights = 1 if outcome.structure.startswith(("tuple", "list")) else None
+        offers = {
+            **self.bound.offers,
+            "gradients": gradients,
+            "modes": bool(outcome.modes),
+            "float64": self.bound.dtype == "float64" and outcome.dtype == "float64",
+            "weights": weights is not None,
+        }
+        return self.learn(instance, replace(self.bound, offers=offers, weights_output=weights))
+
+    def with_methods(self, instance: Instance) -> Instance:
+        """Leave out methods whose results are not those of the contract's methods of these names."""
+        if not self.bound.methods:
+            return instance
+        from conformkit.conformance.probing.mask_trial import unfit_methods  # noqa: PLC0415 - core does without
+
+        for name, note in unfit_methods(instance):
+            methods = {other: method for other, method in self.bound.methods.items() if other != name}
+            offers = {**self.bound.offers, name: False}
+            self.bound = replace(self.bound, methods=methods, offers=offers, notes=(*self.bound.notes, note))
+        return instance.with_bound(self.bound)
+
+    def bind_weights(self, instance: Instance, known: Mapping[str, str], tries: int | None) -> None:
+        """Fill it with noise, call it, and find out where its weights are and how accurately it computes."""
+        if not instance.subject.link.is_torch:
+            instance = self.learn(instance, replace(self.bound, constants=constants(instance)))
+        inputs = instance.example_inputs(Draw(0, "weights"), further=0)  # equal lengths: see DET-HISTORY-LENGTH
+        instance.scatter(Draw(0, "scatter"))
+        output = instance(*inputs)
+        if self.bound.config.weights:
+            instance = self.learn(instance, replace(self.bound, rules=self.subject.declared))
+            instance = self.learn(instance, _declared(instance, inputs, output))
+        else:
+            instance = self.learn(instance, _searched(instance, inputs, output, known, tries))
+        if not self.bound.fits and self.bound.precision == "float64" and self.bound.rules:
+            from conformkit.conformance.probing.rounding import computes_in_float32  # noqa: PLC0415 - for wrong ones
+
+            self.bound = replace(self.bound, precision="float32" if computes_in_float32(instance) else "float64")
 
 
-def _settle_calls(instance: Instance) -> None:
-    from conformkit.conformance.probing.mask_trial import settle_causality, settle_masks  # noqa: PLC0415 - as above
-
-    settle_masks(instance)
-    if instance.subject.bound.config.causal is None:
-        settle_causality(instance)
-
-
-def _abilities(instance: Instance, *, gradients: bool) -> None:
-    bound = instance.subject.bound
-    inputs = instance.example_inputs(Draw(0, "abilities"), further=0)
-    outcome = instance.call(*inputs, watch=True)
-    bound.offers |= {"gradients": gradients, "modes": bool(outcome.modes), "float64": bound.dtype == "float64"}
-    bound.offers["float64"] = bound.offers["float64"] and outcome.dtype == "float64"
-    if bound.component.name == "ScaledDotProductAttention":
-        silent = bound.weights_output is None and bound.config.output is None
-        if silent and outcome.structure.startswith(("tuple", "list")):
-            bound.weights_output = 1
-    bound.offers["weights"] = bound.weights_output is not None
-
-
-def _bind_weights(instance: Instance, known: Mapping[str, str]) -> dict[str, str]:
-    bound = instance.subject.bound
-    if not instance.subject.link.is_torch:
-        bound.constants = constants(instance)
-    inputs = instance.example_inputs(Draw(0, "weights"), further=0)  # no other length: DET-HISTORY-LENGTH
-    instance.scatter(Draw(0, "scatter"))
-    output = instance(*inputs)
-    if bound.config.weights:
-        _judge_declared(instance, inputs, output)
-    else:
-        theirs = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
-        raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
-        _search(instance, theirs, raw, inputs, output, known)
-    if not bound.fits and bound.precision == "float64" and bound.rules:
-        from conformkit.conformance.probing.rounding import computes_in_float32  # noqa: PLC0415 - for wrong ones
-
-        bound.precision = "float32" if computes_in_float32(instance) else "float64"
-    return {rule.target: rule.source for rule in bound.rules or ()}
-
-
-def _judge_declared(instance: Instance, inputs: tuple[Array, ...], output: Array) -> None:
-    """Take the declared weights; they must place everything and fit the shapes."""
-    bound = instance.subject.bound
-    bound.rules = instance.subject.declared
-    ours = instance.canonical
+def _declared(instance: Instance, inputs: tuple[Array, ...], output: Array) -> Bound:
+    """Use the declared weights; they must place every parameter and fit the shapes."""
+    bound, ours = instance.subject.bound, instance.canonical
+    rules = bound.rules or ()
     listed = {p["name"]: tuple(p["shape"]) for p in instance.listing}
-    wanted = shapes(bound.rules, ours)
-    wrong = [f"{n} has shape {listed[n]}, the file says {s}" for n, s in wanted.items() if listed.get(n, s) != s]
-    absent = [f"{n} is in the file, not in the implementation" for n in wanted if n not in listed]
-    unsaid = [f"{p['name']} {tuple(p['shape'])} is in the implementation, not in the file" for p in instance.trainable
+    wanted = shapes(rules, ours)
+    wrong = [f"{n} has shape {listed[n]}, conform.toml says {s}" for n, s in wanted.items() if listed.get(n, s) != s]
+    absent = [f"{n} is in conform.toml, not in the implementation" for n in wanted if n not in listed]
+    unsaid = [f"{p['name']} {tuple(p['shape'])} is not in conform.toml" for p in instance.trainable
               if p["name"] not in wanted]  # fmt: skip
     raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
     if wrong or absent:
-        _do_without(instance, *wrong, *absent, *unsaid)
-        return
-    canonical = to_canonical(bound.rules, raw, ours, instance.sizes)
-    lacking = [f"{name} is placed nowhere" for name in ours if name not in canonical]
+        return _without_weights(instance, *wrong, *absent, *unsaid)
+    canonical = to_canonical(rules, raw, ours, instance.sizes)
+    lacking = [f"{name} is not placed" for name in ours if name not in canonical]
     if lacking or unsaid:
-        _do_without(instance, *lacking, *unsaid)
-        return
-    _settle_precision(instance, _error(instance, canonical, inputs, output))
+        return _without_weights(instance, *lacking, *unsaid)
+    return _with_precision(instance, bound, _error(instance, canonical, inputs, output))
 
 
-def _search(
-    instance: Instance, theirs: Mapping[str, tuple[int, ...]], raw: Mapping[str, Array],
-    inputs: tuple[Array, ...], output: Array, known: Mapping[str, str],
-) -> tuple[Rule, ...]:  # fmt: skip
-    """Try assignments in the order of their plausibility until one reproduces the output."""
-    bound, ours = instance.subject.bound, instance.canonical
+def _searched(
+    instance: Instance, inputs: tuple[Array, ...], output: Array, known: Mapping[str, str], tries: int | None
+) -> Bound:
+    """Try assignments, the most plausible first, until one reproduces the output."""
+    bound, ours, bare = instance.subject.bound, instance.canonical, not instance.subject.link.is_torch
+    theirs = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
+    raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
     first: tuple[Rule, ...] | None = None
     best: tuple[float, tuple[Rule, ...]] = (np.inf, ())
     enough, found = _near(instance)
     try:
-        for rules in placements(
-            theirs, ours, instance.sizes, known, bare=not instance.subject.link.is_torch, limit=instance.subject.tries
-        ):  # fmt: skip
+        for rules in placements(theirs, ours, instance.sizes, known, bare=bare, limit=tries):
             first = first or rules
             try:
                 canonical = to_canonical(rules, raw, ours, instance.sizes)
-            except PatternError:  # one candidate that does not fit leaves the others
+            except PatternError:  # a candidate that does not fit does not rule out the others
                 continue
             error = _error(instance, canonical, inputs, output)
             if error < best[0]:
@@ -176,21 +192,18 @@ def _search(
                 break
     except Unassignable as nothing:
         if first is None:
-            _give_up(instance, nothing)
-            return ()
-    matched = best[0] < found
-    bound.rules = best[1] if matched else first or ()
-    if matched:
-        _settle_precision(instance, best[0])
-        if first is not None and bound.rules != first:
-            bound.notes += _relabelled(bound.rules, first)
-    return bound.rules
+            return _without_place(instance, nothing)
+    if best[0] >= found:
+        return replace(bound, rules=first or ())
+    placed = _with_precision(instance, replace(bound, rules=best[1]), best[0])
+    renamed = _relabelled(best[1], first) if first is not None and best[1] != first else []
+    return replace(placed, notes=(*placed.notes, *renamed))
 
 
 def _near(instance: Instance) -> tuple[float, float]:
-    """Return below which error no better layout is looked for, and below which the best one counts as found.
+    """Return the errors below which no better layout is searched for, and below which the best one counts as found.
 
-    In half precision a wrong layout is off by several times what rounding explains, by a tenth and more.
+    In half precision a wrong layout is off by several times the rounding error: by a tenth or more.
     """
     if instance.subject.half:
         explained = instance.subject.tolerance(_DEPTH.get(instance.subject.name, 1))
@@ -198,57 +211,16 @@ def _near(instance: Instance) -> tuple[float, float]:
     return _FITS, _FITS_FLOAT32
 
 
-def _give_up(instance: Instance, nothing: Unassignable) -> None:
-    """Name what has no place on both sides."""
+def _without_place(instance: Instance, nothing: Unassignable) -> Bound:
+    """Name the parameters without a counterpart, on both sides."""
     theirs, ours = (", ".join(names) or "none" for names in (nothing.theirs, nothing.ours))
-    _do_without(instance, f"yours, without a place: {theirs}", f"the definition's: {ours}")
+    return _without_weights(instance, f"yours, not matched: {theirs}", f"the definition's: {ours}")
 
 
-def _do_without(instance: Instance, *problems: str) -> None:
-    """Leave the weights unbound; with as many numbers as the definition has, nobody can say that they are wrong."""
-    bound = instance.subject.bound
-    bound.rules, bound.unbound = None, problems
-    bound.same_count = instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
-
-
-def placements(
-    theirs: Mapping[str, tuple[int, ...]], canonical: Mapping[str, Parameter], sizes: Mapping[str, Any],
-    known: Mapping[str, str], *, bare: bool, limit: int | None = None,
-) -> Iterator[tuple[Rule, ...]]:  # fmt: skip
-    """Yield rules that place all parameters: first those in which numbers in names count heads, then those without.
-
-    Where there are none, layers may be counted from another number than 0.
-
-    `bare` parameters are arrays whose matrices usually are (in, out). Raises Unassignable at the end when there are
-    none in one of these ways.
-    """
-    ours, counts = _folded(canonical)
-    heads = {n for n in (sizes.get("num_heads"), sizes.get("kv_heads")) if n}
-    limit = limit or (_TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES)
-    layers = set(counts.values()) or {sizes.get("num_layers", 0)} - {0}
-    tried: list[list[Theirs]] = []
-    problem: Unassignable | None = None
-    placed = False
-    for shifted, numbered in itertools.product((False, True), (heads, set[int]())):
-        counted = families(theirs, layers=layers, heads=numbered, bare=bare, shifted=shifted)
-        if counted in tried or (shifted and placed):
-            continue
-        tried.append(counted)
-        try:
-            for assignment in assignments(counted, ours, known, limit, counts):
-                placed = True
-                yield tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
-        except Unassignable as nothing:
-            problem = problem or nothing
-    if problem is not None and not placed:
-        raise problem
-
-
-def _folded(ours: Mapping[str, Parameter]) -> tuple[dict[str, Parameter], dict[str, int]]:
-    """Name layers by {i}, since they are alike; return with them of which name there are how many."""
-    counts = Counter(folded(name) for name in ours)
-    alike = {folded(name): parameter for name, parameter in ours.items()}
-    return alike, {name: counts[name] for name in alike if "{i}" in name}
+def _without_weights(instance: Instance, *problems: str) -> Bound:
+    """Leave the weights unbound; with as many numbers as the definition has, they cannot be called wrong."""
+    same_count = instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
+    return replace(instance.subject.bound, rules=None, unbound=problems, same_count=same_count)
 
 
 def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:
@@ -260,21 +232,21 @@ def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Arr
     return error if np.isfinite(error) else float("inf")
 
 
-def _settle_precision(instance: Instance, error: float) -> None:
-    """A float64 result that is right only to float32 precision was computed in float32 somewhere."""
-    bound = instance.subject.bound
-    bound.fits = error < _near(instance)[1]
+def _with_precision(instance: Instance, bound: Bound, error: float) -> Bound:
+    """Say how well the definition fits; a float64 result right only to float32 precision was computed in float32."""
+    bound = replace(bound, fits=error < _near(instance)[1])
     depth = _DEPTH.get(bound.component.name, 1)
-    # frequencies in float32 turn the few positions of a probe by little; later ones tell
+    # float32 frequencies change the few positions of a probe only slightly; later ones show it
     least = 1e-12 if bound.variant.positions == "rotary" else tolerance("float64", 4)
-    if bound.dtype == "float64" and least < error < ROUNDING * depth:
-        bound.precision = "float32"
-        what = f"{bound.component.name} computes in float32 somewhere inside"
-        bound.notes.append(f"{what} (off by {error:.0e} in float64); judged as float32")
+    if bound.dtype != "float64" or not least < error < ROUNDING * depth:
+        return bound
+    what = f"{bound.component.name} computes in float32 somewhere inside"
+    note = f"{what} (off by {error:.0e} in float64); judged as float32"
+    return replace(bound, precision="float32", notes=(*bound.notes, note))
 
 
 def _relabelled(found: tuple[Rule, ...], first: tuple[Rule, ...]) -> list[str]:
-    """Say which parameters turned out not to be what their names suggest."""
+    """Note which parameters are not what their names suggest."""
     expected = {rule.target: [part.name for part in rule.parts] for rule in first}
     return [
         f"your {rule.target} is used as {', '.join(p.name for p in rule.parts)}"

@@ -1,7 +1,7 @@
-"""Whether a model that is off by a mistake is off by float32 rounding besides: a table of positions made in float32.
+"""Whether a wrong model has float32 rounding errors too: a table of positions computed in float32.
 
-A right model shows it by its output. Of a wrong one every clause that compares numbers would fail for the rounding, and
-no known mistake would give exactly its numbers.
+A right model shows this in its output. For a wrong one, every clause that compares numbers would fail because of
+rounding, and no known mistake would reproduce its numbers exactly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAST_BUT_PROJECTION = (".v.weight", ".v.bias", ".down.weight", ".down.bias")
 
 
 def computes_in_float32(instance: Instance) -> bool:
-    """Whether a constant array holds float32 numbers, or what embeddings and norms give is rounded to them."""
+    """Whether a constant array holds float32 numbers, or embeddings and norms return numbers rounded to float32."""
     raw = instance.read_raw()
     constant = [p["name"] for p in instance.listing if not p["trainable"] and p["name"] in raw]
     if any(_is_rounded(raw[name]) for name in constant):
@@ -39,7 +39,7 @@ def computes_in_float32(instance: Instance) -> bool:
 
 
 def _is_rounded(array: Array) -> bool:
-    """Whether numbers are float32's: all of them, and some that are no whole ones and have more digits than 0.5."""
+    """Whether all numbers are float32 numbers, and some are not whole and have more digits than 0.5."""
     if array.dtype.kind != "f" or not np.isfinite(array).all():
         return False
     with np.errstate(over="ignore"):
@@ -49,7 +49,7 @@ def _is_rounded(array: Array) -> bool:
 
 
 def _rounds_when_silent(instance: Instance) -> bool:
-    """Whether the output is off by float32 rounding where every sublayer gives 0."""
+    """Whether the output is off by float32 rounding when every sublayer gives 0."""
     last = _LAST if instance.subject.variant.output_projection else _LAST_BUT_PROJECTION
     ours = instance.canonical.items()
     silent = {

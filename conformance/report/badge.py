@@ -1,4 +1,4 @@
-"""A badge for a README: an SVG of its own, which loads nothing and runs nothing."""
+"""A badge for a README: a self-contained SVG that loads nothing and runs nothing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from conformkit.conformance.text import one_line
 __all__ = ["as_badge"]
 
 _CHARACTER, _PADDING = 6.6, 12
-"""About the width of a character at this size; `textLength` makes the text fit exactly, whatever the font."""
+"""Approximate width of a character at this size; `textLength` makes the text fit exactly in any font."""
 _GREEN, _RED = "#1a7f37", "#b42318"
-"""Dark enough for white text: contrast over 4.5."""
+"""Dark enough for white text: contrast above 4.5."""
 _LONGEST = 60
 
 _SVG = """\
@@ -31,7 +31,7 @@ _SVG = """\
 
 
 def as_badge(report: Report, label: str = "conformance") -> str:
-    """Return the badge of a report: what was asked for, and whether it holds."""
+    """Return the badge of a report: what was judged, and whether it conforms."""
     words = "conforms" if report.conforms else obstacles(report, most=0)[0]
     message, label = (safe(one_line(text, _LONGEST)) for text in (f"{scope(report)}: {words}", label))
     label_length, message_length = (round(_CHARACTER * len(text)) for text in (label, message))

@@ -1,4 +1,4 @@
-"""Report files: refused before the run when they can't be written, and never left half written."""
+"""Report files: rejected before the run if they can't be written, and never left half written."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ __all__ = ["obstacle", "write"]
 
 
 def obstacle(path: Path) -> str:
-    """Return why a report can't be written there, with what to do, or nothing.
+    """Return why a report can't be written there and what to do, or nothing.
 
-    Asked before a run, so that minutes of work are not lost to a typing error.
+    Checked before a run, so that minutes of work are not lost to a typo.
     """
     try:
         return _obstacle(path, path.parent)
-    except OSError as error:  # a name that is too long, a folder that may not be looked into
-        return f"{path} cannot be looked at: {error.strerror or error}"
+    except OSError as error:  # a name that is too long, a folder without read permission
+        return f"{path} cannot be read: {error.strerror or error}"
 
 
 def _obstacle(path: Path, folder: Path) -> str:
     if not folder.exists():
         return f"the folder {folder} does not exist; create it with: mkdir -p {folder}"
     if not folder.is_dir():
-        return f"{folder} is a file, not a folder; name another place"
+        return f"{folder} is a file, not a folder; choose another path"
     if path.is_dir():
         return f"{path} is a folder; name a file in it"
     places = [path, folder] if path.is_file() else [path] if path.exists() else [folder]  # a file is replaced
     if not all(os.access(place, os.W_OK) for place in places):
-        return f"{path} may not be written by this user; name another place"
+        return f"no permission to write {path}; choose another path"
     return ""
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Replace the file by this content in one step: whoever reads meanwhile sees the old one or the new one.
+    """Replace the file by this content in one step: a reader sees either the old or the new content.
 
     Devices and pipes (`/dev/null`) are written to, not replaced; a link stays a link.
     """

@@ -1,7 +1,7 @@
 """What GitHub Actions shows: annotations at lines, and a summary of the job.
 
-A runner takes each line of a job's output that begins with `::` as a command. An implementation prints what it likes,
-so commands are switched off while anything of it may be printed, and on again by a word that it can't know.
+A runner reads each line of a job's output that begins with `::` as a command. An implementation can print anything, so
+commands are switched off while its output may appear, and switched on again by a word that it can't know.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from conformkit.conformance.text import count
 __all__ = ["commands", "muted", "summarize"]
 
 MOST = 10
-"""GitHub shows so many errors, and as many warnings, of one step."""
+"""Number of errors, and of warnings, that GitHub shows for one step."""
 _LARGEST = 1_000_000
-"""A summary may have a mebibyte."""
+"""Maximum size of a summary: one mebibyte."""
 
 
 @contextmanager
 def muted(stream: TextIO) -> Iterator[None]:
-    """Switch commands off in what is printed meanwhile."""
+    """Switch workflow commands off for output printed in this context."""
     word = secrets.token_hex(16)
     print(f"::stop-commands::{word}", file=stream, flush=True)
     try:
@@ -41,7 +41,7 @@ def muted(stream: TextIO) -> Iterator[None]:
 
 
 def commands(report: Report, root: Path | None = None) -> list[str]:
-    """Return a workflow command for each red clause as far as they are shown, and one for the verdict."""
+    """Return a workflow command for each red clause that GitHub shows, and one for the verdict."""
     found = from_object(as_object(report))
     where = root or Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     red = failures(found)
@@ -53,10 +53,10 @@ def commands(report: Report, root: Path | None = None) -> list[str]:
 
 
 def summarize(report: Report) -> str:
-    """Append the report to the summary of the job; return why that was not possible, or nothing."""
+    """Append the report to the job summary; return why that was not possible, or nothing."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
-        return "GITHUB_STEP_SUMMARY is not set: this is no step of a GitHub job"
+        return "GITHUB_STEP_SUMMARY is not set: this is not a step of a GitHub job"
     text = as_markdown(report)
     if len(text.encode()) > _LARGEST:
         text = f"{verdict_line(report)}\n"
@@ -90,10 +90,10 @@ def _command(kind: str, properties: dict[str, str], text: str) -> str:
 
 
 def _data(text: str) -> str:
-    """Escape what would end or change a command's message."""
+    """Escape characters that would end or change a command's message."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    """Escape what would end a property, too."""
+    """Escape also characters that would end a property."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -11,5 +11,5 @@ __all__ = ["as_html"]
 
 
 def as_html(report: Report) -> str:
-    """Return the report as an HTML document; it says what the JSON says, cleaned and bounded as that is."""
+    """Return the report as an HTML document with the content of the JSON report, cleaned and bounded like that."""
     return page("report.html", report=from_object(as_object(report)))

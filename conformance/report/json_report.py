@@ -1,4 +1,4 @@
-"""A report as JSON, in the form of report.schema.json."""
+"""A report as JSON, as described by report.schema.json."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from conformkit.conformance.versions import SPEC_VERSION, kit_version
 __all__ = ["SCHEMA", "as_json", "as_object", "schema"]
 
 SCHEMA = "conformkit.report/1"
-"""Name and version of the form. A field may be added under the same number; one that changes or goes away raises it."""
+"""Name and version of the format. New fields keep the number; changing or removing a field raises it."""
 
 
 def as_json(report: Report) -> str:
-    """Return the report as JSON text: same results, same bytes, except for the seconds."""
+    """Return the report as JSON text: the same results give the same bytes, except for the seconds."""
     return json.dumps(as_object(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -135,7 +135,7 @@ def _excerpt(shown: Excerpt | None) -> dict[str, Any] | None:
 
 
 def _likeness(like: LooksLike, hints: int) -> dict[str, Any]:
-    """Tell of a known mistake as much as the hints allow."""
+    """Return as much about a known mistake as the hints allow."""
     steps = [like.hint.symptom, like.hint.area, like.hint.mistake]
     told: dict[str, Any] = {"certainty": like.certainty.value, "hint": steps[:hints]}
     if hints >= len(steps):

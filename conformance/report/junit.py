@@ -1,8 +1,8 @@
-"""A report as JUnit XML, which CI systems show: one testcase a clause, its classname the component.
+"""A report as JUnit XML, which CI systems show: one testcase per clause, with the component as its classname.
 
-`failure`: a binding clause failed. `error`: it raised, crashed or ran out of time. `skipped`: blocked, not implemented,
-not applicable, not run, and clauses that failed without being binding. Since viewers show a file of passed and skipped
-cases as green, a report that does not conform though no case is red gets one more case, `conformkit.verdict`, which is.
+`failure`: a binding clause failed. `error`: it raised, crashed or timed out. `skipped`: blocked, not implemented,
+not applicable, not run, and clauses that failed but are not binding. Viewers show a file of passed and skipped cases as
+green; so if a report does not conform although no case is red, one more red case is added, `conformkit.verdict`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _verdict_case(report: Report) -> ET.Element:
 
 def _reason(result: Result) -> str:
     if result.verdict is Verdict.BLOCKED and result.blocked_by:
-        return f"blocked by {result.blocked_by}"
+        return f"not checked until {result.blocked_by} passes"
     return f"{result.verdict.value}: {result.reason}" if result.reason else result.verdict.value
 
 
@@ -101,5 +101,5 @@ def _body(report: Report, result: Result) -> str:
 
 
 def safe(text: str) -> str:
-    """Return foreign text without what XML can't hold."""
+    """Return foreign text without characters that XML does not allow."""
     return _NOT_XML.sub("", plain(text, 8000))

@@ -1,7 +1,7 @@
 """A report as Markdown, for pull requests, job summaries and issue trackers.
 
-Whatever an implementation can influence stands in code, between more backticks than it has itself: nothing in it is
-a link, a mention, a picture or markup.
+Text that an implementation can influence is written as code, between more backticks than it contains: nothing in it
+becomes a link, a mention, a picture or markup.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from conformkit.conformance.text import count, one_line
 __all__ = ["as_markdown", "block", "body", "code", "escape"]
 
 IN_FULL = 20
-"""So many failures are told in full, the others by id and title: a page of hundreds is read by nobody."""
+"""Maximum number of failures shown in full; the others by id and title, since nobody reads hundreds."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$<>&@])")
 
 
 def as_markdown(report: Report) -> str:
-    """Return the report as a Markdown document of its own."""
+    """Return the report as a complete Markdown document."""
     found = from_object(as_object(report))
     return f"# Conformance of {code(found.implementation)}\n\n{body(found)}"
 
 
 def body(report: Report, level: int = 2) -> str:
-    """Return what stands below the title, with headings from that level on; the report is one read from JSON."""
+    """Return the text below the title, with headings from that level on; the report was read from JSON."""
     mark = "✅" if report.conforms else "❌"
     parts = [f"{mark} {code(verdict_line(report))}", escape(ledger_line(report)) + "."]
     parts += [f"> {escape(HIDDEN.capitalize())}."] if report.hidden else []
@@ -55,9 +55,9 @@ def body(report: Report, level: int = 2) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a line of our own text, with what Markdown would read as markup escaped; code in backticks stays code."""
+    """Return a line of the kit's own text with markup escaped; code in backticks stays code."""
     parts = one_line(text, 2000).split("`")
-    if len(parts) % 2 == 0:  # one that has no partner
+    if len(parts) % 2 == 0:  # an unmatched backtick
         return _SPECIAL.sub(r"\\\1", "`".join(parts))
     return "".join(code(part) if number % 2 else _SPECIAL.sub(r"\\\1", part) for number, part in enumerate(parts))
 
@@ -77,7 +77,7 @@ def block(text: str) -> str:
 
 
 def _way(report: Report, level: int) -> str:
-    """Return how far an implementation is that is still being built, and what comes next."""
+    """Return the progress of an unfinished implementation, and what comes next."""
     found = way(report)
     if found is None:
         return ""
@@ -92,7 +92,7 @@ def _failures(report: Report, level: int) -> list[str]:
     told = [_failure(report, result, level + 1) for result in red[:IN_FULL]]
     rest = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in red[IN_FULL:]]
     more = "\n".join([f"And {len(rest)} more:\n", *(f"- {line}" for line in rest)]) if rest else ""
-    return [f"{'#' * level} What does not hold", *told, more]
+    return [f"{'#' * level} What fails", *told, more]
 
 
 def _failure(report: Report, result: Result, level: int) -> str:
@@ -103,14 +103,16 @@ def _failure(report: Report, result: Result, level: int) -> str:
     address = page_of(report, result.clause.id)
     named += [f"- **page**: <{address}>"] if address else []
     named.append(f"- **again**: {code(command(report, result.clause.id))}")
-    printed = f"Printed meanwhile:\n\n{block(result.output)}" if result.output else ""
+    printed = f"Printed during the call:\n\n{block(result.output)}" if result.output else ""
     parts = [head, block(said) if said else "", "\n".join(named), printed]
     return "\n\n".join(part for part in parts if part)
 
 
 def _cause(verdict: Verdict, cause: str, ids: list[str]) -> str:
-    link = " by" if verdict is Verdict.BLOCKED else ":"
-    return f"{count(len(ids), 'clause')} {verdict}{link} {code(cause)}"
+    clauses = count(len(ids), "clause")
+    if verdict is Verdict.BLOCKED:
+        return f"{clauses} not checked until {code(cause)} passes"
+    return f"{clauses} {verdict}: {code(cause)}"
 
 
 def _fact(label: str, fact: str) -> str:

@@ -1,4 +1,4 @@
-"""How far an implementation is on the way from attention to generation, and what comes next."""
+"""The progress of an implementation from attention to generation, and what comes next."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _BY_DOCUMENT: Mapping[str, str] = {
 
 
 class State(StrEnum):
-    """What became of a milestone."""
+    """The state of a milestone."""
 
     DONE = "done"
     BROKEN = "broken"
     BLOCKED = "blocked"
     """By a clause of an earlier milestone, or not run."""
     UNFINISHED = "not implemented"
-    """Something that it is about is a stub, or is required and lacking."""
+    """Something it needs is a stub, or is required and missing."""
     LEFT_OUT = "left out"
-    """Nothing of it is there, and nothing of it is required."""
+    """Nothing of it exists, and nothing of it is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """One of them, as far as the run was about it."""
+    """One milestone, with the results of this run."""
 
     name: str
     state: State
@@ -56,13 +56,13 @@ class Milestone:
 
     @property
     def passed(self) -> int:
-        """How many of its clauses hold."""
+        """Number of its clauses that pass."""
         return sum(result.verdict is Verdict.PASS for result in self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do next: implement `name`, whose first clauses begin with `prefix`, or mend the clause `broken`."""
+    """What to do next: implement `name`, whose first clauses begin with `prefix`, or fix the clause `broken`."""
 
     milestone: str
     name: str = ""
@@ -79,7 +79,7 @@ class Step:
 
 
 def milestone_of(clause: Clause) -> str:
-    """Return the milestone that a clause belongs to; what is said of all components belongs to the model."""
+    """Return the milestone of a clause; clauses about all components belong to the model."""
     if clause.applies.get("generate") == "yes":
         return "generation"
     known = clause if clause.document else clauses().get(clause.id, clause)  # a stored report names no document
@@ -87,7 +87,7 @@ def milestone_of(clause: Clause) -> str:
 
 
 def milestones(report: Report) -> list[Milestone]:
-    """Return the milestones that the run was about, or that something is lacking of, in order."""
+    """Return the milestones that have results or missing parts, in order."""
     of_each: dict[str, list[Result]] = {name: [] for name in MILESTONES}
     for result in report.results:
         of_each[milestone_of(result.clause)].append(result)
@@ -99,9 +99,9 @@ def milestones(report: Report) -> list[Milestone]:
 
 
 def next_step(report: Report) -> Step | None:
-    """Return what to do next, unless all of it conforms.
+    """Return what to do next; None if everything conforms.
 
-    Within a milestone, what is wrong comes before what is not there; of a part that conforms, what is a stub beyond it.
+    Within a milestone, failures come before missing parts. After a selected part that conforms, the next stub follows.
     """
     if report.conforms:
         return _beyond(report)
@@ -115,7 +115,7 @@ def next_step(report: Report) -> Step | None:
 
 
 def _beyond(report: Report) -> Step | None:
-    """Return what to implement after a part that conforms, where something that is exported is a stub."""
+    """Return what to implement after a selected part that conforms, if some export is a stub."""
     name = next((name for name in (*COMPONENTS, *SEQ2SEQ_NAMES) if name in report.stubs), "")
     if not report.only or not name:
         return None
@@ -123,7 +123,7 @@ def _beyond(report: Report) -> Step | None:
 
 
 def _lacking(report: Report) -> list[str]:
-    """Return what is required or exported, and not implemented; of a part of the profile, what that part is about."""
+    """Return what is required or exported but not implemented, in the selected part of the profile."""
     names = list(dict.fromkeys((*report.missing, *report.stubs)))
     about = {r.clause.component for r in report.results} | {"generate"} & {_generates(r) for r in report.results}
     return [name for name in names if not report.only or name in about]
@@ -167,6 +167,6 @@ def _required(name: str, report: Report) -> bool:
 
 
 def _prefix(milestone: Milestone, name: str) -> str:
-    """Return the first word of the ids of the clauses that wait for it."""
+    """Return the id prefix of the clauses that need it."""
     own = [r.clause for r in milestone.results if name in {r.clause.component, _generates(r)}]
     return next((clause.prefix for clause in (*own, *(r.clause for r in milestone.results))), "")

@@ -1,7 +1,7 @@
-"""Pages for a browser, each one file: nothing is fetched, and nothing runs but the kit's own script.
+"""Pages for a browser, one file each: nothing is fetched, and only the kit's own script runs.
 
-Whatever a template prints is escaped by jinja2. The content security policy allows one style and one script, each by
-its digest: markup that an implementation got in after all could neither run, nor load, nor send anything.
+jinja2 escapes all that a template prints. The content security policy allows one style and one script, each by its
+digest: if an implementation injected markup after all, it could not run, load or send anything.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ MARKS = {
     Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.ERROR: "✗", Verdict.CRASH: "✗", Verdict.TIMEOUT: "✗",
     Verdict.BLOCKED: "◌", Verdict.NOT_IMPLEMENTED: "–", Verdict.NOT_APPLICABLE: "–", Verdict.NOT_RUN: "?",
 }  # fmt: skip
-"""A sign beside the word and the color: colors alone tell nothing to some."""
+"""A sign besides the word and the color: not everyone can see the colors."""
 
 _STATES = {State.DONE: "✓", State.BROKEN: "✗", State.BLOCKED: "◌", State.UNFINISHED: "–", State.LEFT_OUT: "–"}
 
 
 def page(template: str, *packages: str, **given: Any) -> str:
-    """Return a page from a template, looked for in these packages first."""
+    """Return a page from a template, searched for in these packages first."""
     return _environment(packages).get_template(template).render(**given)
 
 
@@ -82,16 +82,16 @@ def _policy(style: str, script: str) -> str:
 
 
 def _prose(text: str) -> Markup:
-    """Return prose of the law: what stands between backticks is code, between asterisks stressed."""
+    """Return prose of the law as markup: text in backticks is code, text in asterisks is emphasized."""
     code = _CODE.sub(r"<code>\1</code>", str(escape(text)))
     return Markup(_STRESS.sub(r"<em>\1</em>", code))  # noqa: S704 - escaped above
 
 
 def _shown(value: Any) -> Any:
-    """Return what is printed for a value: whatever a template forgets, no text has control characters or no end."""
+    """Return a value as it is printed: without control characters and of bounded length, even if a template forgets."""
     return plain(value, _LONGEST) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _slug(text: object) -> str:
-    """Return a text as a word for a class or an id."""
+    """Return a text as a word for a CSS class or an id."""
     return "".join(c if c.isalnum() else "-" for c in str(text).lower())

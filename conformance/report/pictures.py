@@ -1,4 +1,4 @@
-"""An excerpt of two arrays as cells of three pictures: yours, what is wanted, the difference."""
+"""An excerpt of two arrays as cells of three pictures: output, wanted, difference."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Marks = Sequence[Sequence[bool]]
 
 _DARKEST = 0.95
 _FAINTEST = 0.05
-"""So much of a color is left for the smallest number that is none."""
+"""Minimum strength of the color of a number other than 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry: its place in the picture, its sign as a word, how strong its color is, whether it is too far off.
+    """One entry: its place in the picture, its sign as a word, the strength of its color, whether it is too far off.
 
     `hidden`: whether a mask hides it.
     """
@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture, and in words what it shows."""
+    """One picture, and its description in words."""
 
     name: str
     told: str
@@ -46,7 +46,7 @@ class Panel:
 
 
 def panels(shown: Excerpt) -> tuple[Panel, Panel, Panel]:
-    """Return the three pictures; the first two share one scale of colors."""
+    """Return the three pictures; the first two share one color scale."""
     difference = [[g - w for g, w in zip(*rows, strict=True)] for rows in zip(shown.got, shown.want, strict=True)]
     off = [[not abs(value) <= shown.allowed for value in row] for row in difference]
     scale = max(map(abs, _finite([*shown.got, *shown.want])), default=0.0)
@@ -60,7 +60,7 @@ def panels(shown: Excerpt) -> tuple[Panel, Panel, Panel]:
 
 
 def place(shown: Excerpt) -> str:
-    """Return what part of the whole is shown, counted from 0."""
+    """Return which part of the array is shown, counted from 0."""
     shape = " × ".join(map(str, shown.shape))
     rows, columns = len(shown.got), len(shown.got[0])
     whole = shown.shape[-2:] == (rows, columns) or shown.shape == (columns,)
@@ -74,9 +74,9 @@ def place(shown: Excerpt) -> str:
 
 
 def legend(shown: Excerpt) -> str:
-    """Return what colors and marks mean."""
+    """Return the meaning of colors and marks."""
     colors = "Blue is above 0, red below, empty exactly 0; a dot marks what is too far off."
-    hatched = "Rows see columns: hatched is what the mask hides, framed what can be seen there all the same."
+    hatched = "Rows attend to columns: hatched is what the mask hides, framed what is visible although hidden."
     return f"{colors} {hatched}" if shown.hidden else colors
 
 
@@ -87,18 +87,18 @@ def _panel(name: str, rows: Rows, scale: float, off: Marks, hidden: Marks) -> Pa
         for c, value in enumerate(row)
     )
     values = _finite(rows)
-    span = f"from {min(values):.3g} to {max(values):.3g}" if values else "none of them finite"
+    span = f"from {min(values):.3g} to {max(values):.3g}" if values else "none of them is finite"
     told = f"{len(rows)} by {len(rows[0])} numbers, {span}"
     return Panel(name, told + _marks(cells), len(rows), len(rows[0]), cells)
 
 
 def _marks(cells: Sequence[Cell]) -> str:
-    """Return in words how many are too far off, how many the mask hides, and how many of those show."""
+    """Return in words how many are too far off, how many the mask hides, and how many of those are visible."""
     wrong, hidden = sum(cell.off for cell in cells), sum(cell.hidden for cell in cells)
     told = f", {wrong} of them too far off" if wrong else ""
     if hidden:
         shows = sum(cell.hidden and cell.off for cell in cells)
-        told += f"; the mask hides {hidden}" + (f", of which {shows} can be seen" if shows else "")
+        told += f"; the mask hides {hidden}" + (f", of which {shows} are visible" if shows else "")
     return told
 
 

@@ -1,4 +1,4 @@
-"""Where in the user's own files a result belongs, for the forms that want a file and a line."""
+"""Where in the user's own files a result belongs, for formats that need a file and a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHERE = re.compile(r"(?P<file>[^:\n]+\.py):(?P<line>[1-9]\d{0,6})(?: in .*)?")
 def place(report: Report, result: Result, root: Path) -> tuple[str, int] | None:
     """Return the file, relative to `root` with forward slashes, and the line that a result names.
 
-    None where it names none, or one outside.
+    None if it names none, or one outside `root`.
     """
     match = _WHERE.fullmatch(result.where)
     if match is None or not report.location:

@@ -1,7 +1,7 @@
-"""A report as SARIF 2.1.0, which code scanning reads: a rule is a clause, a result a clause that does not hold.
+"""A report as SARIF 2.1.0, for code scanning: a rule is a clause, a result is a clause that fails.
 
-A binding clause is an `error`, any other a `warning`. A result has a location where the implementation's own line is
-known, which is where it raised; a wrong number has no line.
+A binding clause is an `error`, any other a `warning`. A result has a location if the implementation raised: then its
+line is known; a wrong number has no line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
 
 
 def _rule(clause: Clause, page: str, *, told: bool) -> dict[str, Any]:
-    """Describe a clause; with few hints, what to do about it is not told here either."""
+    """Describe a clause; with hints below 3, without its fix."""
     lines = [clause.normative, f"Why: {clause.why}", f"Fix: {clause.fix}" if told else "", f"Source: {clause.source}"]
     text = "\n".join(line for line in lines if line) if clause.normative else clause.title
     return {
@@ -79,7 +79,7 @@ def _result(report: Report, result: Result, numbers: dict[str, int], root: Path)
 
 
 def _unlinked(text: str) -> str:
-    """Viewers make a link of `[text](target)`; what an implementation says shall be none."""
+    """Break `[text](target)`, which viewers turn into a link, in text from an implementation."""
     return text.replace("](", "] (")
 
 
@@ -89,5 +89,5 @@ def _location(file: str, line: int) -> dict[str, Any]:
 
 
 def _fingerprint(report: Report, result: Result) -> str:
-    """The same clause of the same implementation is the same finding, wherever its line moves to."""
+    """Return a fingerprint: the same clause of the same implementation is the same finding, even if its line moves."""
     return hashlib.sha256(f"{report.implementation}\n{result.clause.id}".encode()).hexdigest()[:32]

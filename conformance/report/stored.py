@@ -1,4 +1,4 @@
-"""A report as JSON, read back: what was stored can be rendered later in every other form."""
+"""A JSON report, read back: a stored report can be rendered later in every other format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
-from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Part, Report, Result, Undeclared, Verdict
+from conformkit.conformance.engine.hint import Hint
+from conformkit.conformance.engine.results import (
+    Certainty,
+    DifferingPart,
+    LooksLike,
+    Report,
+    Result,
+    Undeclared,
+    Verdict,
+)
 from conformkit.conformance.report.json_report import SCHEMA
 from conformkit.spec.clauses import Clause, Level, clauses
 
@@ -15,11 +24,11 @@ __all__ = ["NotAReport", "from_object"]
 
 
 class NotAReport(ValueError):
-    """The object is no report of a form that this version knows."""
+    """The object is not a report in a format that this version knows."""
 
 
 def from_object(found: Mapping[str, Any]) -> Report:
-    """Return the report that an object of the published form stands for; the clauses' text is the installed law's.
+    """Return the report that a published JSON object holds; clause texts come from the installed law.
 
     Raises: NotAReport.
     """
@@ -28,7 +37,7 @@ def from_object(found: Mapping[str, Any]) -> Report:
     try:
         return _report(found)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise NotAReport(f"it is no report of schema {SCHEMA}: {type(error).__name__}: {error}") from error
+        raise NotAReport(f"it is not a report of schema {SCHEMA}: {type(error).__name__}: {error}") from error
 
 
 def _report(found: Mapping[str, Any]) -> Report:
@@ -42,7 +51,7 @@ def _report(found: Mapping[str, Any]) -> Report:
         notes=list(found["notes"]), missing=list(found["missing"]),
         stubs={item["name"]: item["where"] for item in found.get("stubs", ())},
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
-        parts={item["component"]: Part(item["path"], item["message"]) for item in found["parts"]},
+        parts={item["component"]: DifferingPart(item["path"], item["message"]) for item in found["parts"]},
         pages=found.get("pages", ""), hidden=found.get("hidden", False),
         complete=found["complete"], seconds=found["seconds"],
     )  # fmt: skip
@@ -60,7 +69,7 @@ def _result(number: int, found: Mapping[str, Any]) -> Result:
 
 
 def _excerpt(found: Mapping[str, Any] | None) -> Excerpt | None:
-    """Read a piece of two arrays; JSON has null for what is not finite."""
+    """Read a piece of two arrays; JSON has null for numbers that are not finite."""
     if found is None:
         return None
     got, want = (tuple(tuple(map(_number, row)) for row in found[name]) for name in ("got", "want"))
@@ -80,7 +89,7 @@ def _number(value: float | None) -> float:
 
 
 def _clause(number: int, found: Mapping[str, Any]) -> Clause:
-    """Title, level and component are those of the report, whatever the law says today."""
+    """Title, level and component come from the report, even if the law has changed."""
     known = clauses().get(found["id"])
     return Clause(
         id=found["id"], title=found["title"], level=Level(found["level"]), component=found["component"],
@@ -88,7 +97,7 @@ def _clause(number: int, found: Mapping[str, Any]) -> Clause:
         normative=known.normative if known else "", why=known.why if known else "", fix=known.fix if known else "",
         evidence=known.evidence if known else (), profile=known.profile if known else "",
         since=known.since if known else "", source=known.source if known else "",
-        document="", line=number,  # the order of the file, which is the law's of then
+        document="", line=number,  # the order of the file, which is that of the law at that time
         applies=known.applies if known else {},
     )  # fmt: skip
 

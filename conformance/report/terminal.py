@@ -37,13 +37,13 @@ __all__ = ["Color", "console", "render", "say", "wants_color", "write", "write_m
 Color = Literal["auto", "always", "never"]
 
 IN_FULL = 20
-"""So many failures are told in full; the others by id and title, unless -v asks for all."""
+"""Maximum number of failures shown in full; the others by id and title, unless -v is given."""
 
 _STYLES = {Verdict.PASS: "green", Verdict.BLOCKED: "magenta", Verdict.NOT_RUN: "yellow"}
 
 
 def console(stream: TextIO, color: Color = "auto", width: int | None = None) -> Console:
-    """Return a console that colors when asked to, on terminals else, and that never interprets markup."""
+    """Return a console that never interprets markup; it uses color if asked to, or on a terminal."""
     colored = wants_color(stream, color)
     return Console(
         file=stream, width=width, force_terminal=colored or None, color_system="auto" if colored else None,
@@ -63,7 +63,7 @@ def wants_color(stream: TextIO, color: Color = "auto") -> bool:
 
 
 def render(report: Report, width: int = 80, *, color: bool = False, verbose: bool = False, quiet: bool = False) -> str:
-    """Return the report as text, for those who print it themselves."""
+    """Return the report as text."""
     stream = io.StringIO()
     page = console(stream, "always" if color else "never", width)
     write(report, page, verbose=verbose, quiet=quiet)
@@ -73,7 +73,7 @@ def render(report: Report, width: int = 80, *, color: bool = False, verbose: boo
 def write(
     report: Report, page: Console, *, verbose: bool = False, quiet: bool = False, repeat: Sequence[str] = ()
 ) -> None:
-    """Print the report; `repeat` holds options that belong into the lines that repeat a clause."""
+    """Print the report; `repeat` holds further options for the `again:` lines."""
     if not quiet:
         _header(report, page)
         if verbose:
@@ -108,7 +108,7 @@ def _header(report: Report, page: Console) -> None:
     if report.isolation == "none":
         say(
             page,
-            "isolation none: this code ran inside the harness, so the verdict is only as honest as it is",
+            "isolation none: this code ran inside the harness and could have changed the verdict",
             lead="note: ",
         )
     for note in [*([HIDDEN] if report.hidden else []), *report.notes]:
@@ -117,12 +117,12 @@ def _header(report: Report, page: Console) -> None:
 
 
 def _undeclared(report: Report, page: Console) -> None:
-    """Say first what one line in conform.toml may turn green: the reader can spare himself the rest."""
+    """Print undeclared choices first: one line in conform.toml may fix all that follows."""
     for found in report.undeclared:
         say(page, Text(undeclared_line(found), style="bold yellow"), lead="undeclared: ")
     if report.undeclared:
         what = "this choice" if len(report.undeclared) == 1 else "these choices"
-        say(page, f"with {what} the definition gives exactly these numbers; undeclared, it is a mistake like others\n")
+        say(page, f"with {what} the definition reproduces your numbers exactly; undeclared, it is a mistake\n")
 
 
 def _parts(report: Report, page: Console) -> None:
@@ -140,18 +140,18 @@ def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: 
     for result in red[len(shown) :]:
         _heading(report, result, page)
     if red[len(shown) :]:
-        say(page, f"The last {len(red) - len(shown)} are shortened; -v tells all in full.\n")
+        say(page, f"The last {len(red) - len(shown)} are shortened; -v shows them in full.\n")
 
 
 def write_some(report: Report, page: Console, results: Sequence[Result], repeat: Sequence[str] = ()) -> None:
-    """Tell failures in full."""
+    """Print failures in full."""
     for result in results:
         _heading(report, result, page)
         _explanation(report, result, page, repeat)
 
 
 def _from_here(location: str) -> str:
-    """Return a path as one types it in the folder that the run began in, where it lies below that."""
+    """Return a path relative to the current folder, if it lies below that."""
     path, here = Path(location), Path.cwd()
     return str(path.relative_to(here)) if location and path.is_relative_to(here) else location
 
@@ -181,11 +181,11 @@ def _explanation(report: Report, result: Result, page: Console, repeat: Sequence
 
 
 def _unjudged(report: Report, page: Console) -> None:
-    """Tell what is neither green nor red, under its cause: one cause, one entry."""
+    """Print what was not judged, one entry per cause."""
     entries = unjudged(report)
     for verdict, cause, ids in entries:
         if verdict is Verdict.BLOCKED:
-            text = f"{count(len(ids), 'clause')} blocked by {one_line(cause, 200)}: {listed(ids)}"
+            text = f"{count(len(ids), 'clause')} not checked until {one_line(cause, 200)} passes: {listed(ids)}"
         else:
             text = f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}"
         say(page, text, hang=_indent(page))
@@ -205,7 +205,7 @@ def _missing(report: Report, page: Console) -> None:
 
 
 def write_milestones(report: Report, page: Console) -> None:
-    """Say how far it is and what comes next, of an implementation that is still being built."""
+    """Print the progress of an unfinished implementation and what comes next."""
     found = way(report)
     if found is not None:
         say(page, found.so_far, lead="so far:  ")
@@ -229,7 +229,7 @@ def _indent(page: Console) -> int:
 
 
 def say(page: Console, body: str | Text, *, indent: int = 0, lead: str = "", hang: int = 0, style: str = "") -> None:
-    """Print a paragraph, wrapped here so that later lines stand below the first one's text and nothing trails."""
+    """Print a paragraph, wrapped here so that later lines are indented below the first one, without trailing blanks."""
     text = body if isinstance(body, Text) else Text(plain(body), style=style)
     first = " " * indent + lead
     later = " " * (len(first) + hang)

@@ -15,7 +15,7 @@ from conformkit.spec.variants import CANONICAL, described
 
 __all__ = [
     "HIDDEN",
-    "Way",
+    "WayForward",
     "address",
     "advice",
     "command",
@@ -35,17 +35,17 @@ __all__ = [
 ]
 
 _NAMED = 6
-"""So many prefixes are named; a list of hundreds of clauses is a number."""
+"""Maximum number of prefixes to name; a longer list becomes a number of clauses."""
 
 _PARTS = 12
-"""So many parts that are missing or stubs are named."""
+"""Maximum number of missing parts or stubs to name."""
 
 _NAMED_MISTAKES = 3
-"""So many known mistakes that fit a failure are named."""
+"""Maximum number of matching known mistakes to name."""
 
 HIDDEN = (
-    "the inputs of this run are hidden, so no numbers are shown; run without that seed, a clause has inputs that "
-    "everybody knows, and tells all"
+    "the inputs of this run are hidden, so no numbers are shown; without the hidden seed, the same clause uses public "
+    "inputs and shows all numbers"
 )
 
 
@@ -77,16 +77,17 @@ def scope(report: Report) -> str:
 
 
 def obstacles(report: Report, most: int = _PARTS) -> list[str]:
-    """Return what keeps the implementation from conforming, most telling first; empty when it conforms.
+    """Return what keeps the implementation from conforming, most important first; empty if it conforms.
 
-    Of parts that are missing or stubs it names so many, and how many are left; with 0, how many there are.
+    Names at most `most` missing parts and stubs, then the number of the others; with 0, only their number.
     """
     broken = [r for r in report.results if report.breaks(r)]
     blocked = sum(r.verdict is Verdict.BLOCKED for r in broken)
     not_run = sum(r.verdict is Verdict.NOT_RUN for r in broken)
     unfinished = sum(r.unfinished for r in broken)
     red = len(broken) - blocked - not_run - unfinished
-    found = [f"{red} of {count(len(report.results), 'clause')} broken"] if red else []
+    fail = "fails" if red == 1 else "fail"
+    found = [f"{red} of {count(len(report.results), 'clause')} {fail}"] if red else []
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
@@ -100,9 +101,9 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
 
 
 def _stubs(report: Report, broken: Sequence[Result]) -> list[str]:
-    """Return what is exported, not implemented, and keeps the implementation from conforming.
+    """Return what is exported but not implemented, and keeps the implementation from conforming.
 
-    A clause about generation is about the model, which may be there without it.
+    A clause about generation belongs to the model, which may exist without it.
     """
     about = [r.clause.component for r in broken if r.unfinished]
     if "generate" in report.stubs:
@@ -115,21 +116,21 @@ def _parts(names: Sequence[str], most: int) -> str:
 
 
 def seed_line(report: Report) -> str:
-    """Return the seed; hidden draws have one that nobody is told."""
+    """Return the seed, or `hidden`: the seed of hidden draws is not disclosed."""
     return "hidden" if report.hidden else str(report.seed)
 
 
 def ledger_line(report: Report) -> str:
-    """Return how many clauses there are and what became of them."""
+    """Return the number of clauses and the number with each verdict."""
     ledger = report.ledger()
     parts = [f"{ledger[verdict]} {verdict.value}" for verdict in Verdict if ledger[verdict]]
     return ": ".join([count(ledger["clauses"], "clause"), *([", ".join(parts)] if parts else [])])
 
 
 def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
-    """Return the command line that judges this clause again on the same inputs; where those are hidden, on others.
+    """Return the command line that judges this clause again, on the same inputs unless those are hidden.
 
-    Hidden draws are an instructor's, and so is the sandbox around them: a student repeats it at home.
+    An instructor hides draws and sets the sandbox; a student repeats the clause at home without either.
     """
     words = ["conform", "run", "--impl", one_line(report.implementation, 400), "--only", clause_id]
     words += ["--seed", str(report.seed)] if report.seed else []
@@ -142,19 +143,19 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
 
 
 def address(clause: Clause) -> str:
-    """Return where a clause is, from the folder of the pages."""
+    """Return the path of a clause, relative to the folder of the pages."""
     return f"law/{clause.document}.html#{clause.id.lower()}"
 
 
 def page_of(report: Report, clause_id: str) -> str:
-    """Return the address of a clause's own page, where the report knows of pages."""
+    """Return the address of a clause's page; empty if the report has no pages."""
     known = clauses().get(clause_id) if report.pages else None
     return f"{one_line(report.pages, 400).rstrip('/')}/{address(known)}" if known else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How far an implementation is that is still being built, what to do next, and the command that judges that."""
+class WayForward:
+    """The progress of an unfinished implementation, what to do next, and the command that judges that."""
 
     milestones: tuple[Milestone, ...]
     next: str
@@ -162,33 +163,33 @@ class Way:
 
     @property
     def so_far(self) -> str:
-        """What became of which milestones, in a line."""
+        """The states of the milestones, in one line."""
         by_state: dict[State, list[str]] = {}
         for milestone in self.milestones:
             by_state.setdefault(milestone.state, []).append(milestone.name)
         return "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items())
 
 
-def way(report: Report) -> Way | None:
-    """Return how far it is, unless all that is required or exported is there."""
+def way(report: Report) -> WayForward | None:
+    """Return the progress; None if everything that is required or exported is implemented."""
     step = next_step(report) if report.missing or report.stubs else None
     if step is None:
         return None
     again = command(replace(report, profile=step.profile), step.only)
-    return Way(tuple(milestones(report)), next_line(step), again)
+    return WayForward(tuple(milestones(report)), next_line(step), again)
 
 
 def next_line(step: Step) -> str:
     """Return what to do next."""
     if step.broken is not None:
-        return f"mend {step.broken.id}: {one_line(step.broken.title, 200).rstrip('.')}"
+        return f"fix {step.broken.id}: {one_line(step.broken.title, 200).rstrip('.')}"
     place = f" ({one_line(step.where, 300)})" if step.where else ""
-    choice = "" if step.required else "; it is not required: what is no longer exported is not judged"
+    choice = "" if step.required else "; it is optional: if you do not export it, it is not judged"
     return f"implement {one_line(step.name, 80)}{place}{choice}"
 
 
 def undeclared_line(found: Undeclared) -> str:
-    """Return the sentence that tells a choice from a mistake, and what to write into conform.toml."""
+    """Return a sentence that names the choice, and what to write into conform.toml if it is meant."""
     actual, declared = (described(found.choice, value) for value in (found.actual, found.declared))
     canonical = found.declared == getattr(CANONICAL, found.choice)
     known = f"the canonical variant is {declared}" if canonical else f"the declared variant is {declared}"
@@ -197,7 +198,7 @@ def undeclared_line(found: Undeclared) -> str:
 
 
 def advice(result: Result, hints: int) -> list[tuple[str, str]]:
-    """Return what to say about the cause, as labelled lines, a step more with each of the hints up to 3."""
+    """Return the cause as labelled lines; a higher level of hints (1 to 3) tells more."""
     known = result.looks_like
     if hints < 3:
         return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
@@ -206,8 +207,8 @@ def advice(result: Result, hints: int) -> list[tuple[str, str]]:
 
 
 def facts(report: Report, result: Result) -> list[tuple[str, str]]:
-    """Return what to say of a red clause beside what came out, as labelled lines: why, the cause, the line."""
-    level = "" if report.breaks(result) else f"{result.clause.level}: a warning, which leaves the verdict as it is"
+    """Return labelled lines about a red clause besides its numbers: why, the cause, the line."""
+    level = "" if report.breaks(result) else f"{result.clause.level}: a warning, which does not change the verdict"
     found = [("level:", level), ("why:", result.clause.why), *advice(result, report.hints)]
     return [(label, fact) for label, fact in [*found, ("where:", one_line(result.where))] if fact]
 
@@ -218,27 +219,29 @@ def _sure(known: Sequence[LooksLike]) -> bool:
 
 def _likeness(found: Sequence[LooksLike]) -> str:
     titles = [title for title, _ in _mistakes(found)]
-    what = "either" if len(titles) > 1 else "that"
+    who, s = ("each of these mistakes" if len(titles) > 1 else "this mistake"), "s"
+    if found[0].together_with:
+        who, s = "together, these mistakes", ""
     how = {
-        Certainty.EXACT: "this input gives exactly your numbers with that",
-        Certainty.LIKELY: "with that it fails in the same way",
-        Certainty.UNSURE: f"unsure: with {what} it fails in a like way; see whether yours does that",
+        Certainty.EXACT: f"{who} reproduce{s} your numbers exactly",
+        Certainty.LIKELY: f"{who} fail{s} in the same way",
+        Certainty.UNSURE: f"unsure: {who} fail{s} in a similar way; check whether your code does that",
     }[found[0].certainty]
     if _sure(found):
         titles = _numbered(titles)
     if found[0].together_with:
-        return f"{', and '.join(titles)} ({how}, both together)"
+        return f"{', and '.join(titles)} ({how})"
     return f"{', or '.join(titles)} ({how})"
 
 
 def _fix(found: Sequence[LooksLike]) -> str:
-    """Return what mends the mistakes that a failure looks like; of several, each by the number that names it."""
+    """Return how to fix the mistakes that a failure looks like, numbered if there are several."""
     fixes = [" or ".join(fixes) for _, fixes in _mistakes(found)]
     return "; ".join(_numbered(fixes))
 
 
 def _mistakes(found: Sequence[LooksLike]) -> list[tuple[str, list[str]]]:
-    """Return the titles of the first known mistakes, each once, with what mends it."""
+    """Return the distinct titles of the first known mistakes, with how to fix each."""
     fixes: dict[str, list[str]] = {}
     for like in found:
         known = fixes.setdefault(like.title, [])
@@ -251,7 +254,7 @@ def _numbered(texts: Sequence[str]) -> list[str]:
 
 
 def in_order(report: Report) -> list[Result]:
-    """Return the results in the order of the law, however they came in."""
+    """Return the results in the order of the law."""
     documents = {stem: number for number, stem in enumerate(STEMS)}
     last = len(documents)
     return sorted(
@@ -266,9 +269,9 @@ def failures(report: Report) -> list[Result]:
 
 
 def unjudged(report: Report) -> list[tuple[Verdict, str, list[str]]]:
-    """Return what is neither green nor red nor out of scope: verdict, cause and ids, one entry a cause."""
+    """Return what was not judged although it applies: verdict, cause and ids, one entry per cause."""
     causes: dict[Verdict, Callable[[Result], str]] = {
-        Verdict.BLOCKED: lambda r: r.blocked_by or r.reason or "an earlier failure",
+        Verdict.BLOCKED: lambda r: r.blocked_by or r.reason or "an earlier clause",
         Verdict.NOT_IMPLEMENTED: lambda r: r.reason or r.clause.component,
         Verdict.NOT_RUN: lambda r: r.reason or r.clause.component,
     }
@@ -281,7 +284,7 @@ def unjudged(report: Report) -> list[tuple[Verdict, str, list[str]]]:
 
 
 def _groups(results: Sequence[Result], cause: Callable[[Result], str]) -> dict[str, list[str]]:
-    """Return the ids of the clauses by what they have in common, in the order in which causes turn up."""
+    """Return the ids of the clauses by cause, causes in order of first appearance."""
     found: dict[str, list[str]] = {}
     for result in results:
         found.setdefault(cause(result), []).append(result.clause.id)

@@ -39,7 +39,7 @@ class Attend:
         return self.instance.call(q, k, v, mask, **options)
 
     def weights(self, q: Array, k: Array, mask: Array | None = None) -> Array:
-        """Return the attention weights (…, Tq, Tk), made visible by passing the identity as values."""
+        """Return the attention weights (…, Tq, Tk), found by passing the identity as values."""
         identity = np.broadcast_to(np.eye(k.shape[-2]), (*k.shape[:-2], k.shape[-2], k.shape[-2]))
         return self(q, k, np.ascontiguousarray(identity), mask)
 
@@ -57,7 +57,7 @@ class Attend:
         return [leading for leading in leadings if rank in {None, len(leading) + 2}]
 
     def replay(self, golden: Golden) -> tuple[Array, Array]:
-        """Return the output for stored inputs, and the one that is wanted."""
+        """Return the output for stored inputs, and the expected one."""
         leading = () if self.subject.offers("any-rank") else self.leading(1)
         stored = (*(golden.inputs[name] for name in "qkv"), golden.expected)
         q, k, v, want = (np.broadcast_to(array, (*leading, *array.shape)).copy() for array in stored)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,14 @@ __all__ = ["Gradients", "Instance", "Outcome", "Subject"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One call: the output, further outputs, and what was observed beside them."""
+    """One call: the output, further outputs, and other observations."""
 
     out: Array
     dtype: str
     extra: Array | None
-    """The attention weights, where they are returned."""
+    """The attention weights, if they are returned."""
     arguments: Mapping[str, Array]
-    """The arguments as they were after the call."""
+    """The arguments as they are after the call."""
     requires_grad: bool
     used_random_state: bool
     """False unless the call was watched."""
@@ -57,20 +57,34 @@ class Gradients:
     """By the implementation's own names; aliases of shared parameters are left out."""
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Subject:
     """One component of the implementation."""
 
-    def __init__(self, bound: Bound, link: Link) -> None:
-        self.bound = bound
-        self.link = link
-        self.declared: tuple[Rule, ...] = ()
-        """Where its weights are, as conform.toml says."""
-        self.tries: int | None = None
-        """How many places for its weights the probe tries; as many as it takes, else."""
-        self.around_one: dict[str, bool] = {}
-        """Which of its vectors are scales; see `Instance.scatter`."""
-        self.on_built: Callable[[Instance], None] | None = None
-        """Who wants to know of each object that is constructed."""
+    bound: Bound
+    link: Link
+    declared: tuple[Rule, ...] = ()
+    """Where its weights are, as conform.toml says."""
+    on_built: Callable[[Instance], None] | None = None
+    """Callback for each constructed object."""
+    around_one: dict[str, bool] = field(default_factory=dict)
+    """Which of its vectors are scales, remembered for all its instances; see `Instance.scatter`."""
+
+    def with_bound(self, bound: Bound) -> Subject:
+        """Return the same component, bound in another way."""
+        return replace(self, bound=bound)
+
+    def retried(self) -> Subject:
+        """Return the same component, to be built although the first attempt failed."""
+        return self.with_bound(replace(self.bound, failure=None))
+
+    def like(self, link: Link) -> Subject:
+        """Return the same component in another worker."""
+        return Subject(self.bound, link, declared=self.declared, around_one=dict(self.around_one))
+
+    def watched(self, on_built: Callable[[Instance], None]) -> Subject:
+        """Return the same component, with a callback for each object that it constructs from now on."""
+        return replace(self, on_built=on_built)
 
     @property
     def name(self) -> str:
@@ -84,7 +98,7 @@ class Subject:
 
     @property
     def precision(self) -> Precision:
-        """The accuracy with which it computes, which may be less than its number format."""
+        """Its accuracy, which may be less than that of its number format."""
         return self.bound.precision
 
     def tolerance(self, depth: int = 1) -> float:
@@ -97,13 +111,13 @@ class Subject:
         return self.precision in HALF
 
     def no_finer(self, fixed: float) -> float:
-        """Return a fixed tolerance; in half precision no less than the format's own."""
+        """Return a fixed tolerance; in half precision at least the format's own."""
         return max(fixed, self.tolerance()) if self.half else fixed
 
     def up_to(self, wanted: float, *, power: int = 1) -> float:
-        """Return a factor for inputs of order 1, no larger than float16 can hold where it is judged in it.
+        """Return a factor for inputs of order 1, no larger than float16 can hold if it is judged in float16.
 
-        `power` is how many of the inputs in a product are multiplied by it.
+        `power` is the number of scaled inputs in a product.
         """
         return min(wanted, ROOM ** (1 / power)) if self.precision == "float16" else wanted
 
@@ -119,7 +133,7 @@ class Subject:
     def sizes(self, **wanted: Any) -> dict[str, Any]:
         """Return constructor arguments within the declared limits, near the wanted ones.
 
-        Widths of keys and values that the constructor does not take keep their default.
+        Widths of keys and values keep their default if the constructor does not take them.
         """
         taken = self.bound.construct.names()
         wanted = {name: value for name, value in wanted.items() if name not in {"d_k", "d_v"} or name in taken}
@@ -133,7 +147,11 @@ class Subject:
         return self.construct(self.sizes(**wanted), dtype=dtype, seed=seed)
 
     def construct(self, sizes: Mapping[str, Any], *, dtype: str | None = None, seed: int = 0) -> Instance:
-        """Construct with exactly these arguments, whether they make sense or not."""
+        """Construct with exactly these arguments, whether they make sense or not.
+
+        A failure of the first attempt to build and call the component is raised again, without a request; see
+        `retried`.
+        """
         if self.bound.failure is not None:
             raise self.bound.failure
         own_dtype = dtype or self.bound.dtype
@@ -170,6 +188,10 @@ class Instance:
     weights: dict[str, Array] = field(default_factory=dict)
     """Canonical weights as last written or read."""
 
+    def with_bound(self, bound: Bound) -> Instance:
+        """Return the same object, with its component bound in another way."""
+        return replace(self, subject=self.subject.with_bound(bound))
+
     # -- parameters --------------------------------------------------------------------------------------------
 
     @property
@@ -179,19 +201,23 @@ class Instance:
 
     @property
     def trainable(self) -> list[Mapping[str, Any]]:
-        """Their trainable parameters, each memory once, without declared constants."""
+        """The implementation's trainable parameters, shared memory once, without declared constants."""
         return [
             p for p in self.listing
             if p["trainable"] and p["alias"] is None and not self.subject.bound.ignored(p["name"])
         ]  # fmt: skip
 
     def make_lazy_parameters(self) -> None:
-        """Call once, so that parameters whose shape depends on the first input come into being."""
+        """Call once, so that parameters whose shape depends on the first input are created."""
         self(*self.example_inputs(Draw(0, "first call")))
+        self.list_again()
+
+    def list_again(self) -> None:
+        """List the parameters again: a call may have changed them."""
         self.listing = self._ask({"op": "parameters"})[0]["parameters"]
 
     def count(self) -> int:
-        """How many trainable numbers it has."""
+        """The number of trainable numbers."""
         return sum(int(np.prod(p["shape"], dtype=np.int64)) for p in self.trainable)
 
     def randomize(self, draw: Draw, *, gain: float = 1.0) -> Instance:
@@ -223,9 +249,9 @@ class Instance:
             self._ask({"op": "write"}, {name: self._cast(value) for name, value in arrays.items()})
 
     def scatter(self, draw: Draw, *, gain: float = 1.0) -> Instance:
-        """Write random numbers to whatever is trainable, for clauses that ask nothing of the weights.
+        """Write random numbers to everything trainable, for clauses that do not depend on specific weights.
 
-        Where its weights have a place, each has the same numbers in every implementation.
+        If its weights are bound, each has the same numbers in every implementation.
         """
         drawn = self._placed(draw, gain)
         if drawn is None:
@@ -235,23 +261,23 @@ class Instance:
         return self
 
     def _placed(self, draw: Draw, gain: float) -> dict[str, Array] | None:
-        """Draw canonical weights and bring them into place; None where that does not fill what is trainable."""
+        """Draw canonical weights, arranged for the implementation; None if they do not fill all that is trainable."""
         bound = self.subject.bound
         if not bound.rules:
             return None
         scale = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight"
         try:
-            sizes = self.subject.sizes(**self.sizes)  # also those that were left to their defaults
+            sizes = self.subject.sizes(**self.sizes)  # including those left at their defaults
             wanted = bound.component.parameters(sizes, self.subject.variant)
             weights = {n: _noise(draw, p.shape, gain, n.endswith(scale)) for n, p in wanted.items()}
             placed = bound.to_implementation(weights, sizes)
-        except (NoSizeError, PatternError):  # sizes are not what they were declared to be
+        except (NoSizeError, PatternError):  # sizes differ from their declaration
             return None
         listed = {p["name"]: tuple(p["shape"]) for p in self.trainable}
         return placed if {name: a.shape for name, a in placed.items() if name in listed} == listed else None
 
     def _around_one(self) -> dict[str, bool]:
-        """Return which vectors are scales, not shifts: as first constructed they are around 1. Read once for all."""
+        """Return which vectors are scales, not shifts: initially they are around 1. Read only once."""
         known = self.subject.around_one
         names = [p["name"] for p in self.trainable if len(p["shape"]) < 2]
         if not all(name in known for name in names):
@@ -283,10 +309,10 @@ class Instance:
         """Call with the contract's inputs in order.
 
         `watch` observes the random state and the training flags. `echo` brings back the arguments as they are
-        afterwards. `strided` passes views of non-contiguous memory. `cast=False` leaves the number format of the inputs
-        alone; `format` converts them to one that does not cross the wire (`int32` for ids). Half precision is passed to
-        an instance of half precision. `record=False` calls it where nothing is recorded for derivatives. `method` is
-        one of the contract's, whose inputs are meant then, and `options` its arguments that are no arrays.
+        afterwards. `strided` passes non-contiguous views. `cast=False` leaves the number format of the inputs
+        alone; `format` converts them to one that does not cross the wire (`int32` for ids). An instance in half
+        precision gets half precision. `record=False` calls it without recording for derivatives. `method` calls one of
+        the contract's methods with its inputs; `options` are its arguments that are not arrays.
         """
         header, tensors = self._call_header(
             inputs, strided=strided, cast=cast, form=format, method=method, options=options
@@ -310,13 +336,13 @@ class Instance:
         )
 
     def unchecked(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
-        """Call in eval mode; return what was observed and what was taken of the result, whatever its shape is."""
+        """Call in eval mode; return the observations and the selected part of the result, whatever its shape."""
         header, tensors = self._call_header(inputs)
         reply, arrays = self._ask({**header, "mode": "eval", "watch": False}, tensors)
         return reply, self.subject.bound.from_theirs(arrays["out"])
 
     def trace(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
-        """Call in eval mode; return what happened inside, as the driver's operation `trace` says it, and the output."""
+        """Call in eval mode; return the operation `trace`'s report of what happened inside, and the output."""
         header, tensors = self._call_header(inputs)
         shape, keys = inputs[0].shape, inputs[min(1, len(inputs) - 1)].shape
         ids = "ids" in self.subject.bound.component.inputs
@@ -377,12 +403,12 @@ class Instance:
         return example_inputs(self.subject.bound, self.sizes, draw, batch=batch, tokens=tokens, further=further)
 
     def expected(self, *inputs: Array | None, method: str | None = None) -> Array:
-        """Return what the definition gives with the weights last written or read."""
+        """Return the definition's output for the weights last written or read."""
         component = self.subject.bound.component
         definition = component.method(method) if method else component
         named = {n: self.held(a) for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
         if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(definition.inputs):
-            tokens = named["x"].shape[1]  # a decoder that leaves out later positions by itself
+            tokens = named["x"].shape[1]  # a decoder that hides later positions by itself
             named["tgt_mask"] = named.get("tgt_mask", np.True_) & np.tri(tokens, dtype=np.bool_)[None, None]
         assert definition.forward is not None
         return definition.forward(self.weights, named, self.sizes, self.subject.variant)
@@ -393,7 +419,7 @@ class Instance:
         return Instance(self.subject, dict(self.sizes), reply["handle"], self.listing, self.dtype, dict(self.weights))
 
     def _check_extent(self, arrays: Sequence[Array | None], out: Array, method: str | None = None) -> None:
-        """Refuse an output whose shape no test could make sense of."""
+        """Refuse an output whose shape no test can use."""
         component = self.subject.bound.component
         definition = component.method(method) if method else component
         inputs, given = definition.inputs, arrays[0]
@@ -433,14 +459,14 @@ class Instance:
         return header, tensors
 
     def held(self, array: Array) -> Array:
-        """Return the numbers that arrive: in half precision, those that it holds."""
+        """Return the numbers as the component sees them: in half precision, rounded to it."""
         return rounded(array, self.dtype) if self.dtype in HALF else array
 
     def _cast(self, array: Array) -> Array:
         if not np.issubdtype(array.dtype, np.floating):
             return array
         form = np.float32 if self.dtype != "float64" else np.float64
-        return np.ascontiguousarray(array, form).reshape(array.shape)  # NumPy gives a number without axes one
+        return np.ascontiguousarray(array, form).reshape(array.shape)  # NumPy adds an axis to a scalar
 
     def _ask(
         self, header: dict[str, Any], tensors: Mapping[str, Array] | None = None
@@ -450,7 +476,7 @@ class Instance:
 
 
 def _noise(draw: Draw, shape: Sequence[int], gain: float, around_one: bool | None) -> Array:
-    """Vectors of small numbers, or around one where they scale; matrices that keep the size of what they map."""
+    """Vectors of small numbers, or around 1 if they scale; matrices that preserve the size of their inputs."""
     if len(shape) < 2:
         return draw.values(*shape, scale=0.3) + float(around_one or False)
     width = shape[-1] if len(shape) == 2 else shape[-2]

@@ -1,4 +1,4 @@
-"""What a component or a tool needs of the driver."""
+"""What a component or a tool needs from the driver."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["Link"]
 
 
 class Link(Protocol):
-    """The way to the worker."""
+    """The connection to the worker."""
 
     is_torch: bool
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply:
-        """Ask the worker."""
+        """Send a request to the worker."""

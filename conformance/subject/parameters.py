@@ -1,4 +1,4 @@
-"""What a component says about its parameters, bounded before anything is drawn, named or compared by it."""
+"""The parameters that a component lists, checked for size before anything is drawn, named or compared by them."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _LONGEST_NAME = 300
 
 
 def check_parameters(listing: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ClauseFailure for a listing that no component of the sizes drawn here has.
+    """Raise ClauseFailure for a listing that is too large for the sizes drawn here.
 
-    The extents are the implementation's word: `zeros(1).expand(10**11)` takes four bytes there, and 745 GiB here.
+    The extents are the implementation's claim: `zeros(1).expand(10**11)` takes four bytes there, and 745 GiB here.
     """
     if len(listing) > _MOST:
-        raise ClauseFailure(f"it has {len(listing)} parameters, more than the {_MOST} that are looked at")
+        raise ClauseFailure(f"it has {len(listing)} parameters; at most {_MOST} are read")
     for name in (p["name"] for p in listing):
         if len(name) > _LONGEST_NAME:
             raise ClauseFailure(
-                f"a parameter's name has {len(name)} characters, more than {_LONGEST_NAME}: {name[:60]}…"
+                f"a parameter's name has {len(name)} characters; at most {_LONGEST_NAME} are allowed: {name[:60]}…"
             )
     total = sum(math.prod(p["shape"]) for p in listing if p["trainable"] and p["shape"] is not None)
     if total > _MOST_NUMBERS:
-        raise ClauseFailure(f"its parameters have {total:.3g} numbers, more than the {_MOST_NUMBERS} that are drawn")
+        raise ClauseFailure(f"its parameters have {total:.3g} numbers; at most {_MOST_NUMBERS} are drawn")
 
 
 def readable(wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Array]) -> None:
-    """Raise ClauseFailure unless every parameter that is wanted was read."""
+    """Raise ClauseFailure unless every requested parameter was read."""
     for name in (p["name"] for p in wanted):
         if name not in found:
             raise ClauseFailure(f"its parameter {name} cannot be read as an array of real numbers")
 
 
 def check_same_extent(label: str, got: Array, want: Sequence[int]) -> None:
-    """Raise ClauseFailure unless an array has the extents of what it belongs to, as autograd sees to by itself."""
+    """Raise ClauseFailure unless an array has the extents of its parameter or input, which autograd guarantees."""
     if got.shape != tuple(want):
         raise ClauseFailure(f"{label} has shape {got.shape}, want {tuple(want)}")

@@ -1,4 +1,4 @@
-"""The implementation's functions and classes that are no part of the model, as the suite sees them."""
+"""The implementation's functions and classes outside the model, as the suite sees them."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.tools import FUNCTION
 from conformkit.spec.variants import CANONICAL, Variant
 
-__all__ = ["Held", "Made", "Optimizer", "Parameters", "Tool", "Written"]
+__all__ = ["Held", "Parameters", "Tool", "ToolObject", "WorkerOptimizer", "Written"]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ToolObject:
     """An object that a tool's constructor made."""
 
     tool: Tool
     handle: int
 
     def call(self, method: str, *, form: str | None = None, **arguments: Any) -> Any:
-        """Call a method of the contract, and return what comes back as texts, numbers and lists.
+        """Call a method of the contract, and return its result as strings, numbers and lists.
 
-        `form` hands arrays over in that form, whatever it took before.
+        `form` passes arrays in that form, whatever was used before.
         """
         return self.tool.ask(self.handle, self.tool.bound.calls[method], arguments, form=form)
 
     def slope(self, name: str, **arguments: Any) -> tuple[float, Array]:
-        """Return what calling it gives, one number, and its derivative with respect to one of the arguments."""
+        """Return the result of calling it, one number, and its derivative with respect to one of the arguments."""
         return self.tool.slope_of(self.handle, name, arguments)
 
     def attribute(self, name: str) -> Any:
-        """Return an attribute, or what a method of that name gives."""
+        """Return an attribute, or the result of a method of that name."""
         return self.tool.plain({"op": "ask", "handle": self.handle, "attribute": self.tool.bound.attributes[name]})
 
 
 @dataclass(frozen=True, slots=True)
-class Optimizer:
-    """An optimizer in the worker that is no tool of the implementation."""
+class WorkerOptimizer:
+    """An optimizer in the worker that is not one of the implementation's tools."""
 
     handle: int
     link: Link
@@ -66,15 +66,15 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The trainable arrays of a component, as one gives them to an optimizer."""
+    """The trainable arrays of a component, as an optimizer takes them."""
 
     handle: int
     once: bool = False
-    """Whether they can be gone through once only, as what `model.parameters()` gives."""
+    """Whether they can be iterated only once, like the result of `model.parameters()`."""
 
 
 class Held:
-    """Trainable arrays of the kit's own, with gradients beside them, for what works on parameters."""
+    """The kit's own trainable arrays with gradients, for tools that work on parameters."""
 
     def __init__(self, link: Link, arrays: Mapping[str, Array]) -> None:
         self._link = link
@@ -83,15 +83,15 @@ class Held:
 
     @property
     def parameters(self) -> Parameters:
-        """What an optimizer is given."""
+        """The argument for an optimizer."""
         return Parameters(self.handle)
 
     def put(self, **gradients: Array) -> None:
-        """Set gradients by the names of their arrays."""
+        """Set gradients, by the names of their arrays."""
         self._link.request({"op": "gradients", "handle": self.handle}, _floats(gradients))
 
     def gradients(self) -> dict[str, Array | None]:
-        """Return the gradients that are there, None where there is none."""
+        """Return the existing gradients, None where there is none."""
         found = self._link.request({"op": "gradients", "handle": self.handle}, {}).tensors
         return {name: self._checked(name, found[name]) if name in found else None for name in self._shapes}
 
@@ -99,7 +99,7 @@ class Held:
         """Return the arrays as they are now."""
         found = self._link.request({"op": "read", "handle": self.handle}, {}).tensors
         if gone := self._shapes.keys() - found.keys():
-            raise ClauseFailure(f"{len(gone)} of {len(self._shapes)} arrays are not there any more")
+            raise ClauseFailure(f"{len(gone)} of {len(self._shapes)} arrays no longer exist")
         return {name: self._checked(name, found[name]) for name in self._shapes}
 
     def _checked(self, name: str, array: Array) -> Array:
@@ -115,7 +115,7 @@ class Tool:
         self.bound = bound
         self.link = link
         self.form = bound.arrays
-        """How arrays are handed over, once that is known."""
+        """How arrays are passed, once that is known."""
 
     def like(self, link: Link) -> Tool:
         """Return the same tool in another worker."""
@@ -130,11 +130,11 @@ class Tool:
 
     @property
     def variant(self) -> Variant:
-        """No choice of the model's concerns a tool."""
+        """None of the model's choices concerns a tool."""
         return CANONICAL
 
     def offers(self, what: str) -> bool:
-        """Whether it takes an optional argument (`label-smoothing`); of `gradients`, whether it can be derived."""
+        """Whether it takes an optional argument (`label-smoothing`); `gradients`: whether it can be differentiated."""
         return self.link.is_torch if what == "gradients" else self.bound.offers.get(what, False)
 
     def requires(self, what: str) -> None:
@@ -144,39 +144,39 @@ class Tool:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def make(self, **arguments: Any) -> Made:
+    def make(self, **arguments: Any) -> ToolObject:
         """Construct an object."""
         assert self.bound.construct is not None
         header, tensors = self._filled(self.bound.construct, arguments)
         header |= {"op": "build", "path": self.bound.path, "factory": self.bound.factory}
-        return Made(self, self.link.request(header, tensors).header["handle"])
+        return ToolObject(self, self.link.request(header, tensors).header["handle"])
 
     def __call__(self, **arguments: Any) -> Any:
-        """Call the function, and return what comes back as texts, numbers and lists.
+        """Call the function, and return its result as strings, numbers and lists.
 
-        Optional arguments that are not given are left to their defaults.
+        Optional arguments that are not given keep their defaults.
         """
         return self.ask(self._function(), self.bound.calls[FUNCTION], arguments)
 
     def leaves(self, **arguments: Any) -> Mapping[str, Array]:
-        """Call the function, and return the arrays that it was given as they are afterwards."""
-        self(**arguments)  # by now it is known how arrays are handed over
+        """Call the function, and return its array arguments as they are afterwards."""
+        self(**arguments)  # by now it is known how arrays are passed
         header, tensors = self._filled(self.bound.calls[FUNCTION], arguments)
         header |= {"op": "ask", "handle": self._function(), "method": None, "output": None, "echo": True}
         reply = self.link.request(header, tensors)
         if not reply.tensors:
-            raise NotApplicable(f"{self.name} takes lists, of which a copy is handed over")
+            raise NotApplicable(f"{self.name} takes lists, of which a copy is passed")
         return {name.removeprefix("echo:"): array for name, array in reply.tensors.items()}
 
     def seeded(self, seed: int, **arguments: Any) -> Any:
-        """Call the function after seeding every global source of random numbers."""
+        """Call the function after seeding all global random number generators."""
         return self.ask(self._function(), self.bound.calls[FUNCTION], arguments, seed=seed)
 
     def ask(
         self, handle: int, call: BoundCall, arguments: Mapping[str, Any],
         *, seed: int | None = None, form: str | None = None,
     ) -> Any:  # fmt: skip
-        """Call a method or function; arrays are handed over as tensors, as arrays or as lists, whichever it takes."""
+        """Call a method or function; arrays are passed as tensors, as arrays or as lists, whichever it takes."""
         form = form or self.form
         if form is None and _holds_array(list(arguments.values())):
             return self._first_ask(handle, call, arguments, seed)
@@ -189,19 +189,19 @@ class Tool:
         try:
             return from_json(self.link.request(header, tensors or {}).header["value"])
         except NotPlain as problem:
-            raise ClauseFailure(f"{self.name} returned what is no value: {problem}") from None
+            raise ClauseFailure(f"{self.name} returned an unsupported value: {problem}") from None
 
     def slope(self, name: str, **arguments: Any) -> tuple[float, Array]:
-        """Return what a function of arrays gives, one number, and its derivative with respect to one of them.
+        """Return the result of a function of arrays, one number, and its derivative with respect to one of them.
 
-        Raises NotApplicable where it takes NumPy's arrays or lists, as it was found or declared: they record nothing.
+        Raises NotApplicable if it takes NumPy arrays or lists: these record nothing for derivatives.
         """
         if self.form in {"array", "list"}:
-            raise NotApplicable(f"{self.name} takes {self.form}s, of which nothing can be derived")
+            raise NotApplicable(f"{self.name} takes {self.form}s, which have no gradients")
         return self.slope_of(self._function(), name, arguments)
 
     def slope_of(self, handle: int, name: str, arguments: Mapping[str, Any]) -> tuple[float, Array]:
-        """Return the same of something that the worker holds."""
+        """Return the same for an object in the worker."""
         call = self.bound.calls[FUNCTION]
         header, tensors = self._filled(call, arguments, form="tensor")
         header |= {"op": "vjp", "handle": handle, "wrt": [name], "output": self._output(call)}
@@ -219,7 +219,7 @@ class Tool:
         return int(made.header["handle"])
 
     def _first_ask(self, handle: int, call: BoundCall, arguments: Mapping[str, Any], seed: int | None) -> Any:
-        """Find out how arrays are handed over: the first way in which the call raises nothing; left open if none."""
+        """Find out how arrays are passed: the first form with which the call does not raise; undecided if none."""
         refused: ImplementationFailure | None = None
         for form in self._forms(arguments):
             self.form = form
@@ -232,7 +232,7 @@ class Tool:
         raise refused
 
     def _forms(self, arguments: Mapping[str, Any]) -> Sequence[str]:
-        """Return the ways to hand arrays over, the most usual first."""
+        """Return the forms in which to pass arrays, the most usual first."""
         as_lists = any(name in self.bound.tool.lists for name in arguments)
         forms = ("list", "tensor", "array") if as_lists else ("tensor", "array", "list")
         return [form for form in forms if form != "tensor" or self.link.is_torch]
@@ -251,8 +251,8 @@ class Tool:
         return {"args": args, "kwargs": kwargs}, tensors
 
     def _template(self, name: str, value: Any, tensors: dict[str, Array], form: str | None) -> Any:
-        """Return what stands for an argument; arrays are added to those that go along."""
-        if isinstance(value, Instance | Made | Optimizer | Parameters | Written):
+        """Return the reference for an argument; arrays are added to those to send."""
+        if isinstance(value, Instance | ToolObject | WorkerOptimizer | Parameters | Written):
             return _reference(value)
         if isinstance(value, tuple | list) and any(isinstance(item, tuple | list | np.ndarray) for item in value):
             return [self._template(f"{name}.{n}", item, tensors, form) for n, item in enumerate(value)]
@@ -266,12 +266,12 @@ class Tool:
 
 
 def _holds_array(value: Any) -> bool:
-    """Whether something is an array, or a list with one in it."""
+    """Whether a value is an array, or a list that contains one."""
     return isinstance(value, np.ndarray) or (isinstance(value, list | tuple) and any(map(_holds_array, value)))
 
 
-def _reference(value: Instance | Made | Optimizer | Parameters | Written) -> dict[str, Any]:
-    """Return what stands for something that the worker holds."""
+def _reference(value: Instance | ToolObject | WorkerOptimizer | Parameters | Written) -> dict[str, Any]:
+    """Return the reference to an object in the worker."""
     if isinstance(value, Written):
         return {"$file": value.path}
     if isinstance(value, Parameters):

@@ -10,7 +10,8 @@ from conformkit.conformance.evidence.own_loop import own_loop
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
-from conformkit.spec.training import ALTERNATION, FIRST_AGAIN, IGNORED, Copies, Memory
+from conformkit.spec.loss import IGNORED
+from conformkit.spec.training import ALTERNATION, FIRST_AGAIN, Copies, Memory
 
 COPIED = Copies()
 PATTERN = Lesson(

@@ -35,7 +35,7 @@ def seq2seq_beam_search(
 ) -> tuple[Tensor, Tensor]:
     """Find `beam_width` targets for each source, the best first.
 
-    A target that ends is set aside and not extended; it takes its place in the beam no longer. After an end id the row
+    A target that ends is set aside and not extended; it no longer takes a place in the beam. After an end id the row
     is filled with the pad id. Where there are fewer targets than the beam is wide, the rest score -inf.
 
     Shapes: src (B, S), src_mask (B, 1, 1, S) → ids (B, W, n) without `bos_id`, scores (B, W); n = max_new_tokens
@@ -78,7 +78,7 @@ def _cache_for_beams(model: EncoderDecoder, memory: Tensor, memory_mask: Tensor,
 
 
 def _log_probabilities(model: EncoderDecoder, new: Tensor, cache: DecoderCache) -> Tensor:
-    """Return what the model expects after each beam's newest id: (B, W) → (B, W, V)."""
+    """Return the log-probabilities of the next id after each beam's newest one: (B, W) → (B, W, V)."""
     logits = cached_logits(model, new.reshape(-1, 1), cache).reshape(*new.shape, -1)  # (B, W, V)
     return torch.log_softmax(logits.to(_dtype(model)), dim=-1)
 

@@ -36,9 +36,9 @@ def xavier_uniform(weight: Tensor) -> None:
 
 
 def initialize(model: EncoderDecoder, variant: Variant) -> None:
-    """Start matrices by Xavier's rule, biases at 0, and embeddings as large as what they join.
+    """Start matrices by Xavier's rule, biases at 0, and embeddings and learned positions equally large.
 
-    The first loss shall be near ln V: a head of its own is drawn from ±1/√D, and rows that it shares, or that are
+    The first loss should be near ln V: an unshared head is drawn from ±1/√D, and rows that it shares, or that are
     multiplied by √D, start about √D times smaller. Rows of the pad id are 0 afterwards.
     """
     for module in model.modules():

@@ -23,8 +23,9 @@ class LabelSmoothingLoss(nn.Module):
 
     Shapes: logits (…, V), targets (…) → ()
     Units:  nats a token; 0 where no target counts.
-    Raises: SizeError for a vocabulary below 1, logits of another one, or a smoothing that is no probability; ShapeError
-            when targets are not shaped like the logits' positions; TokenError for a target outside the vocabulary.
+    Raises: SizeError for a vocabulary below 1, logits of another size, or a smoothing that is no probability;
+            ShapeError when targets are not shaped like the logits' positions; TokenError for a target outside the
+            vocabulary.
     Source: Vaswani et al. 2017, §5.4; design document §10. Differs: cross-entropy, where the document also says
             divergence; the two differ by the entropy of q, a constant.
     """

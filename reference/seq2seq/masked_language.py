@@ -1,9 +1,9 @@
 """Hide some ids of a text, for an encoder that guesses them from both sides.
 
-    chosen: each id that is not special, with probability p, on its own
+    chosen: each id that is not special, independently with probability p
     input:  of the chosen, 80 % become the mask id, 10 % any id, 10 % stay        label: the id itself, -100 elsewhere
 
-Devlin et al. 2019, §3.1 and appendix A.1 (p = 0.15); design document §15, which leaves out what becomes of the chosen.
+Devlin et al. 2019, §3.1 and appendix A.1 (p = 0.15); design document §15, which does not say what the chosen become.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def mask_tokens(
     """Choose ids to be guessed, and hide most of them.
 
     Shapes: ids (B, T) → inputs (B, T), labels (B, T); copies, so that writing into them leaves ids as they are
-    Raises: SizeError for a probability that is none, or an empty vocabulary.
+    Raises: SizeError for a probability outside 0 to 1, or an empty vocabulary.
     Source: Devlin et al. 2019, appendix A.1. Draws come from torch's global generator.
     """
     check_at_least(1, vocab_size=vocab_size)

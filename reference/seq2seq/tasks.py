@@ -39,13 +39,13 @@ class Task:
     name: str
     reverse: bool
     updates: int
-    """After so many a right model is well above 95 %."""
+    """Updates after which a right model is well above 95 %."""
     vocab_size: int = 13
     shortest: int = 4
     longest: int = 8
 
     def batch(self, size: int, generator: torch.Generator) -> Batch:
-        """Draw so many sources and their targets, padded."""
+        """Draw `size` sources and their targets, padded."""
         pairs = []
         for length in torch.randint(self.shortest, self.longest + 1, (size,), generator=generator).tolist():
             source = torch.randint(EOS + 1, self.vocab_size, (length,), generator=generator)
@@ -109,7 +109,7 @@ def token_accuracy(model: Transformer, batch: Batch) -> float:
 
 @torch.no_grad()
 def written_accuracy(model: Transformer, batch: Batch) -> float:
-    """Return the share of ids, ends included, that the model writes where they belong when it is left alone."""
+    """Return the share of ids, ends included, that the model writes in the right place, given the source only."""
     src, _, tgt_out = batch
     written = model.generate(src, tgt_out.shape[1], BOS, EOS, use_cache=True)  # (B, n)
     written = F.pad(written, (0, tgt_out.shape[1] - written.shape[1]), value=PAD)  # (B, T)

@@ -1,7 +1,7 @@
 """A table of variants: what each choice costs or gains, and how the loss falls with the number of parameters.
 
 Each variant is the same run with a few settings changed, trained on the same text with the same seed, in a folder of
-its own. Those that are done stay done: the same command goes on after a stop.
+its own. Finished runs are kept: after a stop, the same command resumes.
 
     L(N) = factor · N^(-exponent)        fitted over the variants of depth and width, and the baseline
 
@@ -24,16 +24,16 @@ from typing import Any
 from conformkit.reference.analysis import exponent_error, fit_power_law
 from conformkit.reference.checkpoints import replace_file
 from conformkit.reference.training import figures
-from conformkit.reference.training.config import Config, ConfigError, with_changes
+from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, with_changes
 from conformkit.reference.training.folder import FolderError, RunFolder
-from conformkit.reference.training.loop import DivergedError, Listener, Outcome, train
+from conformkit.reference.training.loop import DivergedError, Listener, TrainingEnd, train
 from conformkit.reference.training.metrics import read_lines
 from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.report import page
-from conformkit.reference.training.session import Session, begin, resume
+from conformkit.reference.training.session import TrainingSession, begin, resume
 from conformkit.reference.training.toml_text import as_toml
 
-__all__ = ["Fit", "Row", "Study", "Variant", "fitted", "read_table"]
+__all__ = ["AblationRow", "AblationVariant", "Fit", "Study", "fitted", "read_table"]
 
 BASELINE = "baseline"
 SIZED = ("depth", "width", BASELINE)
@@ -41,11 +41,11 @@ SIZED = ("depth", "width", BASELINE)
 KAPLAN = 0.076
 
 Watch = Callable[[int, int], AbstractContextManager[Listener]]
-"""From the steps to make and those made to a listener."""
+"""Makes a listener, given the number of steps to make and of those already made."""
 
 
 @dataclass(frozen=True)
-class Variant:
+class AblationVariant:
     """One row to be trained: the settings in which it differs."""
 
     axis: str
@@ -59,7 +59,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Row:
+class AblationRow:
     """One row of the table, trained."""
 
     axis: str
@@ -80,7 +80,7 @@ class Fit:
     points: tuple[tuple[str, int, float], ...]
 
 
-def read_table(name: str) -> tuple[str, list[Variant]]:
+def read_table(name: str) -> tuple[str, list[AblationVariant]]:
     """Return title and variants of a table: a file, `small` or `capstone`; the baseline comes first.
 
     Raises: ConfigError for what is no such table; OSError where the file can't be read.
@@ -90,27 +90,31 @@ def read_table(name: str) -> tuple[str, list[Variant]]:
     try:
         document = tomllib.loads(source.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the table {name}", f"no TOML: {error}", "a TOML document with [[variant]]") from error
+        raise TrainingConfigError(
+            f"the table {name}", f"no TOML: {error}", "a TOML document with [[variant]]"
+        ) from error
     listed = document.get("variant")
     if not isinstance(listed, list) or not listed:
-        raise ConfigError(f"the table {name}", "without variants", "a [[variant]] with axis, name and set, or several")
-    found = [Variant(BASELINE, BASELINE, {}), *(_variant(entry) for entry in listed)]
+        raise TrainingConfigError(
+            f"the table {name}", "without variants", "a [[variant]] with axis, name and set, or several"
+        )
+    found = [AblationVariant(BASELINE, BASELINE, {}), *(_variant(entry) for entry in listed)]
     if len({variant.folder for variant in found}) < len(found):
-        raise ConfigError(f"the table {name}", "with two variants of one name", "a name of its own for each")
+        raise TrainingConfigError(f"the table {name}", "with two variants of one name", "a name of its own for each")
     return str(document.get("title", "an ablation")), found
 
 
 class Study:
     """A table being trained in a folder."""
 
-    def __init__(self, title: str, variants: list[Variant], config: Config, folder: Path) -> None:
+    def __init__(self, title: str, variants: list[AblationVariant], config: TrainingConfig, folder: Path) -> None:
         self.title, self.variants, self.config, self.folder = title, variants, config, folder
-        self.rows: list[Row] = []
+        self.rows: list[AblationRow] = []
         self.interrupted = False
         self.watch: Watch = lambda steps, done: nullcontext(Silent())  # noqa: ARG005 - it looks at neither
 
     @classmethod
-    def begin(cls, table: str, config: Config, folder: Path) -> Study:
+    def begin(cls, table: str, config: TrainingConfig, folder: Path) -> Study:
         """Check every variant before the first is trained. Raises ConfigError, FolderError."""
         title, variants = read_table(table)
         for variant in variants:
@@ -124,7 +128,7 @@ class Study:
             folder.mkdir(parents=True, exist_ok=True)
             replace_file(begun, text.encode())
         except OSError as error:
-            raise FolderError(str(folder), f"not to be written to ({error.strerror})", "another place") from error
+            raise FolderError(str(folder), f"not writable ({error.strerror})", "another place") from error
         return study
 
     def run(self, wanted: Callable[[], bool] = lambda: False) -> Iterator[str]:
@@ -162,7 +166,7 @@ class Study:
         ]
 
     def write(self, *, pictures: bool = True) -> str:
-        """Write rows and page; return a sentence where the picture can't be drawn. Raises OSError."""
+        """Write rows and page; return a sentence if the picture can't be drawn. Raises OSError."""
         fit, drawn, lacking = self.fit(), "", ""
         if fit is not None and pictures:
             lacking = "" if figures.available() else figures.LACKING
@@ -181,7 +185,7 @@ class Study:
         replace_file(self.folder / "scaling.png", content)
         return base64.b64encode(content).decode()
 
-    def _train(self, variant: Variant, wanted: Callable[[], bool]) -> Row | None:
+    def _train(self, variant: AblationVariant, wanted: Callable[[], bool]) -> AblationRow | None:
         """Train one variant, or go on with it, and keep its row; None when asked to stop."""
         session = self._session(variant)
         settings = session.run.config.training
@@ -189,37 +193,37 @@ class Study:
             with self.watch(settings.steps, session.run.step) as listener:
                 outcome = train(session.run, session.folder, listener, wanted)
         except DivergedError:
-            outcome = Outcome("diverged", session.run.step, None)
+            outcome = TrainingEnd("diverged", session.run.step, None)
         if outcome.end == "interrupted":
             return None
         parameters = sum(parameter.numel() for parameter in session.run.model.parameters())
         loss = outcome.best[1] if outcome.best else None
         seconds = sum(one["seconds"] for one in read_lines(session.folder.metrics) if one["kind"] == "step")
-        row = Row(variant.axis, variant.name, parameters, loss, seconds)
+        row = AblationRow(variant.axis, variant.name, parameters, loss, seconds)
         replace_file(session.folder.path / "row.json", json.dumps(asdict(row)).encode())
         return row
 
-    def _session(self, variant: Variant) -> Session:
+    def _session(self, variant: AblationVariant) -> TrainingSession:
         place = self.folder / variant.folder
         if RunFolder(place).by_step():
             return resume(place, {})
-        shutil.rmtree(place, ignore_errors=True)  # it was stopped before there was anything to go on from
+        shutil.rmtree(place, ignore_errors=True)  # it was stopped before its first checkpoint
         return begin(with_changes(self.config, variant.changes), place)
 
-    def _done(self, variant: Variant) -> Row | None:
+    def _done(self, variant: AblationVariant) -> AblationRow | None:
         path = self.folder / variant.folder / "row.json"
-        return Row(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+        return AblationRow(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
-    def _difference(self, row: Row) -> str:
+    def _difference(self, row: AblationRow) -> str:
         baseline = self.rows[0].loss
         return "" if row.loss is None or baseline is None or row is self.rows[0] else f"{row.loss - baseline:+.4f}"
 
-    def _cells(self, row: Row) -> tuple[str, ...]:
+    def _cells(self, row: AblationRow) -> tuple[str, ...]:
         loss = "diverged" if row.loss is None else f"{row.loss:.4f}"
         return row.axis, row.name, f"{row.parameters:,}", loss, self._difference(row), f"{row.seconds:.0f}"
 
 
-def fitted(rows: list[Row]) -> Fit | None:
+def fitted(rows: list[AblationRow]) -> Fit | None:
     """Return the power law through rows that differ in size, or None where there are fewer than three sizes."""
     points = tuple((row.name, row.parameters, row.loss) for row in rows if row.axis in SIZED and row.loss is not None)
     sizes, losses = [size for _, size, _ in points], [loss for _, _, loss in points]
@@ -229,10 +233,10 @@ def fitted(rows: list[Row]) -> Fit | None:
     return Fit(exponent, exponent_error(sizes, losses), factor, points)
 
 
-def _variant(entry: Any) -> Variant:
+def _variant(entry: Any) -> AblationVariant:
     if not isinstance(entry, dict) or set(entry) != {"axis", "name", "set"} or not isinstance(entry["set"], dict):
-        raise ConfigError("a variant of the table", repr(entry), "a table with axis, name and set")
-    return Variant(str(entry["axis"]), str(entry["name"]), entry["set"])
+        raise TrainingConfigError("a variant of the table", repr(entry), "a table with axis, name and set")
+    return AblationVariant(str(entry["axis"]), str(entry["name"]), entry["set"])
 
 
 def _padded(text: str, room: int, column: int) -> str:

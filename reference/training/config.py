@@ -1,7 +1,7 @@
 """What a training run is: one TOML document, checked before anything starts.
 
-Every table is a dataclass here, and every key is one of its fields; a key that is none, a value of another type or out
-of its range is refused by its name. `recipe` reads the documents that come along: the models that the sources train.
+Every table is a dataclass here, and every key is one of its fields; an unknown key, or a value of another type or out
+of range, is refused by its name. `recipe` reads the included documents: the models that the sources train.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 from conformkit.reference.errors import RefusalError
 from conformkit.spec.variants import Variant, choices
 
-__all__ = ["Config", "ConfigError", "parse", "read_config", "recipe", "recipes", "with_changes"]
+__all__ = ["TrainingConfig", "TrainingConfigError", "parse", "read_config", "recipe", "recipes", "with_changes"]
 
 
-class ConfigError(RefusalError):
-    """A key of the document has a value that it can't have."""
+class TrainingConfigError(RefusalError):
+    """A key of the document is unknown, or has a value that it can't have."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelConfig:
     """The sizes of the model; the vocabulary comes from the tokenizer."""
 
     d_model: int
@@ -53,8 +53,8 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Optimizer:
-    """AdamW and its rate over time. `peak` is the constant or the greatest rate; `inverse_sqrt` works its own out."""
+class OptimizerConfig:
+    """AdamW and its rate over time. `peak` is the constant or the greatest rate; `inverse_sqrt` computes its own."""
 
     peak: float = 3e-4
     schedule: str = "constant"
@@ -85,7 +85,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Speed:
-    """What makes it faster without changing what is computed, but for rounding."""
+    """What makes it faster without changing what is computed, except for rounding."""
 
     device: str = "cpu"
     precision: str = "float32"
@@ -110,15 +110,15 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Config:
+class TrainingConfig:
     """A whole run."""
 
-    model: Model
+    model: ModelConfig
     training: Training
     title: str = ""
     source: str = ""
     data: Data = field(default_factory=Data)
-    optimizer: Optimizer = field(default_factory=Optimizer)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     speed: Speed = field(default_factory=Speed)
     samples: Samples = field(default_factory=Samples)
     variant: Variant = field(default_factory=Variant)
@@ -179,55 +179,55 @@ _CHECKS: Mapping[str, Check] = {
 _WORDS: Mapping[Any, str] = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
 
 
-def recipes() -> dict[str, Config]:
-    """Return the recipes that come along, by name."""
+def recipes() -> dict[str, TrainingConfig]:
+    """Return the included recipes, by name."""
     folder = files("conformkit.reference.training") / "recipes"
     names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
     return {name: parse((folder / f"{name}.toml").read_text(encoding="utf-8")) for name in names}
 
 
-def recipe(name: str) -> Config:
+def recipe(name: str) -> TrainingConfig:
     """Return a recipe by its name. Raises ConfigError, with the nearest name, where there is none."""
     known = recipes()
     if name not in known:
-        raise ConfigError("the recipe", repr(name), _nearest(name, known))
+        raise TrainingConfigError("the recipe", repr(name), _nearest(name, known))
     return known[name]
 
 
-def read_config(path: Path) -> Config:
+def read_config(path: Path) -> TrainingConfig:
     """Read a document from a file. Raises OSError, or ConfigError for what is no configuration."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise ConfigError(str(path), "no text in UTF-8", "a TOML document") from error
+        raise TrainingConfigError(str(path), "no text in UTF-8", "a TOML document") from error
 
 
-def parse(text: str) -> Config:
+def parse(text: str) -> TrainingConfig:
     """Return the configuration that a TOML text describes. Raises ConfigError."""
     try:
         return _config(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError("the configuration", f"no TOML: {error}", "a TOML document") from error
+        raise TrainingConfigError("the configuration", f"no TOML: {error}", "a TOML document") from error
 
 
-def with_changes(config: Config, changes: Mapping[str, Any]) -> Config:
+def with_changes(config: TrainingConfig, changes: Mapping[str, Any]) -> TrainingConfig:
     """Return a copy with other values: `{"model.d_model": 128, "variant.norm": "rmsnorm"}`. Raises ConfigError."""
     document = config.as_document()
     for name, value in changes.items():
         table, _, key = name.partition(".")
         if not key or not isinstance(document.get(table), dict):
             tables = [name for name, content in document.items() if isinstance(content, dict)]
-            raise ConfigError("a setting", repr(name), "TABLE.KEY, where TABLE is " + _nearest(table, tables))
+            raise TrainingConfigError("a setting", repr(name), "TABLE.KEY, where TABLE is " + _nearest(table, tables))
         document[table][key] = value
     return _config(document)
 
 
-def _config(document: Mapping[str, Any]) -> Config:
-    hints = get_type_hints(Config)
+def _config(document: Mapping[str, Any]) -> TrainingConfig:
+    hints = get_type_hints(TrainingConfig)
     _refuse_unknown("", document, hints)
     tables = {"title": str(document.get("title", "")), "source": str(document.get("source", ""))}
     read = {name: partial(_table, name, kind) for name, kind in hints.items() if name not in {*tables, "variant"}}
-    config = Config(
+    config = TrainingConfig(
         **tables,  # type: ignore[arg-type]
         **{name: make(document.get(name, {})) for name, make in read.items()},
         variant=_variant(document.get("variant", {})),
@@ -239,13 +239,13 @@ def _config(document: Mapping[str, Any]) -> Config:
 def _table(name: str, kind: type, content: Any) -> Any:
     """Return one table as its dataclass, every value checked."""
     if not isinstance(content, dict):
-        raise ConfigError(name, repr(content), "a table")
+        raise TrainingConfigError(name, repr(content), "a table")
     hints = get_type_hints(kind)
     _refuse_unknown(f"{name}.", content, hints)
     values = {key: _value(f"{name}.{key}", value, hints[key]) for key, value in content.items()}
     missing = [f.name for f in fields(kind) if f.name not in values and _required(f)]
     if missing:
-        raise ConfigError(f"{name}.{missing[0]}", "missing", _WORDS[hints[missing[0]]])
+        raise TrainingConfigError(f"{name}.{missing[0]}", "missing", _WORDS[hints[missing[0]]])
     return kind(**values)
 
 
@@ -260,13 +260,13 @@ def _value(name: str, value: Any, kind: Any) -> Any:
     if get_origin(kind) is tuple:
         item = get_args(kind)[0]
         if not isinstance(value, list | tuple):
-            raise ConfigError(name, repr(value), "a list")
+            raise TrainingConfigError(name, repr(value), "a list")
         found: Any = tuple(_typed(name, one, item) for one in value)
     else:
         found = _typed(name, value, kind)
     holds, wanted = _CHECKS.get(name, (lambda _: True, ""))
     if not holds(found):
-        raise ConfigError(name, repr(value), wanted)
+        raise TrainingConfigError(name, repr(value), wanted)
     return found
 
 
@@ -274,41 +274,41 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not kind:
-        raise ConfigError(name, repr(value), _WORDS[kind])
+        raise TrainingConfigError(name, repr(value), _WORDS[kind])
     return value
 
 
 def _variant(content: Any) -> Variant:
     if not isinstance(content, dict):
-        raise ConfigError("variant", repr(content), "a table")
+        raise TrainingConfigError("variant", repr(content), "a table")
     known = choices()
     _refuse_unknown("variant.", content, known)
     for key, value in content.items():
         kind = known[key]
         if isinstance(kind, tuple) and value not in kind:
-            raise ConfigError(f"variant.{key}", repr(value), "one of " + ", ".join(map(str, kind)))
+            raise TrainingConfigError(f"variant.{key}", repr(value), "one of " + ", ".join(map(str, kind)))
         if isinstance(kind, type):
             _typed(f"variant.{key}", value, kind)
     return Variant(**content)
 
 
-def _check_together(config: Config) -> None:
-    """Refuse values that each are right but don't fit each other."""
+def _check_together(config: TrainingConfig) -> None:
+    """Refuse values that are each allowed but don't fit together."""
     model, training, rate = config.model, config.training, config.optimizer
     if model.d_model % model.num_heads and config.variant.head_width == Variant().head_width:
-        raise ConfigError("model.d_model", model.d_model, f"a multiple of model.num_heads = {model.num_heads}")
+        raise TrainingConfigError("model.d_model", model.d_model, f"a multiple of model.num_heads = {model.num_heads}")
     if rate.floor > rate.peak:
-        raise ConfigError("optimizer.floor", rate.floor, f"at most optimizer.peak = {rate.peak}")
+        raise TrainingConfigError("optimizer.floor", rate.floor, f"at most optimizer.peak = {rate.peak}")
     if rate.schedule == "inverse_sqrt" and rate.warmup < 1:
-        raise ConfigError("optimizer.warmup", rate.warmup, "at least 1 for inverse_sqrt")
+        raise TrainingConfigError("optimizer.warmup", rate.warmup, "at least 1 for inverse_sqrt")
     if rate.schedule == "cosine" and rate.warmup >= training.steps:
-        raise ConfigError("optimizer.warmup", rate.warmup, f"fewer than training.steps = {training.steps}")
+        raise TrainingConfigError("optimizer.warmup", rate.warmup, f"fewer than training.steps = {training.steps}")
 
 
 def _refuse_unknown(prefix: str, content: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for key in content:
         if key not in known:
-            raise ConfigError("a key", repr(f"{prefix}{key}"), _nearest(key, known, prefix))
+            raise TrainingConfigError("a key", repr(f"{prefix}{key}"), _nearest(key, known, prefix))
 
 
 def _nearest(word: str, known: Any, prefix: str = "") -> str:

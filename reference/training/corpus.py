@@ -30,7 +30,7 @@ SHAKESPEARE_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2d
 
 
 class CorpusError(RefusalError):
-    """There is no text that could be learned from."""
+    """There is no text to learn from."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _fetched(url: str) -> bytes:
             content: bytes = answer.read(16_000_000)
     except OSError as error:
         advice = f"a connection to {url} ({error}), or --corpus FILE"
-        raise CorpusError("Tiny Shakespeare", "not to be had", advice) from error
+        raise CorpusError("Tiny Shakespeare", "not available", advice) from error
     if hashlib.sha256(content).hexdigest() != SHAKESPEARE_SHA256:
         got = f"another text at {url}: its checksum differs"
         raise CorpusError("Tiny Shakespeare", got, "the text as published, or --corpus FILE")

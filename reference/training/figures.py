@@ -1,6 +1,6 @@
 """Pictures of a run, drawn by matplotlib: four panels of what was measured, and who looks at whom.
 
-Drawn on figures of their own, never through pyplot: nothing global changes, and no display is needed.
+Each is drawn on its own figure, never through pyplot: nothing global changes, and no display is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LACKING = "the pictures of the report need matplotlib: pip install 'conformkit[r
 SMOOTHING = 0.01
 WINDOW = 100
 LABELLED = 32
-"""So many tokens still have room for their names along an axis."""
+"""Most tokens whose names fit along an axis."""
 
 Record = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ def as_png(figure: Figure) -> bytes:
     """Return a figure as the bytes of a PNG."""
     stream = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a letter that no font here has is drawn as a box
+        warnings.simplefilter("ignore", UserWarning)  # a letter that no installed font has is drawn as a box
         figure.savefig(stream, format="png", dpi=150)
     return stream.getvalue()
 
@@ -171,6 +171,6 @@ def _label(axes: Axes, tokens: Sequence[str], *, wide: bool) -> None:
 
 
 def _name(token: str) -> str:
-    """Return a token so that it is seen: blanks as signs."""
+    """Return a token with blanks made visible."""
     signs = token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
     return "".join(c if unicodedata.category(c)[0] != "C" else "\ufffd" for c in signs)[:8]

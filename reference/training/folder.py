@@ -1,4 +1,4 @@
-"""The folder of a run: what it was, what it measured, where it can go on.
+"""The folder of a run: its configuration, its measurements, and checkpoints to resume from.
 
 config.toml          the whole configuration
 metrics.jsonl        a line a step and an evaluation
@@ -16,18 +16,18 @@ from pathlib import Path
 
 from conformkit.reference.checkpoints import replace_file, save_checkpoint
 from conformkit.reference.errors import RefusalError
-from conformkit.reference.training.config import Config, read_config
+from conformkit.reference.training.config import TrainingConfig, read_config
 from conformkit.reference.training.run import TrainingRun
 from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["FolderError", "RunFolder"]
 
 KEPT = 2
-"""Checkpoints that stay: when the last one can't be read, there is the one before."""
+"""Number of checkpoints to keep: if the last one can't be read, there is the one before."""
 
 
 class FolderError(RefusalError):
-    """A folder can't be, or is not, that of a run."""
+    """A folder is not that of a run, or can't become one."""
 
 
 class RunFolder:
@@ -43,7 +43,7 @@ class RunFolder:
         self.report = path / "report.html"
 
     @classmethod
-    def create(cls, path: Path, config: Config) -> RunFolder:
+    def create(cls, path: Path, config: TrainingConfig) -> RunFolder:
         """Make a new folder. Raises FolderError where there is one with something in it, or none can be made."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise FolderError(str(path), "there already", "a new name, or --resume to go on with it")
@@ -52,7 +52,7 @@ class RunFolder:
             folder.checkpoints.mkdir(parents=True)
             replace_file(folder.config_file, as_toml(config.as_document()).encode())
         except OSError as error:
-            raise FolderError(str(path), f"not to be written to ({error.strerror})", "another place") from error
+            raise FolderError(str(path), f"not writable ({error.strerror})", "another place") from error
         return folder
 
     @classmethod
@@ -64,12 +64,12 @@ class RunFolder:
         return folder
 
     @property
-    def config(self) -> Config:
+    def config(self) -> TrainingConfig:
         """The configuration that the run was begun with."""
         return read_config(self.config_file)
 
     def by_step(self) -> list[Path]:
-        """Return the checkpoints from which the run can go on, the newest last."""
+        """Return the checkpoints from which the run can resume, the newest last."""
         return sorted(path for path in self.checkpoints.glob("*.safetensors") if path.stem.isdigit())
 
     def save(self, run: TrainingRun) -> Path:
@@ -89,7 +89,7 @@ class RunFolder:
 
 
 def _same_file(path: Path, other: Path) -> None:
-    """Let a second name stand for a file, in one step; where there are no links, for a copy of it."""
+    """Give a file a second name, in one step; where hard links are not available, copy it."""
     draft = other.with_name(f".{other.name}.{secrets.token_hex(4)}")
     try:
         os.link(path, draft)

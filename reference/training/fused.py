@@ -1,7 +1,7 @@
 """The same model on PyTorch's own kernels: what the reference writes out as formulas, in one call each.
 
-Attention by `scaled_dot_product_attention`, norms by `layer_norm` and `rms_norm`, activations by `gelu` and its kin.
-Ids are not checked, which on a GPU would wait in every call. All parameters are those of the model it is made from:
+Attention by `scaled_dot_product_attention`, norms by `layer_norm` and `rms_norm`, activations by `gelu` and others.
+Ids are not checked: on a GPU each call would wait for that. All parameters are those of the model it is made from:
 training one trains the other.
 """
 

@@ -15,7 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
-    """Yield what tells whether the user, or the system, asked to stop; only in the main thread can they."""
+    """Yield a function that says whether the user or the system asked to stop; only the main thread gets signals."""
     asked = threading.Event()
 
     def ask(_number: int, _frame: FrameType | None) -> None:

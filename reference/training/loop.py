@@ -18,14 +18,14 @@ from conformkit.reference.training import metrics
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.run import TrainingRun, rate_at
 
-__all__ = ["DivergedError", "Listener", "Measured", "Outcome", "train"]
+__all__ = ["DivergedError", "Listener", "Measured", "TrainingEnd", "train"]
 
 READ_EVERY = 10
 """Steps after which losses are read."""
 
 
 class DivergedError(ArithmeticError):
-    """A loss or a gradient is not finite any more."""
+    """A loss or a gradient is no longer finite."""
 
     def __init__(self, what: str, value: float, step: int, kept: str) -> None:
         super().__init__(f"{what} is {value} at step {step}")
@@ -45,7 +45,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingEnd:
     """How training ended: `done`, `early` or `interrupted`, and the step and loss of the best evaluation."""
 
     end: str
@@ -54,7 +54,7 @@ class Outcome:
 
 
 class Listener(Protocol):
-    """Who is told while training goes on."""
+    """What is called while training goes on."""
 
     def measured(self, last: Measured) -> None:
         """Some updates were made."""
@@ -69,13 +69,13 @@ def train(
     listener: Listener,
     wanted: Callable[[], bool] = lambda: False,
     sample: Callable[[TrainingRun], None] = lambda _: None,
-) -> Outcome:
-    """Train until all steps are made, the loss no longer falls, or `wanted` says that an end is.
+) -> TrainingEnd:
+    """Train until all steps are made, the loss no longer falls, or `wanted` says to stop.
 
     `sample` is called every `samples.interval` steps. Raises DivergedError; OSError where something can't be written.
     """
     settings, every = run.config.training, run.config.samples.interval
-    reader = _Reader(run, folder, listener)
+    reader = _MetricReader(run, folder, listener)
     end = "done"
     while run.step < settings.steps:
         reader.add(*run.update())
@@ -94,7 +94,7 @@ def train(
     reader.read()
     if end == "interrupted":
         folder.save(run)
-    return Outcome(end, run.step, run.best)
+    return TrainingEnd(end, run.step, run.best)
 
 
 def _evaluate(run: TrainingRun, folder: RunFolder, listener: Listener) -> None:
@@ -105,7 +105,7 @@ def _evaluate(run: TrainingRun, folder: RunFolder, listener: Listener) -> None:
     listener.evaluated(run.step, loss, best=better)
 
 
-class _Reader:
+class _MetricReader:
     """Losses and norms that were computed but not looked at yet."""
 
     def __init__(self, run: TrainingRun, folder: RunFolder, listener: Listener) -> None:
@@ -120,7 +120,7 @@ class _Reader:
             self.read()
 
     def pause(self) -> None:
-        """Leave out of the clock what was done besides training."""
+        """Do not count the time that was spent on anything else than training."""
         self.read()
         self.since = time.perf_counter()
 

@@ -1,4 +1,4 @@
-"""What a run measured, a JSON object a line: it can be read while the run goes on, and after any end of it.
+"""What a run measured, a JSON object a line: it can be read during the run, and however the run ended.
 
 {"kind": "step", "step": 1, "loss": 2.5, "rate": 0.0003, "norm": 1.2, "seconds": 0.4}
 {"kind": "evaluation", "step": 250, "loss": 1.3, "best": true}
@@ -30,7 +30,7 @@ def append(path: Path, records: Iterable[Record]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return all whole lines; what a process that was stopped left of the last one is left out."""
+    """Return all whole lines, without an incomplete last one that a stopped process left."""
     if not path.exists():
         return []
     found = []
@@ -43,6 +43,6 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def cut_after(path: Path, step: int) -> None:
-    """Drop what was measured after a step from which a run goes on: it will be measured again."""
+    """Drop what was measured after the step from which a run resumes: it will be measured again."""
     kept = [record for record in read_lines(path) if record["step"] <= step]
     replace_file(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in kept).encode())

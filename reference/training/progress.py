@@ -1,4 +1,4 @@
-"""What a person sees while a model trains: a bar where someone watches, a line an evaluation everywhere."""
+"""Progress of training: a line for each evaluation, and in a terminal a bar."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Silent:
 
 @contextmanager
 def watching(lines: Console | None, bar: Console, steps: int, done: int = 0) -> Iterator[Listener]:
-    """Yield a listener that prints a line an evaluation to `lines`, and draws a bar on `bar` if it is a terminal."""
+    """Yield a listener that prints a line per evaluation to `lines`, and draws a bar on `bar` if it is a terminal."""
     progress = Progress(*_columns(bar.width), console=bar, transient=True, disable=not bar.is_terminal)
     with progress:
         yield _Watcher(lines, progress, steps, done)
@@ -59,7 +59,7 @@ class _Watcher:
 
 
 class _Remaining(ProgressColumn):
-    """How long it will take from here."""
+    """The time that is left."""
 
     def render(self, task: Task) -> Text:
         left = task.time_remaining

@@ -15,7 +15,7 @@ from conformkit.reference.checkpoints import replace_file
 from conformkit.reference.loss import bits_per_character, perplexity
 from conformkit.reference.training import figures, metrics
 from conformkit.reference.training.folder import RunFolder
-from conformkit.reference.training.session import Session, Trained, load_trained
+from conformkit.reference.training.session import Trained, TrainingSession, load_trained
 from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["page", "visible", "write_report"]
@@ -24,8 +24,8 @@ SHOWN = 32
 """Tokens whose attention is drawn."""
 
 
-def write_report(session: Session, *, pictures: bool = True) -> str:
-    """Write the page, and the pictures if they are wanted; return a sentence where they can't be drawn.
+def write_report(session: TrainingSession, *, pictures: bool = True) -> str:
+    """Write the page, and the pictures if they are wanted; return a sentence if they can't be drawn.
 
     Raises: OSError where a file can't be written.
     """
@@ -48,7 +48,7 @@ def write_report(session: Session, *, pictures: bool = True) -> str:
 
 
 def page(template: str, **given: Any) -> str:
-    """Return a page from a template beside this module; what is put in is escaped."""
+    """Return a page from a template next to this module; inserted text is escaped."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["visible"] = visible
     folder = files("conformkit.reference.training")
@@ -61,7 +61,7 @@ def visible(text: str) -> str:
     return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else "\ufffd" for c in text)
 
 
-def _pictures(session: Session, best: Trained, records: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+def _pictures(session: TrainingSession, best: Trained, records: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
     length = min(SHOWN, session.run.config.model.block_size, len(session.tokens.val))
     ids = session.tokens.val[:length]
     tokens = [best.tokenizer.decode([number]) for number in ids.tolist()]
@@ -70,8 +70,8 @@ def _pictures(session: Session, best: Trained, records: Sequence[Mapping[str, An
     return {"training": figures.as_png(training), "attention": figures.as_png(attention)}
 
 
-def _facts(session: Session, best: Trained) -> dict[str, str]:
-    """Return what stands at the top, by name."""
+def _facts(session: TrainingSession, best: Trained) -> dict[str, str]:
+    """Return the facts at the top, by name."""
     run, tokens = session.run, session.tokens
     step, loss = run.best or (run.step, float("nan"))
     bits = bits_per_character(loss, tokens.tokens_per_character).item()

@@ -1,6 +1,6 @@
 """A training run in memory: model, optimizer, schedule and random state, one update at a time.
 
-Everything that the next update depends on goes into a checkpoint, so that a run that was stopped goes on as if it had
+Everything that the next update depends on goes into a checkpoint, so that a run that was stopped resumes as if it had
 not been: weights, moments, the step, the random state that draws windows and dropout, the best loss so far.
 """
 
@@ -20,14 +20,14 @@ from conformkit.reference.optimization import clip_grad_norm
 from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
 from conformkit.reference.steps import accumulate, evaluate
 from conformkit.reference.tokenizers import Tokenizer
-from conformkit.reference.training.config import Config
+from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.corpus import Tokens
 from conformkit.reference.training.speed import Fast, LossScale, check_device, criterion_for, optimizer_for
 
 __all__ = ["TrainingRun", "build_model", "rate_at", "validation_batches"]
 
 
-def build_model(config: Config, vocab_size: int) -> TinyTransformerLM:
+def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
     """Return a new model of a configuration, on the CPU."""
     sizes = config.model
     return TinyTransformerLM(
@@ -36,7 +36,7 @@ def build_model(config: Config, vocab_size: int) -> TinyTransformerLM:
     )  # fmt: skip
 
 
-def rate_at(config: Config, step: int) -> float:
+def rate_at(config: TrainingConfig, step: int) -> float:
     """Return the rate of an update; the first one is step 1."""
     rate = config.optimizer
     if rate.schedule == "inverse_sqrt":
@@ -46,7 +46,7 @@ def rate_at(config: Config, step: int) -> float:
     return rate.peak * min(1.0, step / max(rate.warmup, 1))
 
 
-def validation_batches(ids: Tensor, config: Config) -> list[tuple[Tensor, Tensor]]:
+def validation_batches(ids: Tensor, config: TrainingConfig) -> list[tuple[Tensor, Tensor]]:
     """Cut windows evenly spaced over a text, at most `eval_batches` batches of them, the same every time.
 
     Shapes: ids (N,), N > T → pairs x, y (B, T), the last one perhaps shorter
@@ -61,9 +61,9 @@ def validation_batches(ids: Tensor, config: Config) -> list[tuple[Tensor, Tensor
 
 
 class TrainingRun:
-    """What is trained, and how far it is."""
+    """What is trained, and how far training has come."""
 
-    def __init__(self, config: Config, tokens: Tokens, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: TrainingConfig, tokens: Tokens, tokenizer: Tokenizer) -> None:
         check_device(config.speed.device)
         tokens.check_windows(config.model.block_size)
         torch.manual_seed(config.training.seed)
@@ -79,7 +79,7 @@ class TrainingRun:
         self.best: tuple[int, float] | None = None
         """Step and validation loss of the best evaluation."""
         self.waited = 0
-        """Evaluations since."""
+        """Evaluations since the best one."""
 
     @property
     def tokens_a_step(self) -> int:
@@ -124,7 +124,7 @@ class TrainingRun:
         }  # fmt: skip
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint. Raises CheckpointError where it is another run's; nothing is changed then."""
+        """Resume from a checkpoint. Raises CheckpointError if it is another run's; nothing is changed then."""
         extra = checkpoint.extra
         if extra.get("tokenizer") != self.tokenizer.to_json():
             raise CheckpointError(str(checkpoint.path), "of another vocabulary", "that of this run's tokenizer")
@@ -139,7 +139,7 @@ class TrainingRun:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the model and the data."""
         return torch.device(self.config.speed.device)
 
 

@@ -13,18 +13,18 @@ from conformkit.reference.errors import CheckpointError
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.tokenizers import Tokenizer, tokenizer_from_json
 from conformkit.reference.training import metrics, sampling
-from conformkit.reference.training.config import Config, ConfigError, parse, with_changes
+from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, parse, with_changes
 from conformkit.reference.training.corpus import Corpus, Tokens, load_corpus, new_tokenizer, tokenize
 from conformkit.reference.training.folder import FolderError, RunFolder
 from conformkit.reference.training.run import TrainingRun, build_model
 from conformkit.reference.training.source import floor_in_windows
 from conformkit.reference.training.toml_text import as_toml
 
-__all__ = ["Session", "Trained", "begin", "load_trained", "resume"]
+__all__ = ["Trained", "TrainingSession", "begin", "load_trained", "resume"]
 
 
 @dataclass(frozen=True)
-class Session:
+class TrainingSession:
     """A run, its folder, and the text that it learns from."""
 
     run: TrainingRun
@@ -66,11 +66,11 @@ class Trained:
 
     model: TinyTransformerLM
     tokenizer: Tokenizer
-    config: Config
+    config: TrainingConfig
     step: int
 
 
-def begin(config: Config, place: Path) -> Session:
+def begin(config: TrainingConfig, place: Path) -> TrainingSession:
     """Prepare a new run. Everything that can be refused is refused before the folder is made."""
     corpus = load_corpus(config.data.corpus)
     config = with_changes(config, {"data.corpus": corpus.name})
@@ -78,11 +78,11 @@ def begin(config: Config, place: Path) -> Session:
     tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
     run = TrainingRun(config, tokens, tokenizer)
     _check_prompts(config, tokenizer)
-    return Session(run, RunFolder.create(place, config), corpus, tokens)
+    return TrainingSession(run, RunFolder.create(place, config), corpus, tokens)
 
 
-def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> Session:
-    """Prepare to go on from the newest checkpoint of a run, or from the one named.
+def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> TrainingSession:
+    """Prepare to resume from the newest checkpoint of a run, or from the one named.
 
     Raises: FolderError, CheckpointError, and what `begin` raises.
     """
@@ -97,7 +97,7 @@ def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = No
     run.restore(saved)
     for file in (folder.metrics, folder.samples):
         metrics.cut_after(file, run.step)
-    return Session(run, folder, corpus, tokens)
+    return TrainingSession(run, folder, corpus, tokens)
 
 
 def load_trained(path: Path, device: str = "cpu") -> Trained:
@@ -112,7 +112,7 @@ def load_trained(path: Path, device: str = "cpu") -> Trained:
     try:
         config = parse(as_toml(saved.extra["config"]))
         tokenizer = tokenizer_from_json(saved.extra["tokenizer"])
-    except (ConfigError, json.JSONDecodeError, KeyError) as error:
+    except (TrainingConfigError, json.JSONDecodeError, KeyError) as error:
         raise CheckpointError(str(place), f"of another kind ({error})", "one that `conform train` wrote") from error
     model = build_model(config, tokenizer.vocab_size)
     saved.restore(model)
@@ -130,7 +130,7 @@ def _best(folder: RunFolder) -> Path:
     return folder.best if folder.best.exists() else _newest(folder)
 
 
-def _check_prompts(config: Config, tokenizer: Tokenizer) -> None:
+def _check_prompts(config: TrainingConfig, tokenizer: Tokenizer) -> None:
     """Refuse a prompt that can't be written in the vocabulary before hours of training, not after."""
     for prompt in config.samples.prompts:
         tokenizer.encode(prompt)

@@ -1,4 +1,4 @@
-"""A text whose entropy is known exactly, so that one knows how far a model can get.
+"""A text whose entropy is known exactly, so that the least possible loss of a model is known.
 
     x_t = (x_{t-1} + x_{t-4}) mod 12 with probability 4/5, otherwise one of the 12 drawn uniformly
     H = -p ln p - 11 q ln q,  p = 4/5 + q,  q = 1/5 · 1/12        0.9160 nats a symbol
@@ -14,31 +14,31 @@ import math
 
 import numpy as np
 
-__all__ = ["ALPHABET", "ENTROPY", "floor_in_windows", "synthetic_text"]
+__all__ = ["ENTROPY", "SYMBOLS", "floor_in_windows", "synthetic_text"]
 
-ALPHABET = "abcdefghijkl"
+SYMBOLS = "abcdefghijkl"
 _NOISE = 0.2
 
-_Q = _NOISE / len(ALPHABET)
+_Q = _NOISE / len(SYMBOLS)
 _P = 1 - _NOISE + _Q
-ENTROPY = -_P * math.log(_P) - (len(ALPHABET) - 1) * _Q * math.log(_Q)
+ENTROPY = -_P * math.log(_P) - (len(SYMBOLS) - 1) * _Q * math.log(_Q)
 """In nats a symbol, given everything before."""
 
 
 def floor_in_windows(length: int) -> float:
     """Return the least loss, in nats a symbol, that a model can have that sees windows of this length."""
     blind = min(3, length)
-    return ENTROPY + blind * (math.log(len(ALPHABET)) - ENTROPY) / length
+    return ENTROPY + blind * (math.log(len(SYMBOLS)) - ENTROPY) / length
 
 
 def synthetic_text(length: int, seed: int = 0) -> str:
-    """Return so many symbols of the source, written as letters; the same seed gives the same text everywhere."""
+    """Return `length` symbols of the source, written as letters; the same seed gives the same text everywhere."""
     source = np.random.default_rng(seed)
-    size = len(ALPHABET)
+    size = len(SYMBOLS)
     drawn = source.integers(size, size=length).tolist()
     noisy = (source.random(length) < _NOISE).tolist()
     symbols: list[int] = []
     for t in range(length):
         free = noisy[t] or t < 4
         symbols.append(drawn[t] if free else (symbols[t - 1] + symbols[t - 4]) % size)
-    return "".join(ALPHABET[symbol] for symbol in symbols)
+    return "".join(SYMBOLS[symbol] for symbol in symbols)

@@ -1,6 +1,6 @@
 """The switches that make training faster: fused kernels, lower precision in the forward pass, compilation.
 
-What they compute is what the transparent path computes, but for rounding. Under lower precision weights, gradients and
+They compute what the written-out path computes, except for rounding. Under lower precision weights, gradients and
 the optimizer's state stay in float32; matrix products run in the short type (Micikevicius et al. 2018). float16 has a
 small range: the loss is scaled up before the backward pass, and gradients down after it.
 """
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from conformkit.reference.loss import cross_entropy
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import AdamW, decay_groups
-from conformkit.reference.training.config import Config, ConfigError, Speed
+from conformkit.reference.training.config import Speed, TrainingConfig, TrainingConfigError
 from conformkit.reference.training.fused import FusedLM
 
 __all__ = ["Fast", "LossScale", "check_device", "criterion_for", "optimizer_for"]
@@ -49,7 +49,7 @@ class Fast(nn.Module):
 
 
 class LossScale:
-    """What the loss is multiplied by before the backward pass: 1, or in float16 as much as gradients can bear."""
+    """What the loss is multiplied by before the backward pass: 1, or for float16 a number adapted to the gradients."""
 
     def __init__(self, speed: Speed) -> None:
         device = torch.device(speed.device).type
@@ -78,7 +78,7 @@ def criterion_for(speed: Speed) -> Callable[[Tensor, Tensor], Tensor]:
     return _fused_cross_entropy if speed.fused else cross_entropy
 
 
-def optimizer_for(model: nn.Module, config: Config) -> AdamW | torch.optim.Optimizer:
+def optimizer_for(model: nn.Module, config: TrainingConfig) -> AdamW | torch.optim.Optimizer:
     """Return AdamW over decayed matrices and undecayed vectors: written out, or PyTorch's in one kernel."""
     rate = config.optimizer
     groups = decay_groups(model, rate.weight_decay)
@@ -90,12 +90,14 @@ def optimizer_for(model: nn.Module, config: Config) -> AdamW | torch.optim.Optim
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that is not there. Raises ConfigError."""
+    """Refuse a device that is not available. Raises ConfigError."""
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0][:200]
-        raise ConfigError("speed.device", repr(device), f"a device that is here, such as cpu ({reason})") from error
+        raise TrainingConfigError(
+            "speed.device", repr(device), f"a device that is here, such as cpu ({reason})"
+        ) from error
 
 
 def _fused_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
@@ -105,6 +107,6 @@ def _fused_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 def _check_compiler(backend: str, device: str) -> None:
     compilers = ("c++", "g++", "clang++") if device == "cpu" else ("cc", "gcc", "clang")
     if backend == "inductor" and not any(shutil.which(name) for name in compilers):
-        raise ConfigError(
+        raise TrainingConfigError(
             "speed.compile", repr(backend), f"none or aot_eager: no compiler ({', '.join(compilers)}) is here"
         )

@@ -25,3 +25,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         environment.setattr(warm, "_ANSWER_SECONDS", 4.0)  # one attack makes the harness wait as long as it will
         yield found
         found.close()
+
+
+@pytest.fixture(autouse=True)
+def _torch_is_imported_once():
+    """Not here: these tests are about the processes that a run starts."""

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.client.session import Limits
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report import terminal
 from conformkit.conformance.report.json_report import as_json

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import quick_ones
+
 from .attack import LEVELS, Attack, Expected, attacks
 from .judging import Ending, outcome
 from .making import lay_out
@@ -20,11 +22,23 @@ HONEST = ("SDPA-OUT-SHAPE", "SDPA-SCALE")
 GUARD_SECONDS = 120
 
 
+QUICK = (
+    "forging/exit-in-a-call", "forging/patched-judge", "forging/malformed-tensors", "forging/replays-its-answers",
+    "spying/goldens", "spying/memory-of-the-harness", "denial/hostile-methods", "denial/output-flood",
+    "denial/fork-bomb", "tampering/own-configuration", "configuration/linked", "configuration/expression-bomb",
+    "text/escape-sequences", "text/html", "text/xml",
+)  # fmt: skip
+"""Some of each class."""
+
+
 def cases() -> Iterator[Any]:
+    tried = [attack for attack in attacks() if attack.kind != "archives"]
+    quick = quick_ones({attack.id: [attack.folder] for attack in tried}, always=QUICK)
     for level in LEVELS:
-        marks = [sandbox] if level == "sandbox" else []
-        for attack in attacks():
-            if level in attack.levels and attack.kind != "archives":
+        for attack in tried:
+            if level in attack.levels:
+                marks = [sandbox] if level == "sandbox" else []
+                marks += [] if attack.id in quick else [pytest.mark.full]
                 yield pytest.param(attack, level, id=f"{attack.id}-{level}", marks=marks)
 
 

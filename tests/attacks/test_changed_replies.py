@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.driver.client.session import Limits
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 
 from .attack import FOLDER
 from .world import World

@@ -13,6 +13,7 @@ import pytest
 from conformkit.conformance.apps.grade.grade import GradeRequest, grade
 from conformkit.conformance.apps.grade.policy import ArchiveLimits, GroupPolicy, Policy, RunLimits
 from conformkit.conformance.apps.grade.record import Grade
+from tests.tiers import sampled
 
 from .attack import CLASSES, Attack, attacks
 from .making import lay_out
@@ -32,7 +33,7 @@ NEVER = {"kit failed"}
 
 
 @sandbox
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "text"])
+@pytest.mark.parametrize("kind", sampled([kind for kind in CLASSES if kind != "text"], always=["spying"]))
 def test_nobody_gets_points_by_an_attack(kind: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     everyone = attacks(kind)
     monkeypatch.setenv("TMPDIR", str(world.folder))

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.client.session import Limits
-from conformkit.conformance.driver.spawn.warm import Nursery, WarmProcess
+from conformkit.conformance.driver.spawn.warm import WarmProcess, WorkerFactory
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.runner import run
@@ -31,7 +32,7 @@ class Kept:
     """A warm process that outlives the runs that it serves."""
 
     def __init__(self, *, torch: bool) -> None:
-        self._warm: Nursery = WarmProcess(1, torch=torch)
+        self._warm: WorkerFactory = WarmProcess(1, torch=torch)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._warm, name)
@@ -89,7 +90,7 @@ class World:
 
     def judge(self, impl: Path, *, level: str = "process", torch: bool = False, **options: Any) -> Report:
         """Judge a submission; in a process, by a warm one that is kept."""
-        early = self.warm(torch=torch) if level == "process" else None
+        early = HeadStart(warm=self.warm(torch=torch)) if level == "process" else None
         return run(RunRequest(impl=str(impl), isolation=level, **{"limits": Limits(), **options}), early=early)
 
     def close(self) -> None:

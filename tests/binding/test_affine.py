@@ -1,4 +1,4 @@
-"""Affine functions of a weight: their scale and offset, and what is none."""
+"""Affine functions of a weight: their scale and offset, and what is not affine."""
 
 from __future__ import annotations
 

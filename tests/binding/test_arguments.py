@@ -1,4 +1,4 @@
-"""Arguments of constructors and calls: what templates become when their values are known."""
+"""Arguments of constructors and calls: what templates give once their values are known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Requests for one component: what it is built, called and asked to generate with, in its own conventions."""
+"""Requests for one component: the arguments for constructor, call and generation, in the implementation's conventions."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def arguments(*positional, **named):
 
 
 def bound(text="", name="MultiHeadAttention", **changes):
-    """Return a component whose table in conform.toml is `text`; what is not changed is the contract's."""
+    """Return a component whose table in conform.toml is `text`; anything else is the contract's."""
     config = parse_config(f"[components.{name}]\n{text}")
     own = config.component(name)
     component = COMPONENTS[name]
@@ -67,7 +68,7 @@ def test_a_factory_is_told_apart_from_a_component():
 
 
 def test_widths_that_nobody_asked_for_are_left_to_the_constructor():
-    # d_k = None handed to a constructor without a default for None is a crash that is not its fault
+    # d_k = None passed to a constructor that does not accept None is a crash that is not its fault
     it = bound(name="SelfAttention")
     args, kwargs = (
         it.build_request({"d_model": 6, "causal": True}, dtype="float64", seed=0)[0][k] for k in ("args", "kwargs")
@@ -110,7 +111,7 @@ def test_an_expression_that_mentions_an_absent_mask_has_its_value_all_the_same()
 
 
 def test_sizes_can_be_passed_to_a_call():
-    # conform.toml allows them; they had no value
+    # regression: conform.toml allows sizes here, but they had no value
     header, _ = bound("call = ['x', { n_head = 'num_heads' }]").call_request({"x": X}, SIZES)
     assert header["kwargs"] == {"n_head": 2}
 
@@ -138,7 +139,7 @@ def test_inputs_can_be_asked_for_in_other_formats_and_with_gaps():
     ids=["plain", "index", "several", "weights", "keys", "pair", "several-and-weights"],
 )
 def test_the_selector_takes_the_output_and_then_the_weights(text, weights, selector):
-    # with several outputs and weights, the first output was forgotten for whatever came at index 0
+    # with several outputs and weights, the selected output was lost, and index 0 was taken
     header, _ = bound(text, weights_output=weights).call_request({"x": X}, {})
     assert header["output"] == selector
     json.dumps(header)
@@ -168,7 +169,7 @@ def test_where_masks_are_numbers_what_may_be_attended_to_is_zero():
 
 
 def test_a_mask_of_numbers_has_one_polarity():
-    # 'hide' is about True: added numbers hide where they are -inf in any case
+    # 'hide' is about True: added numbers always hide where they are -inf
     added = np.where(MASK, 0.0, -np.inf)
     np.testing.assert_array_equal(sent_mask("{ true = 'hide' }", added), added)
     np.testing.assert_array_equal(sent_mask("{ kinds = ['float'], true = 'hide' }"), added)
@@ -210,7 +211,7 @@ def test_sequence_first_swaps_inputs_and_outputs_and_leaves_masks_alone():
 
 
 def test_sequence_first_holds_for_the_inputs_of_attention_as_for_its_output():
-    # q, k and v went batch first, and the output came back sequence first
+    # regression: q, k and v were passed batch first, and the output was read sequence first
     q, k, v = (np.zeros((2, 5, 4)), np.zeros((2, 7, 4)), np.zeros((2, 7, 6)))
     it = bound("layout = 'sequence first'", "ScaledDotProductAttention")
     _, arrays = it.call_request({"q": q, "k": k, "v": v}, {})
@@ -259,7 +260,7 @@ def test_a_positional_option_before_one_that_was_given_has_its_default():
 
 
 def test_the_seed_and_the_sizes_reach_a_call_that_mentions_them():
-    # a generator of its own that always starts at 0 gives one text for all seeds
+    # an own generator that always starts at 0 gives the same text for all seeds
     call = arguments("ids", "max_new_tokens", seed="seed", window="block_size")
     it = generating(call=call)
     assert it.generate_request(IDS, 4, {"seed": 5, "block_size": 9})[0]["kwargs"] == {"seed": 5, "window": 9}
@@ -312,7 +313,7 @@ def test_weights_go_through_the_rules_and_come_back():
 
 
 def test_weights_that_could_not_be_bound_fail_with_both_sides():
-    it = bound(rules=None, unbound=("yours, without a place: extra [5, 5]", "the definition's: out.weight [6, 6]"))
+    it = bound(rules=None, unbound=("yours, not matched: extra [5, 5]", "the definition's: out.weight [6, 6]"))
     for action in (it.to_implementation, it.to_canonical):
         with pytest.raises(ClauseFailure, match="the parameters of MultiHeadAttention are not those") as caught:
             action({}, SIZES)
@@ -322,6 +323,11 @@ def test_weights_that_could_not_be_bound_fail_with_both_sides():
 def test_declared_constants_are_ignored():
     it = bound("ignore = ['mask', '*.inv_freq']")
     assert [it.ignored(name) for name in ("mask", "rope.inv_freq", "wq")] == [True, True, False]
+
+
+def test_nothing_changes_how_a_component_is_bound():
+    with pytest.raises(FrozenInstanceError):
+        bound().dtype = "float32"
 
 
 # --- what is left out -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Calls with several arrays, read off signatures as people write them."""
+"""Calls with several arrays, read from signatures as people write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL = ("src", "tgt", "src_mask", "tgt_mask")
 
 
 def ours(function, inputs):
-    """Return what each of a function's arguments is given."""
+    """Return the value of each of a function's arguments."""
     described = signature(function)
     call = call_of(described, inputs)
     names = [p["name"] for p in described]
@@ -70,8 +70,8 @@ def test_an_argument_without_a_value_is_refused():
 
 
 def test_an_array_does_not_go_to_a_mask_by_its_place():
-    # a layer of a decoder alone takes no memory; it was called with one as its mask
-    with pytest.raises(SignatureMismatch, match="takes no memory"):
+    # a decoder-only layer takes no memory; it was called with the memory as its mask
+    with pytest.raises(SignatureMismatch, match="does not take memory"):
         call_of(signature(lambda x, mask=None: 0), LAYER)
 
 

@@ -1,4 +1,4 @@
-"""conform.toml: what it says, where it is found, and what is refused although its form is right."""
+"""conform.toml: what it declares, where it is found, and what is refused although it is well-formed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from conformkit.conformance.binding.config import (
     Config,
     MaskConfig,
     canonical_axes,
-    find_config,
     load_config,
     parse_config,
 )
@@ -145,7 +144,6 @@ def test_the_nearest_folder_that_has_a_configuration_wins(tmp_path):
 
 def test_a_project_file_counts_when_it_has_the_table(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
-    assert find_config([tmp_path]) is None
     assert load_config([tmp_path]) == Config()
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'a'\n[tool.conform.implementation]\nmodule = 'a'\n")
     assert load_config([tmp_path]).module == "a"
@@ -158,7 +156,7 @@ def test_a_project_file_is_named_with_the_whole_key(tmp_path):
     path.write_text("[project]\nname = 'a'\n[tool.conform.implementation]\n\nmodul = 'a'\n")
     with pytest.raises(ConfigError) as caught:
         load_config(path)
-    want = "pyproject.toml, line 5: tool.conform.implementation.modul: there is no key of this name; nearest: module"
+    want = "pyproject.toml, line 5: tool.conform.implementation.modul: there is no key with this name; nearest: module"
     assert str(caught.value) == want
 
 
@@ -173,7 +171,7 @@ SEMANTIC = {
     "bare-word": (MHA + "construct = { act = 'gelu' }", '"gelu": unknown name gelu'),
     "no-expression": (
         MHA + "construct = { act = 'gelu tanh' }",
-        "it is no expression (a text as such needs quotes within",
+        "it is not an expression (a string needs inner quotes",
     ),
     "code": (MHA + "construct = { act = '__import__(\"os\")' }", "there is no function"),
     "code-attribute": (MHA + "call = ['x.T']", "a dotted name is not part of the language"),
@@ -231,7 +229,7 @@ SEMANTIC = {
         "there is no canonical part q.weight",
     ),
 }
-"""What only the parser can see; what the schema refuses as well is in test_schema.py."""
+"""What only the parser detects; what the schema also refuses is in test_schema.py."""
 
 
 @pytest.mark.parametrize(("text", "message"), SEMANTIC.values(), ids=SEMANTIC)

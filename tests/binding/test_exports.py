@@ -1,4 +1,4 @@
-"""From what is exported to what is called: signatures and declarations become bound components."""
+"""From exports to calls: signatures and declarations become bound components."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LM_CONSTRUCT = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "blo
 
 
 def parameters(names):
-    """`x` is required, `x=` has a default, `*x` and `**x` take what is left."""
+    """`x` is required, `x=` has a default, `*x` and `**x` take the rest."""
     kinds = {"*": "var_positional", "**": "var_keyword"}
     found = []
     for name in names:
@@ -185,7 +185,7 @@ def test_the_switch_of_causality_is_found(construct, call, text, causal):
 
 
 def test_a_mask_that_the_declared_call_does_not_pass_switches_nothing():
-    # the argument exists, nobody passes it: off was believed possible, and on was never asked for
+    # the argument exists, but is never passed: "off" seemed possible, and "on" was never requested
     bound = bind(export(WITHOUT, ("x", "mask=")), declared("call = ['x']"))
     assert bound.causal == "always"
     assert (bound.offers["causal-on"], bound.offers["causal-off"], bound.offers["masks"]) == (True, False, False)
@@ -290,7 +290,7 @@ def test_greedy_is_spelled_with_what_there_is(names, greedy):
     ("name", "value"), [("do_sample", True), ("sample", True), ("greedy", False), ("deterministic", False)]
 )
 def test_sampling_is_asked_for_where_there_is_a_switch(name, value):
-    # do_sample is False by default: sampled text came from arg max
+    # do_sample is False by default: sampled text was greedy
     generation = model(generate=("idx", "n", f"{name}=", "temperature=", "top_k=")).generation
     assert texts(generation.call)[1] == {"temperature": "temperature", "top_k": "top_k", name: value}
     assert generation.own_greedy
@@ -315,7 +315,7 @@ def test_the_declared_spelling_of_greedy_goes_first():
 
 
 def test_a_temperature_passed_by_position_can_be_zero_too():
-    # greedy text came from sampling, since only named arguments were looked at
+    # greedy text was sampled, because only named arguments were checked
     generation = model("call = ['ids', 'max_new_tokens', 'temperature']", generate=("a", "b", "c")).generation
     args, kwargs = generation.call.but(generation.greedy).template({"ids": "I", "max_new_tokens": 3})
     assert (args, kwargs) == (["I", 3, 0.0], {})
@@ -343,20 +343,20 @@ def test_generation_that_cannot_be_called_is_said_to_be_unjudged():
     assert bound.generation is None
     assert not bound.offers["generate"]
     (note,) = bound.notes
-    assert "generation is not judged: it wants sampler, which the contract does not have" in note
+    assert "generation is not judged: it requires sampler, which the contract does not have" in note
 
 
 def test_a_declared_generate_that_is_not_there_is_said_to_be_unjudged():
     for text in ("path = 'sample'", "path = 'mypkg.sample:generate'"):
         (note,) = model(text, generate=("ids", "n")).notes
         assert "sample" in note
-        assert "is not there" in note
+        assert "does not exist" in note
 
 
 def test_a_declared_method_that_is_not_there_is_not_replaced_by_a_function_that_is():
     bound = model("path = 'sample'", free("model", "ids", "n"))
     assert bound.generation is None
-    assert bound.notes == ["generation is not judged: sample is not there"]
+    assert bound.notes == ("generation is not judged: sample does not exist",)
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ def mismatch(*arguments, **named):
 
 def test_a_constructor_that_wants_more_gets_lines_to_paste_with_what_is_known():
     error = mismatch(export(("embed_dim", "n_head", "window")))
-    assert str(error) == "MultiHeadAttention: mypkg.attn:Attn wants window, which the contract does not have"
+    assert str(error) == "MultiHeadAttention: mypkg.attn:Attn requires window, which the contract does not have"
     assert (error.component, error.path, error.source) == ("MultiHeadAttention", "mypkg.attn:Attn", "mypkg/attn.py:12")
     assert error.advice == (
         (
@@ -383,7 +383,7 @@ def test_a_constructor_that_wants_more_gets_lines_to_paste_with_what_is_known():
 
 
 def test_a_constructor_that_takes_less_is_named_with_what_it_lacks():
-    assert str(mismatch(export(("embed_dim",)))).endswith("mypkg.attn:Attn takes no num_heads")
+    assert str(mismatch(export(("embed_dim",)))).endswith("mypkg.attn:Attn does not take num_heads")
 
 
 def test_a_config_object_gets_the_line_that_makes_one():
@@ -396,7 +396,7 @@ def test_a_config_object_gets_the_line_that_makes_one():
 
 def test_a_call_that_wants_more_gets_lines_for_the_call():
     error = mismatch(export(MHA_CONSTRUCT, ("x", "freqs_cis", "mask=")))
-    assert "wants freqs_cis" in str(error)
+    assert "requires freqs_cis" in str(error)
     assert error.advice[0].startswith("the contract has (x), yours has (x, freqs_cis, mask)")
     assert error.advice[-1].startswith("    call = {")
     assert 'freqs_cis = "…"' in error.advice[-1]
@@ -429,7 +429,7 @@ def test_a_pasted_call_passes_the_input_as_well():
     ids=["passed-on", "size", "input", "ids"],
 )
 def test_a_declared_argument_without_a_value_here_is_named(text, problem):
-    # what is only passed on is left out; anything else was a traceback at the first call
+    # plain names are left out; anything else was a traceback at the first call
     if problem is None:
         bind(export(), declared(text))
         return
@@ -506,7 +506,7 @@ def test_a_declared_function_writes_and_gets_the_model():
 
 @pytest.mark.parametrize(("module", "wanted"), [("", ":greedy"), ("mypkg.model", "mypkg.model:greedy")])
 def test_a_bare_name_that_is_no_method_is_a_function_of_the_module(module, wanted):
-    # it was passed over, and nothing of what is written was judged
+    # it was ignored, and generation was not judged
     text = "[components.Transformer.methods]\ngenerate = { path = 'greedy', call = ['model', 'src', 'bos_id'] }\n"
     text += f"[implementation]\nmodule = '{module}'\n" if module else ""
     found = bind(export(SEQ2SEQ_CONSTRUCT, ("src", "tgt"), greedy_search=("src",)), text, "Transformer")
@@ -517,11 +517,11 @@ def test_a_bare_name_that_is_no_method_is_a_function_of_the_module(module, wante
 def test_a_declared_name_that_is_nothing_is_said_and_no_other_one_taken():
     found = translator("generate = { path = 'greedy' }", generate=("src", "max_new_tokens", "bos_id"))
     assert "generate" not in found.methods
-    assert any("greedy is no method" in note for note in found.notes)
+    assert any("greedy is not a method" in note for note in found.notes)
 
 
 def test_a_factory_is_constructed_by_its_signature_and_what_it_makes_is_called_as_declared():
-    # its arguments are no arguments of the call
+    # its arguments are not arguments of the call
     described = export(kind="function", call=(*SEQ2SEQ_CONSTRUCT[:-1], "pad="))
     text = "[components.Transformer]\nfactory = true\npath = 'make'\n[components.Transformer.methods]\n"
     text += "encode = { call = ['src', 'src_mask'] }\ngenerate = { path = 'greedy', call = ['model', 'src'] }\n"

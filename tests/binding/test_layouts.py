@@ -1,4 +1,4 @@
-"""Layouts: every way in which parameters can lie in an array of a shape, and no other."""
+"""Layouts: all possible layouts of parameters in an array of a shape, and no others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_matrix_can_be_stored_in_either_orientation():
 
 
 def test_a_head_of_one_entry_has_its_matrix_all_the_same():
-    """Would break if an axis that happens to have one entry were taken for one that is always one."""
+    """Would break if an axis that happens to have size 1 were taken for one that always has."""
     sizes = {"d_model": 6, "num_heads": 6, "kv_heads": 6, "head_width": 1}
     single = COMPONENTS["MultiHeadAttention"].parameters(sizes, Variant())
     assert "q.weight -> d m" in sources((1, 6), {"q.weight": single["q.weight"]}, heads=6)
@@ -54,7 +54,7 @@ def test_a_square_matrix_can_be_stored_in_both():
 
 @pytest.mark.parametrize("out_first", [True, False], ids=["linear", "bare"])
 def test_the_usual_orientation_comes_first(out_first):
-    # x @ W stores (in, out); nn.Linear stores (out, in): of two that fit, the usual one has to be tried first
+    # x @ W stores (in, out); nn.Linear stores (out, in): if both fit, the usual one must be tried first
     square = {"up.weight": Parameter("f m", {"f": 5, "m": 5})}
     best = min(found((5, 5), square, out_first=out_first), key=lambda layout: layout.penalty)
     assert best.axes == ("f m" if out_first else "m f")

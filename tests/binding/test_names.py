@@ -1,4 +1,4 @@
-"""How names are read: what parameters are usually called says most of what they are."""
+"""How names are read: the usual names of parameters tell most of what they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = [
 
 
 def likeliest(theirs, canonical):
-    """Return the canonical names that fit best, all that fit alike."""
+    """Return the canonical names that fit best, including ties."""
     scores = {name: fit(theirs, (name,)) for name in canonical}
     return {name for name, score in scores.items() if score == max(scores.values())}
 
@@ -59,7 +59,7 @@ def test_projections_of_attention_are_read_off_their_names(theirs, ours):
     ],
 )
 def test_layers_of_a_feed_forward_network_are_read_off_their_names(theirs, ours):
-    # `fc1` may be the gate too where there is one, but never the layer that leads back
+    # `fc1` may also be the gate if there is one, but never the down projection
     found = likeliest(theirs, FEED_FORWARD)
     assert ours in found
     assert any("down" in name for name in found) == ("down" in ours)
@@ -92,7 +92,7 @@ def test_parts_of_a_model_are_read_off_their_names(theirs, ours):
     ],
 )
 def test_the_container_tells_names_apart_that_both_sublayers_use(theirs, ours):
-    # c_proj is the last layer of both; taken by its last word alone, the two were exchanged
+    # c_proj is the last layer of both; judged by its last word only, the two were exchanged
     assert likeliest(theirs, BLOCK) == {ours}
 
 

@@ -1,4 +1,4 @@
-"""Cross-attention whose keys and values come from one argument, and tables about masks that leave something open."""
+"""Cross-attention whose keys and values come from one argument, and tables of masks with omitted keys."""
 
 from __future__ import annotations
 

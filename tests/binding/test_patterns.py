@@ -1,4 +1,4 @@
-"""Weights by patterns: small cases against plain NumPy, and there and back again for random sizes."""
+"""Weights by patterns: small cases against plain NumPy, and round trips for random sizes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_fused_kernel_is_concatenated_along_its_columns():
 
 @pytest.mark.parametrize("axes", ["(h s d) m", "h (s d) m", "h s d m", "m (h s d)"])
 def test_each_key_has_its_queries_beside_it_in_groups(axes):
-    # queries 0 and 1 share key 0; all queries came first, and a model in which they do not was unbound
+    # queries 0 and 1 share key 0; regression: all queries were assumed to come first, so other models were unbound
     p = attention(KV_HEADS)
     q, k, v = (values(p)[f"{n}.weight"].reshape(-1, WIDTH, MODEL) for n in "qkv")
     want = np.concatenate([q[:2], k[:1], v[:1], q[2:], k[1:], v[1:]])  # (8, d, m)

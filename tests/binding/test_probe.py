@@ -1,8 +1,9 @@
-"""Where weights are, found by trying: small NumPy implementations whose names mislead, or that lack something."""
+"""Where weights are, found by trial: small NumPy implementations with misleading names, or without some part."""
 
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from conformkit.conformance.binding.rules import describe
 from conformkit.conformance.driver.client.session import InProcess, locate
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.probing.probe import probe
 from conformkit.conformance.probing.rounding import _is_rounded
 
 HEAD = '''
@@ -83,7 +85,7 @@ def lines(subject):
 
 
 def agrees(subject, **wanted):
-    """Whether an instance with weights written through the binding gives the definition's output."""
+    """Whether an instance with weights written through the binding reproduces the definition's output."""
     instance = subject.build(**wanted).randomize(Draw(1, "test"))
     x = Draw(2, "test").values(2, 5, instance.sizes["d_model"])
     return np.allclose(instance(x), instance.expected(x), rtol=1e-5, atol=1e-7)
@@ -98,7 +100,7 @@ def test_the_usual_names_are_bound_without_a_note(attention):
         '"wk" = "k.weight -> m (h d)"', '"wo" = "out.weight -> (h d) m"', '"wq" = "q.weight -> m (h d)"',
         '"wv" = "v.weight -> m (h d)"',
     ]  # fmt: skip
-    assert (subject.bound.notes, subject.bound.unbound, subject.bound.failure) == ([], (), None)
+    assert (subject.bound.notes, subject.bound.unbound, subject.bound.failure) == ((), (), None)
     assert (subject.bound.dtype, subject.bound.precision) == ("float64", "float64")
     assert agrees(subject, d_model=20, num_heads=5)
 
@@ -127,7 +129,7 @@ def test_names_that_say_nothing_are_bound_by_trying(attention):
 
 
 def test_the_unusual_orientation_is_found(attention):
-    # square matrices fit both ways: only trying tells
+    # square matrices fit both ways: only a trial can tell
     source = SEPARATE.replace("x @ self.wq, x @ self.wk, x @ self.wv", "x @ self.wq.T, x @ self.wk.T, x @ self.wv.T")
     subject = attention(source.replace("mixed @ self.wo", "mixed @ self.wo.T"))
     assert '"wq" = "q.weight -> (h d) m"' in lines(subject)
@@ -156,7 +158,7 @@ def test_one_array_a_head_is_one_rule(attention):
 
 
 def test_three_arrays_in_a_list_are_no_heads_although_there_are_three(attention):
-    # folded into one array a head, projections.0 to .2 had no place at all
+    # folded into one array per head, projections.0 to .2 were not matched at all
     source = SEPARATE.replace("self.wq, self.wk, self.wv, self.wo = (", "*self.projections, self.wo = (")
     for number, name in enumerate(("wq", "wk", "wv")):
         source = source.replace(f"self.{name}", f"self.projections[{number}]")
@@ -191,7 +193,7 @@ INTERLEAVED = """rows = (x @ self.qkv.T).reshape(*x.shape[:-1], self.heads, 3, -
     ids=["blocks", "blocks-in-another-order", "interleaved"],
 )
 def test_the_layout_of_a_fused_projection_is_found(attention, split, axes):
-    # all of these have the shape (3 D, D): the usual one, taken for granted, gives wrong queries
+    # all of these have the shape (3 D, D): assuming the usual one gives wrong queries
     subject = attention(FUSED.format(split=split))
     assert f'"qkv" = "{axes}"' in lines(subject)
     assert agrees(subject, num_heads=2)
@@ -211,7 +213,7 @@ def holding(statement):
     ids=["mask", "frequencies", "gradients"],
 )
 def test_arrays_that_are_no_weights_are_told_by_what_they_hold_and_are_called(attention, statement):
-    # NumPy knows no buffers: every table in an attribute passed for a parameter
+    # NumPy has no buffers: every table in an attribute was taken for a parameter
     assert agrees(attention(holding(statement)))
 
 
@@ -229,12 +231,12 @@ def test_a_bias_too_many_is_a_parameter_although_it_has_no_place(attention):
 
 
 def test_a_wrong_implementation_is_bound_by_its_names(attention):
-    # nothing reproduces the output: the clauses, not the binding, have to say what is wrong
-    # taken by what comes nearest, queries and keys could end up anywhere
+    # nothing reproduces the output: the clauses, not the binding, must report the mistake
+    # bound by the smallest error, queries and keys could end up anywhere
     subject = attention(SEPARATE, head=HEAD.replace("softmax(scores) @ v", "softmax(scores) @ v[..., ::-1, :]"))
     assert '"wq" = "q.weight -> m (h d)"' in lines(subject)
     assert '"wk" = "k.weight -> m (h d)"' in lines(subject)
-    assert subject.bound.notes == []
+    assert subject.bound.notes == ()
     assert not agrees(subject)
 
 
@@ -242,7 +244,7 @@ def test_a_wrong_implementation_is_bound_by_its_names(attention):
 
 
 def test_float32_inside_is_noticed_and_judged_as_float32(attention):
-    # in float64 it is off by 1e-7, which is a mistake there and none here
+    # in float64 it is off by 1e-7, which is a mistake in float64 but not in float32
     subject = attention(
         SEPARATE, head=HEAD.replace("(softmax(scores) @ v)", "(softmax(scores).astype(np.float32) @ v)")
     )
@@ -288,21 +290,21 @@ def test_a_missing_output_projection_is_named_on_the_side_that_has_it(attention)
     source = SEPARATE.replace("return mixed @ self.wo", "return mixed").replace("self.wv, self.wo =", "self.wv =")
     bound = attention(source.replace("range(4)", "range(3)")).bound
     assert bound.rules is None
-    assert bound.unbound == ("yours, without a place: none", "the definition's: out.weight [12, 12]")
+    assert bound.unbound == ("yours, not matched: none", "the definition's: out.weight [12, 12]")
     assert not bound.same_count
 
 
 def test_a_parameter_too_many_is_named_on_the_other_side(attention):
     source = SEPARATE.replace("self.heads, self.causal =", "self.scale = np.ones(5)\n        self.heads, self.causal =")
     subject = attention(source)
-    assert subject.bound.unbound == ("yours, without a place: scale [5]", "the definition's: none")
+    assert subject.bound.unbound == ("yours, not matched: scale [5]", "the definition's: none")
     with pytest.raises(ClauseFailure) as caught:
         subject.build().randomize(Draw(0, "test"))
     assert caught.value.details == subject.bound.unbound
 
 
 def test_as_many_numbers_in_places_that_nobody_can_tell_are_no_mistake(attention):
-    # one array of everything: right or wrong, nobody can say before the file says where the parts are
+    # one array of everything: unknown whether right or wrong until conform.toml declares the parts
     source = """
         class MultiHeadAttention:
             def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
@@ -335,7 +337,7 @@ def test_declared_weights_are_taken_as_they_are(attention):
 
 
 def test_declared_weights_are_taken_even_where_others_would_fit_better(attention):
-    # the file is a claim: that it is wrong is for the clauses to find
+    # conform.toml is a claim: clauses find out if it is wrong
     subject = attention(SEPARATE, file(wq="k.weight -> m (h d)", wk="q.weight -> m (h d)"))
     assert '"wq" = "k.weight -> m (h d)"' in lines(subject)
     assert not agrees(subject)
@@ -344,10 +346,10 @@ def test_declared_weights_are_taken_even_where_others_would_fit_better(attention
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"wq": "q.weight -> h m d"}, "wq has shape (12, 12), the file says (3, 12, 4)"),
-        ({"wq": None, "w_query": "q.weight -> m (h d)"}, "w_query is in the file, not in the implementation"),
-        ({"wo": None}, "wo (12, 12) is in the implementation, not in the file"),
-        ({"wo": "v.weight -> m (h d)"}, "out.weight is placed nowhere"),
+        ({"wq": "q.weight -> h m d"}, "wq has shape (12, 12), conform.toml says (3, 12, 4)"),
+        ({"wq": None, "w_query": "q.weight -> m (h d)"}, "w_query is in conform.toml, not in the implementation"),
+        ({"wo": None}, "wo (12, 12) is not in conform.toml"),
+        ({"wo": "v.weight -> m (h d)"}, "out.weight is not placed"),
     ],
     ids=["wrong-shape", "absent", "unsaid", "placed-nowhere"],
 )
@@ -355,20 +357,20 @@ def test_declared_weights_that_do_not_fit_are_said_line_by_line(attention, chang
     bound = attention(SEPARATE, file(**changes)).bound
     assert bound.rules is None
     assert said in bound.unbound
-    assert bound.same_count  # the file is wrong; of the implementation nobody can tell
+    assert bound.same_count  # conform.toml is wrong; the implementation may be right
 
 
 def test_a_parameter_that_the_file_forgets_is_said_even_when_all_else_is_placed(attention):
     source = SEPARATE.replace("self.heads, self.causal =", "self.scale = np.ones(5)\n        self.heads, self.causal =")
     bound = attention(source, file()).bound
-    assert bound.unbound == ("scale (5,) is in the implementation, not in the file",)
+    assert bound.unbound == ("scale (5,) is not in conform.toml",)
     assert not bound.same_count
 
 
 def test_an_absent_name_and_the_one_that_is_there_are_both_said(attention):
     bound = attention(SEPARATE, file(wq=None, w_query="q.weight -> m (h d)")).bound
     assert bound.unbound == (
-        "w_query is in the file, not in the implementation", "wq (12, 12) is in the implementation, not in the file",
+        "w_query is in conform.toml, not in the implementation", "wq (12, 12) is not in conform.toml",
     )  # fmt: skip
 
 
@@ -391,6 +393,24 @@ def test_what_cannot_be_built_keeps_what_it_met(attention):
     assert isinstance(subject.bound.failure, ImplementationFailure)
     with pytest.raises(ImplementationFailure, match="no"):
         subject.build()
+
+
+def test_what_could_not_be_built_is_tried_once_more_only_where_that_is_asked(attention):
+    """Would break if a failure were forgotten permanently, or repeated although the worker must be called."""
+    refusing = "if d_model == 12:\n            raise ValueError('no')\n        rng = np"
+    subject = attention(SEPARATE.replace("rng = np", refusing))
+    again = subject.retried()
+    assert again.build(d_model=20, num_heads=5).sizes["d_model"] == 20
+    with pytest.raises(ImplementationFailure, match="no"):
+        subject.build(d_model=20, num_heads=5)
+
+
+def test_a_probe_leaves_the_component_as_it_was_and_returns_what_it_found(attention):
+    subject = attention(SEPARATE)
+    blank = subject.with_bound(replace(subject.bound, rules=(), offers={}, fits=False))
+    found = probe(blank, ("float64",), gradients=False, known={})
+    assert (blank.bound.rules, blank.bound.offers, blank.bound.fits) == ((), {}, False)
+    assert (found.rules, found.offers["float64"], found.fits) == (subject.bound.rules, True, True)
 
 
 def test_the_first_refusal_is_kept_not_that_of_the_last_number_format(attention):
@@ -480,7 +500,7 @@ def test_the_weights_of_a_whole_are_found(block):
 
 
 def test_what_was_learnt_of_a_part_is_tried_first_in_the_whole(block):
-    # the block is wrong, so that nothing is found by trying there: its attention is bound as attention was
+    # the block is wrong, so trials there find nothing: its attention is bound as the separate attention was
     wrong = BLOCK.replace("return x + h", "return x - h")
     assert sources(block(FUSED.format(split=INTERLEAVED) + wrong))["attn.qkv"] == INTERLEAVED_BELOW
 

@@ -1,4 +1,4 @@
-"""Rules for weights: what a line says, what is refused, and how subtrees are filled in."""
+"""Rules for weights: what a line means, what is refused, and how subtrees are expanded."""
 
 from __future__ import annotations
 
@@ -94,18 +94,18 @@ def test_one_attention_serves_for_both_of_a_decoder_layer_in_its_stack():
         ("a.{j}", "q.weight", '"{j}" in the target is neither {h} (a head) nor {i} (a layer)'),
         ("a.{", "q.weight", "neither {h}"),
         ("{h}.{h}", "q.weight", "may occur once each"),
-        ("a", "weight", "it names none"),
-        ("a", "", "it names none"),
-        ("a", "q.weight,", "it names none"),
+        ("a", "weight", "it names no part"),
+        ("a", "", "it names no part"),
+        ("a", "q.weight,", "it names no part"),
         ("a", "q.weight + k.weight", "it names k.weight and q.weight"),
         ("a", "'q.weight'", "q.weight is not used as a value"),
         ("a", "q.weight(1)", "there is no function"),
-        ("a", "q.weight ->", "are no axes"),
-        ("a", "q.weight -> (h d", "are no axes"),
-        ("a", "q.weight -> (h (d)) m", "are no axes"),
-        ("a", "q.weight -> hd m", "are no axes"),
-        ("a", "q.weight -> h d m -> m", "are no axes"),
-        ("a", "q.weight -> 3 m", "are no axes"),
+        ("a", "q.weight ->", "are not axes"),
+        ("a", "q.weight -> (h d", "are not axes"),
+        ("a", "q.weight -> (h (d)) m", "are not axes"),
+        ("a", "q.weight -> hd m", "are not axes"),
+        ("a", "q.weight -> h d m -> m", "are not axes"),
+        ("a", "q.weight -> 3 m", "are not axes"),
         ("a", "q.weight -> h h m", "an axis occurs twice"),
         ("a", "q.weight, k.weight", "several parts need axes with an s"),
         ("a", "q.weight, k.weight -> (h d) m", "several parts need axes with an s"),
@@ -116,8 +116,8 @@ def test_one_attention_serves_for_both_of_a_decoder_layer_in_its_stack():
         ("a.*.b", "norm.*", 'both sides end in ".*"'),
         ("a.*", "norm.* -> m", 'both sides end in ".*"'),
         ("h.{i}.*", "norm.*", "with {i} on both or on none"),
-        ("h.{h}.*", "norm.*", "{h} nowhere"),
-        ("h.*", "2 - norm.*", "only a canonical name may stand before the *"),
+        ("h.{h}.*", "norm.*", "{h} is not allowed"),
+        ("h.*", "2 - norm.*", "only a canonical name may precede the *"),
     ],
 )
 def test_a_line_that_is_no_rule_is_refused(target, source, problem):
@@ -139,7 +139,7 @@ def test_a_line_that_is_no_rule_is_refused(target, source, problem):
         ("a.{h}", "norm1.weight", "norm1.weight has the axes m: no h to count heads by {h}"),
         ("a", "q.weight, norm1.weight -> s h d m", "norm1.weight (m) has no axis d to place here"),
         ("a", "norm1.weight / d_modl", 'unknown name d_modl in "norm1.weight / d_modl"; nearest: d_model'),
-        ("a.*", "atention.*", "nothing canonical lies below atention"),
+        ("a.*", "atention.*", "there are no canonical parts below atention"),
     ],
 )  # fmt: skip
 def test_a_rule_that_fits_no_canonical_parameter_is_refused(target, source, problem):

@@ -1,4 +1,4 @@
-"""What the parser and conform.schema.json both refuse and accept, and that the documentation knows it all."""
+"""What the parser and conform.schema.json both refuse and accept, and that the documentation covers it all."""
 
 from __future__ import annotations
 
@@ -36,50 +36,50 @@ LOSS = "[components.LabelSmoothingLoss]\n"
 STRUCTURAL = {
     "unknown-table": (
         "\n[implementaton]",
-        "line 2: implementaton: there is no key of this name; nearest: implementation",
+        "line 2: implementaton: there is no key with this name; nearest: implementation",
     ),
     "unknown-component": (
         "[components.MultiHedAttention]",
-        "components.MultiHedAttention: there is no component of this name; nearest: MultiHeadAttention",
+        "components.MultiHedAttention: there is no component with this name; nearest: MultiHeadAttention",
     ),
     "export-name": (
         "[components.scaled_dot_product_attention]",
-        "there is no component of this name; nearest: ScaledDotProductAttention",
+        "there is no component with this name; nearest: ScaledDotProductAttention",
     ),
     "unknown-key": (
         MHA + "\nconstuct = []",
-        "line 3: components.MultiHeadAttention.constuct: there is no key of this name",
+        "line 3: components.MultiHeadAttention.constuct: there is no key with this name",
     ),
-    "far-off-key": ("[implementation]\nzzz = 1", "there is no key of this name; known: framework, module, dtypes"),
+    "far-off-key": ("[implementation]\nzzz = 1", "there is no key with this name; known: framework, module, dtypes"),
     "generate-elsewhere": (
         MHA + "generate = {}",
-        "components.MultiHeadAttention.generate: there is no key of this name",
+        "components.MultiHeadAttention.generate: there is no key with this name",
     ),
     "table-of-tables": ("[[variant]]", "variant: it is a list, want a table"),
-    "components-text": ("components = 'a'", "components: it is a text, want a table"),
+    "components-text": ("components = 'a'", "components: it is a string, want a table"),
     "framework": ("[implementation]\nframework = 'pytorch'", '"pytorch" is not one of torch, numpy; nearest: torch'),
-    "framework-type": ("[implementation]\nframework = 3", "it is a whole number, want a text"),
+    "framework-type": ("[implementation]\nframework = 3", "it is a whole number, want a string"),
     "module-path": ("[implementation]\nmodule = '../other'", '"../other" is not a dotted name; write "package.module"'),
     "module-dots": ("[implementation]\nmodule = '..other'", "is not a dotted name"),
-    "module-empty": ("[implementation]\nmodule = ''", "the text has 0 characters, want 1 to 200"),
+    "module-empty": ("[implementation]\nmodule = ''", "the string has 0 characters, want 1 to 200"),
     "dtype": (
         "[implementation]\ndtypes = ['float32', 'float65']",
         'line 2: implementation.dtypes[1]: "float65" is not one of',
     ),
     "dtypes-twice": ("[implementation]\ndtypes = ['float32', 'float32']", "a value is listed twice"),
     "dtypes-none": ("[implementation]\ndtypes = []", "at least one dtype is needed"),
-    "dtypes-text": ("[implementation]\ndtypes = 'float32'", "it is a text, want a list"),
-    "choice-name": ("[variant]\nnormalization = 'rmsnorm'", "variant.normalization: there is no choice of this name"),
+    "dtypes-text": ("[implementation]\ndtypes = 'float32'", "it is a string, want a list"),
+    "choice-name": ("[variant]\nnormalization = 'rmsnorm'", "variant.normalization: there is no choice with this name"),
     "choice-value": ("[variant]\nnorm = 'rms'", '"rms" is not one of layernorm, rmsnorm; nearest: rmsnorm'),
-    "choice-type": ("[variant]\ntied = 'yes'", "variant.tied: it is a text, want true or false"),
+    "choice-type": ("[variant]\ntied = 'yes'", "variant.tied: it is a string, want true or false"),
     "choice-number": ("[variant]\ntied = 1", "it is a whole number, want true or false"),
     "eps-zero": ("[variant]\nnorm_eps = 0", "it is 0, want a finite number above 0"),
-    "eps-text": ("[variant]\nnorm_eps = '1e-5'", "it is a text, want a number"),
+    "eps-text": ("[variant]\nnorm_eps = '1e-5'", "it is a string, want a number"),
     "eps-flag": ("[variant]\nnorm_eps = true", "it is true or false, want a number"),
     "kv-heads-zero": ("[variant]\nkv_heads = 0", "it is 0, want 1 to 1000000"),
     "kv-heads-flag": ("[variant]\nkv_heads = true", "it is true or false, want a whole number"),
-    "limit-name": ("[limits]\nd_modl = 3", "limits.d_modl: there is no size of this name; nearest: d_model"),
-    "limit-key": ("[limits]\nd_model = { minimum = 3 }", "limits.d_model.minimum: there is no key of this name"),
+    "limit-name": ("[limits]\nd_modl = 3", "limits.d_modl: there is no size with this name; nearest: d_model"),
+    "limit-key": ("[limits]\nd_model = { minimum = 3 }", "limits.d_model.minimum: there is no key with this name"),
     "limit-negative": ("[limits]\nd_model = { min = -3 }", "limits.d_model.min: it is -3, want 1 to 1000000"),
     "limit-flag": ("[limits]\nd_model = true", "it is true or false, want a whole number"),
     "limit-fraction": ("[limits]\nd_model = 2.5", "it is a number, want a whole number"),
@@ -87,31 +87,31 @@ STRUCTURAL = {
     "rank": ("[limits]\nrank = 1", "limits.rank: it is 1, want 2 to 8"),
     "path": (MHA + "path = 'a/b.py:C'", '"a/b.py:C" is not a dotted name; write "package.module:name", no file path'),
     "path-colons": (MHA + "path = 'a:b:c'", "is not a dotted name"),
-    "factory": (MHA + "factory = 'yes'", "it is a text, want true or false"),
-    "construct-text": (MHA + "construct = 'd_model'", "it is a text, want a list"),
-    "construct-date": (MHA + "construct = [1979-05-27]", "construct[0]: it is a date or time, want a text, a number"),
+    "factory": (MHA + "factory = 'yes'", "it is a string, want true or false"),
+    "construct-text": (MHA + "construct = 'd_model'", "it is a string, want a list"),
+    "construct-date": (MHA + "construct = [1979-05-27]", "construct[0]: it is a date or time, want a string, a number"),
     "argument-name": (MHA + "construct = { 'a b' = 1 }", '"a b" cannot be the name of an argument'),
     "object-type": (
         MHA + "construct = { c = { object = 3 } }",
-        "construct.c.object: it is a whole number, want a text",
+        "construct.c.object: it is a whole number, want a string",
     ),
     "object-key": (
         MHA + "construct = { c = { object = 'C', args = [] } }",
-        "construct.c.args: there is no key of this name",
+        "construct.c.args: there is no key with this name",
     ),
     "object-path": (MHA + "construct = { c = { object = '/tmp/x:C' } }", "is not a dotted name"),
     "lookup-key": (
         MHA + "construct = { c = { lookup = 'C', arguments = [] } }",
-        "c.arguments: there is no key of this name",
+        "c.arguments: there is no key with this name",
     ),
     "dtype-name": (MHA + "construct = { c = { dtype = 'float' } }", '"float" is not one of'),
-    "dollar": (MHA + "construct = { c = { '$tensor' = 1 } }", "a key that begins with $ is not possible here"),
+    "dollar": (MHA + "construct = { c = { '$tensor' = 1 } }", "a key cannot begin with $ here"),
     "output": (MHA + "output = true", "it is true or false, want a whole number"),
     "output-far": (MHA + "output = 99", "it is 99, want -16 to 16"),
     "output-empty": (MHA + "output = []", "an empty list selects nothing"),
     "output-nested": (MHA + "output = [[0]]", "it is a list, want a whole number"),
     "weights-output": (MHA + "weights_output = [1]", "it is a list, want a whole number"),
-    "causal": (MHA + "causal = true", "it is true or false, want a text"),
+    "causal": (MHA + "causal = true", "it is true or false, want a string"),
     "causal-word": (
         MHA + "causal = 'alway'",
         '"alway" is not one of construct, always, never, mask, flag; nearest: always',
@@ -122,37 +122,37 @@ STRUCTURAL = {
     ),
     "mask-key": (
         MHA + "mask = { polarity = 'hide' }",
-        "mask.polarity: there is no key of this name; known: kinds, true, shape",
+        "mask.polarity: there is no key with this name; known: kinds, true, shape",
     ),
     "mask-kind": (MHA + "mask = { kinds = ['int'] }", 'mask.kinds[0]: "int" is not one of bool, float'),
     "mask-true": (MHA + "mask = { true = 'show' }", '"show" is not one of attend, hide'),
     "mask-shape": (MHA + "mask = { shape = 'T' }", '"T" is not one of T T, 1 T T, 1 1 T T, T T 1'),
-    "ignore": (MHA + "ignore = 'mask'", "it is a text, want a list"),
-    "ignore-item": (MHA + "ignore = [3]", "ignore[0]: it is a whole number, want a text"),
-    "weights-list": (WEIGHTS + "a = ['q.weight']", "weights.a: it is a list, want a text"),
+    "ignore": (MHA + "ignore = 'mask'", "it is a string, want a list"),
+    "ignore-item": (MHA + "ignore = [3]", "ignore[0]: it is a whole number, want a string"),
+    "weights-list": (WEIGHTS + "a = ['q.weight']", "weights.a: it is a list, want a string"),
     "weights-unquoted": (
         WEIGHTS + "wq.weight = 'q.weight'",
-        'a rule is a text; quote the whole name: "wq.…" = "q.weight"',
+        'a rule is a string; quote the whole name: "wq.…" = "q.weight"',
     ),
-    "generate-key": (GENERATE + "sample = 1", "generate.sample: there is no key of this name"),
+    "generate-key": (GENERATE + "sample = 1", "generate.sample: there is no key with this name"),
     "generate-options": (
         GENERATE + "options = ['topk']",
         '"topk" is not one of temperature, top_k, top_p, eos_id, use_cache; nearest: top_k, top_p',
     ),
     "generate-returns": (GENERATE + "returns = 'fresh'", '"fresh" is not one of all, new'),
     "generate-greedy": (GENERATE + "greedy = ['temperature']", "greedy: it is a list, want a table"),
-    "tool": ("[components.get_batches]\npath = 'f'", "there is no component of this name; nearest: get_batch"),
-    "tool-key": (BATCH + "weights = {}", "get_batch.weights: there is no key of this name"),
+    "tool": ("[components.get_batches]\npath = 'f'", "there is no component with this name; nearest: get_batch"),
+    "tool-key": (BATCH + "weights = {}", "get_batch.weights: there is no key with this name"),
     "tool-arrays": (BATCH + "arrays = 'numpy'", '"numpy" is not one of tensor, array, list'),
-    "tool-construct": (BATCH + "construct = []", "get_batch.construct: there is no key of this name"),
-    "tool-call": (CHARACTERS + "call = ['text']", "CharTokenizer.call: there is no key of this name"),
-    "tool-mask": (BATCH + "mask = {}", "get_batch.mask: there is no key of this name"),
+    "tool-construct": (BATCH + "construct = []", "get_batch.construct: there is no key with this name"),
+    "tool-call": (CHARACTERS + "call = ['text']", "CharTokenizer.call: there is no key with this name"),
+    "tool-mask": (BATCH + "mask = {}", "get_batch.mask: there is no key with this name"),
     "tool-mask-true": (PADDING + "mask = { true = 'see' }", '"see" is not one of attend, hide'),
     "tool-mask-kind": (PADDING + "mask = { kind = 'bits' }", '"bits" is not one of bool, float, int'),
-    "tool-methods-of-a-call": (LOSS + "methods = {}", "LabelSmoothingLoss.methods: there is no key of this name"),
+    "tool-methods-of-a-call": (LOSS + "methods = {}", "LabelSmoothingLoss.methods: there is no key with this name"),
     "tool-method": (
         CHARACTERS + "methods = { tokenize = {} }",
-        "methods.tokenize: there is no method of this name; known: encode, decode",
+        "methods.tokenize: there is no method with this name; known: encode, decode",
     ),
     "tool-method-path": (
         CHARACTERS + "methods = { encode = { path = 3 } }",
@@ -160,10 +160,10 @@ STRUCTURAL = {
     ),
     "tool-attribute": (
         CHARACTERS + "attributes = { size = 'n' }",
-        "there is no attribute of this name; nearest: vocab_size",
+        "there is no attribute with this name; nearest: vocab_size",
     ),
 }
-"""What the schema refuses as well."""
+"""What the schema also refuses."""
 
 
 @pytest.mark.parametrize(("text", "message"), STRUCTURAL.values(), ids=STRUCTURAL)
@@ -236,7 +236,7 @@ def test_schema_and_parser_accept_the_same(text):
 @pytest.mark.parametrize("text", [t for t, _ in STRUCTURAL.values()], ids=list(STRUCTURAL))
 def test_schema_and_parser_refuse_the_same(text):
     assert not parser_accepts(text)
-    # A date is no JSON: the schema never sees one.
+    # JSON has no dates: the schema never sees one.
     assert "-01-01" in text or "1979" in text or not schema_accepts(text)
 
 

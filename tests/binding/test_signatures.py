@@ -1,4 +1,4 @@
-"""Constructors and calls read off their signatures."""
+"""Constructors and calls read from their signatures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REQUIRED = {"d_model", "num_heads"}
 
 
 def signature(*names: str) -> list[dict[str, Any]]:
-    """`x` required, `x=` optional, `*x` and `**x` as usual; what follows `*` has to be named."""
+    """`x` required, `x=` optional, `*x` and `**x` as usual; arguments after `*` are keyword-only."""
     kinds = {"**": "var_keyword", "*": "var_positional"}
     found = []
     plain = "positional"
@@ -49,7 +49,7 @@ def test_the_contracts_own_name_wins_over_an_alias() -> None:
 
 def test_an_argument_without_a_value_is_named() -> None:
     with pytest.raises(
-        SignatureMismatch, match="wants config, which the contract does not have and takes no d_model"
+        SignatureMismatch, match="requires config, which the contract does not have and does not take d_model"
     ) as caught:
         construct_from(signature("config"), CONTRACT, {"d_model"})
     assert caught.value.unknown == ("config",)
@@ -81,7 +81,7 @@ def test_an_input_that_has_to_be_named_goes_by_its_name_or_to_the_only_place(nam
 
 
 def test_an_input_that_could_go_to_two_named_places_is_refused() -> None:
-    with pytest.raises(SignatureMismatch, match="takes no ids"):
+    with pytest.raises(SignatureMismatch, match="does not take ids"):
         call_from(signature("*", "batch", "state"), ("ids",), {"ids"})
 
 
@@ -102,5 +102,5 @@ def test_a_name_that_is_known_goes_where_it_belongs_and_the_others_fill_the_gaps
 
 
 def test_as_many_unknown_names_must_be_left_as_gaps() -> None:
-    with pytest.raises(SignatureMismatch, match="wants a, b"):
+    with pytest.raises(SignatureMismatch, match="requires a, b"):
         named_from(signature("labels", "a", "b"), LOSS, set(LOSS))

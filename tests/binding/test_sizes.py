@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.conformance.binding.limits import Limits, Range
+from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.sizes import STANDARD, NoSizeError, complete, nearest_allowed
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import CANONICAL
@@ -20,7 +20,7 @@ MODEL = COMPONENTS["TinyTransformerLM"]
 
 
 def heads(wanted=None, limits=None, **variant):
-    return complete(wanted or {}, MHA, CANONICAL.but(**variant), Limits(limits or {}))
+    return complete(wanted or {}, MHA, CANONICAL.but(**variant), SizeLimits(limits or {}))
 
 
 # --- what is completed ------------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def test_without_limits_the_wanted_sizes_are_kept():
 
 def test_what_a_clause_does_not_care_about_is_standard_and_all_different():
     # equal sizes would hide a transpose
-    sizes = complete({}, MODEL, CANONICAL, Limits())
+    sizes = complete({}, MODEL, CANONICAL, SizeLimits())
     own = [argument.name for argument in MODEL.arguments if argument.name in STANDARD]
     assert {name: sizes[name] for name in own} == {name: STANDARD[name] for name in own}
     numbers = [STANDARD[name] for name in ("d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_size")]
@@ -47,21 +47,21 @@ def test_a_wanted_false_is_no_missing_value():
 
 
 def test_a_component_without_heads_has_neither_their_number_nor_their_width():
-    assert complete({}, FEED_FORWARD, CANONICAL, Limits()) == {"d_model": 12, "d_ff": 20, "dropout": 0.0}
+    assert complete({}, FEED_FORWARD, CANONICAL, SizeLimits()) == {"d_model": 12, "d_ff": 20, "dropout": 0.0}
 
 
 def test_a_component_without_sizes_gets_none():
-    assert complete({}, COMPONENTS["ScaledDotProductAttention"], CANONICAL, Limits({"d_model": Range(8, 8)})) == {}
+    assert complete({}, COMPONENTS["ScaledDotProductAttention"], CANONICAL, SizeLimits({"d_model": Range(8, 8)})) == {}
 
 
 def test_self_attentions_widths_default_to_the_models():
-    sizes = complete({"d_model": 6, "d_v": 5}, SELF, CANONICAL, Limits())
+    sizes = complete({"d_model": 6, "d_v": 5}, SELF, CANONICAL, SizeLimits())
     assert (sizes["d_k"], sizes["d_v"]) == (6, 5)
 
 
 def test_self_attentions_default_widths_keep_to_their_limits():
-    # a width that follows from d_model could be one that the implementation declares it cannot do
-    sizes = complete({"d_model": 12}, SELF, CANONICAL, Limits({"d_k": Range(max=8), "d_v": Range(multiple_of=5)}))
+    # a width derived from d_model could be one that the implementation's limits exclude
+    sizes = complete({"d_model": 12}, SELF, CANONICAL, SizeLimits({"d_k": Range(max=8), "d_v": Range(multiple_of=5)}))
     assert (sizes["d_k"], sizes["d_v"]) == (8, 15)
 
 
@@ -104,7 +104,7 @@ def test_a_head_width_of_its_own_leaves_the_models_width_alone():
 
 
 def test_limits_of_the_worked_out_sizes_hold_too():
-    # a kernel for heads of 8 was tried with heads of 4
+    # regression: a kernel for heads of width 8 was called with width 4
     assert heads({"d_model": 12, "num_heads": 3}, {"head_width": Range(8, 8)})["d_model"] == 24
     assert heads({"num_heads": 3}, {"kv_heads": Range(max=2)})["kv_heads"] == 2
 
@@ -118,12 +118,14 @@ def test_an_expression_that_divides_by_zero_rules_the_sizes_out():
 
 
 def test_a_size_that_follows_from_another_is_worked_out():
-    sizes = complete({"d_model": 6, "d_ff": 7}, FEED_FORWARD, CANONICAL, Limits({"d_ff": Range(equals="4 * d_model")}))
+    sizes = complete(
+        {"d_model": 6, "d_ff": 7}, FEED_FORWARD, CANONICAL, SizeLimits({"d_ff": Range(equals="4 * d_model")})
+    )
     assert sizes["d_ff"] == 24
 
 
 def test_a_size_follows_from_the_width_that_was_chosen_not_from_the_one_wanted():
-    limits = Limits({"d_ff": Range(equals="4 * d_model"), "d_model": Range(multiple_of=10)})
+    limits = SizeLimits({"d_ff": Range(equals="4 * d_model"), "d_model": Range(multiple_of=10)})
     assert complete({"d_model": 6}, FEED_FORWARD, CANONICAL, limits)["d_ff"] == 40
 
 
@@ -132,8 +134,8 @@ def test_the_width_may_follow_from_the_heads():
 
 
 def test_an_expression_over_sizes_that_the_component_lacks_is_named():
-    # general limits hold for every component: this was a traceback
-    limits = Limits({"d_ff": Range(equals="4 * num_heads")})
+    # regression: general limits apply to every component; this was a traceback
+    limits = SizeLimits({"d_ff": Range(equals="4 * num_heads")})
     with pytest.raises(NoSizeError, match=r'the limits give d_ff no value: expression "4 \* num_heads": unknown name'):
         complete({}, FEED_FORWARD, CANONICAL, limits)
 
@@ -141,7 +143,7 @@ def test_an_expression_over_sizes_that_the_component_lacks_is_named():
 @pytest.mark.parametrize("text", ["'wide'", "None", "(1, 2)"], ids=["text", "none", "list"])
 def test_an_expression_that_is_no_number_leaves_no_size(text):
     with pytest.raises(NoSizeError):
-        complete({}, FEED_FORWARD, CANONICAL, Limits({"d_ff": Range(equals=text)}))
+        complete({}, FEED_FORWARD, CANONICAL, SizeLimits({"d_ff": Range(equals=text)}))
     with pytest.raises(NoSizeError):
         heads(kv_heads=text)
 
@@ -154,7 +156,7 @@ def test_impossible_limits_are_refused_by_name():
 
 def test_a_range_without_a_multiple_is_refused_with_its_numbers():
     with pytest.raises(NoSizeError, match="limits of tokens allow no value: min 5, max 7, multiple of 4"):
-        nearest_allowed("tokens", 5, Limits({"tokens": Range(5, 7, 4)}))
+        nearest_allowed("tokens", 5, SizeLimits({"tokens": Range(5, 7, 4)}))
 
 
 @pytest.mark.parametrize(
@@ -173,14 +175,14 @@ def test_a_range_without_a_multiple_is_refused_with_its_numbers():
     ],
 )
 def test_the_nearest_allowed_size_is_the_next_larger_one_if_there_is_any(wanted, limit, found):
-    assert nearest_allowed("d_ff", wanted, Limits({"d_ff": limit})) == found
+    assert nearest_allowed("d_ff", wanted, SizeLimits({"d_ff": limit})) == found
 
 
 @pytest.mark.parametrize("size", ["tokens", "batch"])
 def test_an_extent_whose_square_nobody_can_hold_is_refused(size):
-    # the mistake: the harness draws it, and runs out of memory
+    # without this, the harness would draw it and run out of memory
     with pytest.raises(NoSizeError, match=f"the limits make {size} 100000, more than the"):
-        nearest_allowed(size, 5, Limits({size: Range(min=100_000)}))
+        nearest_allowed(size, 5, SizeLimits({size: Range(min=100_000)}))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_an_extent_whose_square_nobody_can_hold_is_refused(size):
 )
 def test_a_component_with_more_numbers_than_the_harness_can_hold_is_refused(limits):
     with pytest.raises(NoSizeError, match="more than"):
-        complete({}, COMPONENTS["TinyTransformerLM"], CANONICAL, Limits(limits))
+        complete({}, COMPONENTS["TinyTransformerLM"], CANONICAL, SizeLimits(limits))
 
 
 BOUNDS = st.one_of(st.none(), st.integers(1, 40))
@@ -200,7 +202,7 @@ BOUNDS = st.one_of(st.none(), st.integers(1, 40))
 def test_a_drawn_size_is_allowed_and_none_lies_between(wanted, low, high, step):
     limit = Range(low, high, step)
     allowed = [n for n in range(1, 200) if limit.allows(n)]
-    limits = Limits({"tokens": limit})
+    limits = SizeLimits({"tokens": limit})
     if not allowed:
         with pytest.raises(NoSizeError):
             nearest_allowed("tokens", wanted, limits)
@@ -219,5 +221,5 @@ def test_heads_always_fit(width, count, step, kv_heads):
 
 def test_every_component_has_sizes_under_every_single_limit():
     for component, name in itertools.product(COMPONENTS.values(), ("d_model", "num_heads", "d_ff", "block_size")):
-        sizes = complete({}, component, CANONICAL, Limits({name: Range(min=16, multiple_of=16)}))
+        sizes = complete({}, component, CANONICAL, SizeLimits({name: Range(min=16, multiple_of=16)}))
         assert sizes.get(name, 16) % 16 == 0

@@ -1,4 +1,4 @@
-"""Which parameter is which: found by names where they say it, offered in plausible order where they don't."""
+"""Which parameter is which: found by name if names tell, else offered in order of plausibility."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_axes_of_one_entry_are_kept_in_the_pattern() -> None:
 
 
 def test_what_is_known_of_a_part_comes_first() -> None:
-    # the interleaved layout of a fused projection is unusual, but here it was found in the attention already
+    # the interleaved layout of a fused projection is unusual, but it was already found in the attention
     theirs = families({"attn.qkv": (36, 12), "attn.proj": (12, 12)}, layers=set(), heads={3}, bare=True)
     ours = {f"attention.{n}": p for n, p in COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL).items()}
     known = {"qkv": "q.weight, k.weight, v.weight -> (h s d) m"}
@@ -126,7 +126,7 @@ def test_what_is_known_of_a_part_comes_first() -> None:
 
 
 def test_heads_lie_the_same_way_in_all_arrays_or_in_none() -> None:
-    # four square matrices have 6144 assignments: the few that somebody would write have to come early
+    # four square matrices have 6144 assignments: the few that people write must come early
     theirs = families(dict.fromkeys(("wq", "wk", "wv", "wo"), (12, 12)), layers=set(), heads={3}, bare=True)
     ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
     found = [[layout for _, layout in a] for a in itertools.islice(assignments(theirs, ours, limit=1000), 1000)]
@@ -143,7 +143,7 @@ def folded(*names: str, shifted: bool = False) -> list[str]:
 
 
 def test_what_follows_the_layers_in_their_list_is_named_by_their_number() -> None:
-    # the final norm of nn.Sequential(*blocks, norm) was blocks.2 in models of any depth
+    # regression: the final norm of nn.Sequential(*blocks, norm) was named blocks.2 for any depth
     assert folded("blocks.0.g", "blocks.1.g", "blocks.2.weight", "blocks.3.bias") == [
         "blocks.{i}.g", "blocks.{n}.weight", "blocks.{n+1}.bias",
     ]  # fmt: skip

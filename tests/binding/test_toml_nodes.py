@@ -16,7 +16,7 @@ def test_a_link_that_leaves_the_folder_is_refused(tmp_path):
     (tmp_path / "secret").write_text("password = 1")
     (tmp_path / "submission").mkdir()
     (tmp_path / "submission" / "conform.toml").symlink_to(tmp_path / "secret")
-    with pytest.raises(ConfigError, match="it is a link that leaves its folder"):
+    with pytest.raises(ConfigError, match="it is a link that leads out of its folder"):
         load_config([tmp_path / "submission"])
 
 
@@ -28,7 +28,7 @@ def test_a_link_within_the_folder_is_followed(tmp_path):
 
 def test_a_pipe_is_refused_without_waiting_for_it(tmp_path):
     os.mkfifo(tmp_path / "conform.toml")
-    with pytest.raises(ConfigError, match="it is no regular file"):
+    with pytest.raises(ConfigError, match="it is not a regular file"):
         load_config(tmp_path / "conform.toml")
 
 
@@ -78,7 +78,7 @@ def test_an_error_keeps_its_facts_as_fields():
         parse_config("\n[variants]")
     error = caught.value
     assert (error.path, error.line, error.problem, error.advice) == (
-        Path("conform.toml"), 2, "variants: there is no key of this name", "nearest: variant",
+        Path("conform.toml"), 2, "variants: there is no key with this name", "nearest: variant",
     )  # fmt: skip
 
 

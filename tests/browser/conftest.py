@@ -1,4 +1,4 @@
-"""A real browser, headless Chromium, for the pages. Where there is none these tests are skipped, or fail on demand."""
+"""A real browser, headless Chromium, for the pages. Without one, these tests are skipped, or fail on demand."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 NEEDED = "CONFORM_NEEDS_BROWSER"
-"""Set to 1 where a missing browser is a failure: a test run may not be green because it skipped."""
+"""Set to 1 if a missing browser is a failure: a run must not be green because of skipped tests."""
 ADVICE = "install Chromium and its driver (Debian: apt-get install chromium chromium-driver)"
 
 
 @dataclass
 class Browser:
-    """What tests ask a browser for."""
+    """The browser's interface for tests."""
 
     driver: webdriver.Chrome
     folder: Path
@@ -36,7 +36,7 @@ class Browser:
         self.open(file, width, dark=dark)
 
     def open(self, file: Path, width: int = 1280, *, dark: bool = False) -> None:
-        """Open a file, and forget what earlier pages said and fetched."""
+        """Open a file, and clear the log and requests of earlier pages."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -51,15 +51,15 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def all(self, selector: str) -> list[WebElement]:
-        """Return what a selector finds."""
+        """Return the elements that a selector finds."""
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def complaints(self, due: int = 0) -> list[str]:
-        """Return errors and warnings of the console, violations of the policy too; wait for those that are due."""
+        """Return errors and warnings of the console, violations of the policy too; wait for pending ones."""
         return self._logged("browser", str, due)
 
     def fetched(self, due: int = 0) -> list[str]:
-        """Return the addresses that the page asked for, beside files and data; wait for those that are due."""
+        """Return the addresses that the page requested, except files and data; wait for pending ones."""
         return self._logged("performance", _asked, due)
 
     def _logged(self, kind: str, read: Callable[[str], str], due: int) -> list[str]:
@@ -73,7 +73,7 @@ class Browser:
         return found
 
     def tree(self) -> list[dict[str, Any]]:
-        """Return what a screen reader is told: role, name and properties. Its last part is the page's footer."""
+        """Return what a screen reader gets: role, name and properties. The last entry is the page's footer."""
         found = WebDriverWait(self.driver, 20).until(_accessible_tree)
         return [
             {
@@ -86,12 +86,12 @@ class Browser:
         ]
 
     def press(self, key: str) -> WebElement:
-        """Press a key, and return what has the focus then."""
+        """Press a key, and return the element that then has the focus."""
         self.driver.switch_to.active_element.send_keys(key)
         return self.driver.switch_to.active_element
 
     def reached_by_tab(self, most: int = 200) -> list[WebElement]:
-        """Return what the tab key leads to, in order, until it comes back to the beginning."""
+        """Return the elements that the tab key reaches, in order, until it is back at the first."""
         found: list[WebElement] = []
         for _ in range(most):
             focused = self.press(Keys.TAB)
@@ -102,14 +102,14 @@ class Browser:
 
 
 def _asked(message: str) -> str:
-    """Return the address that an event of the network is about, if it is one that leads elsewhere."""
+    """Return the address of a network event, if it is an external one."""
     event = json.loads(message)["message"]
     url: str = event["params"]["request"]["url"] if event["method"] == "Network.requestWillBeSent" else ""
     return "" if url.startswith(("file:", "data:", "about:")) else url
 
 
 def _accessible_tree(driver: webdriver.Chrome) -> list[dict[str, Any]]:
-    """Return the tree once the browser has built it to the end, which it does after the page is loaded."""
+    """Return the tree once the browser has completed it, which happens after the page is loaded."""
     found: list[dict[str, Any]] = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     return found if any(node.get("role", {}).get("value") == "contentinfo" for node in found) else []
 

@@ -1,4 +1,4 @@
-"""The pages as a browser shows them: to the eye, the keyboard, a screen reader, and to whoever would break out."""
+"""The pages in a browser: as seen, with the keyboard, with a screen reader, and with hostile texts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for (const element of document.querySelectorAll("body *")) {
 }
 return [looked, poor];
 """
-"""Counts the texts of a page, and lists those whose contrast is below what WCAG 2 demands of small print."""
+"""Counts the texts of a page, and lists those whose contrast is below the minimum of WCAG 2 for small text."""
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -122,7 +122,7 @@ def test_whatever_can_be_used_or_looked_at_has_a_name(browser, page):
 def test_the_picture_of_scores_is_told_to_those_who_do_not_see_it(browser):
     browser.show(PAGES["overview"]())
     (picture,) = [n for n in browser.tree() if n["role"] in {"image", "img"}]
-    assert "How many submissions have which share of the points" in picture["name"]
+    assert "Number of submissions by share of the points" in picture["name"]
     assert "90 to 100 percent: 1" in picture["name"]
 
 

@@ -1,4 +1,4 @@
-"""The report of a training run in a browser: its pictures are drawn, nothing is fetched, hostile text stays text."""
+"""The report of a training run in a browser: pictures are drawn, nothing is fetched, hostile text stays text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ HOSTILE = "</td><script>document.title = 'taken'</script><img src=x onerror=\"do
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run whose corpus, title and samples are written by someone hostile."""
+    """A run with hostile corpus, title and samples."""
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("training")
     (folder / "corpus.txt").write_text((HOSTILE + "$x^2$ \n") * 20, encoding="utf-8")
     chosen = config.with_changes(
         config.parse(SMALL.format(corpus=folder / "corpus.txt")), {"model.block_size": 16, "samples.tokens": 90}
     )
-    chosen = config.Config(**{**chosen.__dict__, "title": HOSTILE, "source": HOSTILE})
+    chosen = config.TrainingConfig(**{**chosen.__dict__, "title": HOSTILE, "source": HOSTILE})
     session = begin(chosen, folder / "run")
     train(session.run, session.folder, Silent())
     session.sample_best()

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from conformkit.cli.app import app
 from conformkit.conformance import runner
+from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec import clauses as law
@@ -43,7 +44,7 @@ Evidence: property. Level: SHOULD. Profile: core. Since: 1.0. Source: handout §
 
 @pytest.fixture(autouse=True)
 def small_law(monkeypatch):
-    """Three clauses, so that no test here hangs on what the documents say."""
+    """Three clauses, so that no test here depends on the documents."""
     found = {clause.id: clause for clause in parse("attention", PROSE)}
     monkeypatch.setattr(law, "clauses", lambda: found)
     return found
@@ -51,7 +52,7 @@ def small_law(monkeypatch):
 
 @dataclass
 class FakeRun:
-    """Stands for conformance.runner.run: remembers the request, gives the report or raises the error set before."""
+    """Replaces conformance.runner.run: records the request, returns the report or raises the error set before."""
 
     results: list[Result] = field(default_factory=list)
     error: BaseException | None = None
@@ -60,7 +61,7 @@ class FakeRun:
     requests: list[RunRequest] = field(default_factory=list)
 
     def __call__(self, request, on_progress=None, *, early=None):
-        assert early is None
+        assert early == HeadStart()
         self.requests.append(request)
         if self.prints:
             sys.stdout.write(self.prints)
@@ -73,12 +74,16 @@ class FakeRun:
         )  # fmt: skip
 
 
+def _no_starts(impls, _):
+    return nullcontext({impl: HeadStart() for impl in impls})
+
+
 @pytest.fixture
 def fake_run(monkeypatch, small_law):
     fake = FakeRun([Result(clause, Verdict.PASS) for clause in small_law.values()])
     monkeypatch.setattr(runner, "run", fake)
-    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.head_start", lambda *_: None)
-    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.common_start", lambda *_: nullcontext())
+    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.head_start", lambda *_: HeadStart())
+    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.common_start", _no_starts)
     return fake
 
 
@@ -95,7 +100,7 @@ def conform(monkeypatch):
 
 @pytest.fixture
 def process():
-    """Run a command line as a process of its own, as users do."""
+    """Run a command line as a separate process, as users do."""
 
     def call(*arguments, python=("-P",), **options):
         environment = {**os.environ, **options.pop("env", {})}

@@ -8,7 +8,8 @@ from conformkit.conformance.apps.adapt import adapt as adapting
 from conformkit.conformance.apps.adapt.adapt import Adapted
 from conformkit.conformance.apps.adapt.draft import Draft
 from conformkit.conformance.apps.adapt.proposal import Proposal
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.driver.client.head_start import HeadStart
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.clauses import Level
 
@@ -21,12 +22,12 @@ def report(results):
 
 @pytest.fixture
 def adapted(monkeypatch, small_law):
-    """Stand for the search: one attention, one doubt, one line that is left to the author; the verdict is to be set."""
+    """Replace the search: one attention, one doubt, one line that is left to the author; tests set the verdict."""
     doubts, offered = ["nobody knows\nwhat p is"], [('causal = "never"', "it looks ahead")]
     draft = Draft("mypkg", "torch", [Proposal("MultiHeadAttention", TABLE, doubts, offered)], [], {}, [])
     box = {"found": Adapted(draft, report([Result(clause, Verdict.PASS) for clause in small_law.values()]))}
     monkeypatch.setattr(adapting, "adapt", lambda request, named, early: box["found"])
-    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.head_start", lambda *_: None)
+    monkeypatch.setattr("conformkit.conformance.driver.client.head_start.head_start", lambda *_: HeadStart())
     box["draft"], box["law"] = draft, small_law
     return box
 
@@ -36,28 +37,28 @@ def conform(*words):
 
 
 def test_the_draft_is_all_that_stdout_has(adapted):
-    """Would break if `> conform.toml` got a word that is not TOML, or a doubt could begin a line of its own."""
+    """Would break if `> conform.toml` got a word that is not TOML, or a doubt could start a new line."""
     done = conform("mypkg")
     assert done.exit_code == 0
     assert done.stdout == adapted["draft"].text()
     assert "# unsure: nobody knows what p is" in done.stdout
     assert '# causal = "never"' in done.stdout
-    assert "proven: 3 clauses judged" in done.stderr
+    assert "checked: 3 clauses judged" in done.stderr
 
 
 def test_a_draft_that_does_not_hold_is_printed_all_the_same(adapted):
-    """Would break if a failing proof ended with 0, or swallowed the draft."""
+    """Would break if a failing proof exited with 0, or lost the draft."""
     broken = report([Result(adapted["law"]["SDPA-SCALE"], Verdict.FAIL, "too large")])
     adapted["found"] = Adapted(adapted["draft"], broken)
     done = conform("mypkg")
     assert done.exit_code == 1
     assert "[components.MultiHeadAttention]" in done.stdout
     assert "SDPA-SCALE" in done.stderr
-    assert "1 of 1 clause broken; no clause passed; what is broken is a mistake in the code" in done.stderr
+    assert "1 of 1 clause fails; no clause passed; each failure is a mistake in the code" in done.stderr
 
 
 def test_a_file_that_is_there_is_overwritten_only_when_told(adapted, tmp_path):
-    """Would break if somebody's own declarations were lost."""
+    """Would break if the user's own declarations were lost."""
     path = tmp_path / "conform.toml"
     path.write_text("# mine\n")
     refused = conform("mypkg", "--out", str(path))
@@ -73,8 +74,8 @@ def test_a_file_that_is_there_is_overwritten_only_when_told(adapted, tmp_path):
     ("words", "said"),
     [
         (["--component", "MultiHeadAtention=a:B"], "MultiHeadAttention"),
-        (["--component", "MultiHeadAttention=../a.py"], "names no place"),
-        (["--component", "MultiHeadAttention"], "names no place"),
+        (["--component", "MultiHeadAttention=../a.py"], "names no location"),
+        (["--component", "MultiHeadAttention"], "names no location"),
         (["--component", "EncoderLayer=a:B"], "add --profile seq2seq"),
         (["--profile", "seq2sec"], "seq2seq"),
         (["--out", "no/such/folder/conform.toml"], "does not exist"),
@@ -83,7 +84,7 @@ def test_a_file_that_is_there_is_overwritten_only_when_told(adapted, tmp_path):
     ids=["misspelt", "file-path", "no-path", "other-profile", "profile", "no-folder", "isolation"],
 )
 def test_wrong_usage_says_what_is_meant(words, said):
-    """Would break if anything ran before the options were understood."""
+    """Would break if anything ran before the options were checked."""
     done = conform("mypkg", *words)
     assert done.exit_code == 2
     assert said in done.stderr

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md: its map names what is there, and leaves nothing out that a newcomer would look for."""
+"""ARCHITECTURE.md: its map names what exists, and omits nothing that a newcomer would look for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The action, the templates of workflows and the scripts: as far as they can be tried without GitHub."""
+"""The action, the templates of workflows and the scripts: as far as they can be tested without GitHub."""
 
 import json
 import os
@@ -14,10 +14,16 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted([*(ROOT / "examples" / "ci").glob("*.yml"), *(ROOT / ".github" / "workflows").glob("*.yml")])
 FILES = [ROOT / "action.yml", *WORKFLOWS]
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
 SCRIPTS = [
-    ROOT / ".github" / "judge.sh", ROOT / ".ci" / "run", ROOT / ".ci" / "types", ROOT / ".ci" / "workflows",
-    *sorted((ROOT / "conformance" / "grading" / "outputs" / "templates").glob("*.sh")),
+    ROOT / ".github" / "judge.sh", *(ROOT / ".ci" / name for name in ("run", "smoke", "types", "workflows")),
+    *sorted((ROOT / "conformance" / "apps" / "grade").rglob("*.sh")),
 ]  # fmt: skip
+PUBLISHING = {
+    ("release.yml", "publish"): {"contents": "read", "id-token": "write", "attestations": "write"},
+    ("docs.yml", "deploy"): {"pages": "write", "id-token": "write"},
+}
+"""Jobs that may write: to PyPI and to GitHub Pages."""
 JUDGE = ROOT / ".github" / "judge.sh"
 NAMED = {"ids": lambda path: path.name}
 
@@ -60,12 +66,40 @@ def test_a_workflow_can_read_and_no_more_and_keeps_no_token_beside_the_code(path
     text = path.read_text(encoding="utf-8")
     workflow = yaml.safe_load(text)
     assert workflow["permissions"] == {"contents": "read"}
-    assert not any("permissions" in job for job in workflow["jobs"].values())
+    for name, job in workflow["jobs"].items():
+        assert job.get("permissions") == PUBLISHING.get((path.name, name))
     assert "pull_request_target" not in workflow[True]  # YAML reads the key `on` as true
     assert "secrets." not in text
     for step in steps(path):
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize(("file", "name"), PUBLISHING)
+def test_a_job_that_may_write_runs_no_code_of_the_repository_and_never_for_a_pull_request(file, name):
+    job = yaml.safe_load((ROOT / ".github" / "workflows" / file).read_text(encoding="utf-8"))["jobs"][name]
+    assert not any("run" in step or step["uses"].startswith("actions/checkout@") for step in job["steps"])
+    assert "refs/" in job["if"]
+    assert re.search(r"github\.event_name (== 'push'|!= 'pull_request')", job["if"])
+    assert job["environment"]
+    assert job["needs"] == "build"
+
+
+def test_a_release_is_built_checked_and_tried_before_it_is_published():
+    commands = [step.get("run", "") for step in steps(ROOT / ".github" / "workflows" / "release.yml")]
+    order = [
+        next(n for n, text in enumerate(commands) if part in text)
+        for part in ("-m build", "check --strict", ".ci/smoke")
+    ]
+    assert order == sorted(order)
+    assert any("GITHUB_REF_NAME" in text and "exit 1" in text for text in commands)
+
+
+def test_issue_forms_ask_for_what_is_needed():
+    forms = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FORMS}
+    assert {"false_alarm", "missed_mistake", "bug", "new_clause"} == forms.keys()
+    for form in forms.values():
+        assert any(field.get("validations", {}).get("required") for field in form["body"])
 
 
 def test_the_kit_comes_from_the_action_s_own_commit():
@@ -75,7 +109,7 @@ def test_the_kit_comes_from_the_action_s_own_commit():
 
 @pytest.fixture
 def judge(tmp_path):
-    """Run the action's last step with a `conform` that writes what is given; return what happened."""
+    """Run the action's last step with a `conform` that writes the given texts; return the outcome."""
 
     def call(*, policy="policy.toml", minimum="80", code=0, **grade):
         bin_ = tmp_path / "bin"
@@ -143,6 +177,6 @@ def test_a_run_that_failed_passes_nobody_and_switches_commands_on_again(judge, c
 def test_without_a_policy_the_verdict_is_the_one_of_a_run_in_the_sandbox(judge, tmp_path):
     assert judge(policy="", code=1).returncode == 1
     arguments = (tmp_path / "arguments").read_text()
-    # all is said: a pyproject.toml in the workspace may have defaults of its own
+    # all options are explicit: a pyproject.toml in the workspace may have other defaults
     said = "run --impl sub mission --isolation sandbox --profile core --level MUST --seed 3 --github "
     assert arguments.startswith(said)

@@ -63,7 +63,7 @@ def test_a_current_folder_that_is_gone_is_told(tmp_path):
     command = f"cd {tmp_path} && rmdir {tmp_path} && {sys.executable} -P -m conformkit.cli spec SDPA"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("conform: the current folder is not to be found")
+    assert done.stderr.startswith("conform: the current folder does not exist")
 
 
 def test_a_locale_without_unicode_is_no_reason_to_fail(process):
@@ -110,8 +110,8 @@ def test_a_full_disk_is_no_failure_of_the_kit(arguments):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 5
     assert done.stderr.splitlines() == [
-        "conform: what this command prints could not be written whole: No space left on device",
-        "  free some space, or write to another place, and run it again; what is there by now says nothing",
+        "conform: what this command prints could not be written completely: No space left on device",
+        "  free some space, or write to another place, and run it again; do not use the partial output",
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_full_disk_below_a_file_names_the_file(monkeypatch, capsys):
 
     monkeypatch.setattr("conformkit.cli.app.app", app)
     assert command._outcome() == 5
-    assert capsys.readouterr().err.startswith("conform: /tmp/draft could not be written whole: Disk quota exceeded")
+    assert capsys.readouterr().err.startswith("conform: /tmp/draft could not be written completely: Disk quota exceeded")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_full_disk_below_a_file_names_the_file(monkeypatch, capsys):
     ids=["run", "init", "adapt", "grade", "badge", "badge-file", "repro"],
 )  # fmt: skip
 def test_what_is_missing_is_told_with_what_to_type(words, said):
-    """Would break if somebody who types the command for the first time had to read its whole help."""
+    """Would break if a first-time user had to read the whole help."""
     done = CliRunner().invoke(app, words.split())
     assert done.exit_code == 2
     assert said in done.stderr

@@ -112,7 +112,7 @@ def settings_of(repository, *words):
 
 @pytest.mark.parametrize("name", ["smudge", "process"])
 def test_nothing_that_a_repository_sets_is_run(repository, tmp_path_factory, name):
-    # the mistake: `git archive` in the repository itself runs its filters, with all rights and outside of any sandbox
+    # without this, `git archive` in the repository would run its filters, with full rights and outside any sandbox
     mark = tmp_path_factory.mktemp("mark") / "was-run"
     (repository.parent / ".git" / "info" / "attributes").write_text("* filter=evil\n")
     settings_of(repository, f"filter.evil.{name}", f"touch {mark}; cat")

@@ -42,7 +42,7 @@ def test_a_command_takes_what_it_has_an_option_for(conform, project, tmp_path, c
     ("line", "words"),
     [
         ('profil = "lm"', "nearest: profile"), ('only = ["SDPA"]', "has 'only'"), ("seed = true", "a whole number"),
-        ('isolation = "none"', "for the command line alone"), ("seed = ", "is no TOML"), ('level = "SHALL"', "--level"),
+        ('isolation = "none"', "none: command line only"), ("seed = ", "is not valid TOML"), ('level = "SHALL"', "--level"),
         ("seed = -1", "-1"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Imports, read off the sources: those inside functions and for types alone count like all others."""
+"""Imports, read from the sources: those inside functions and those only for types count like all others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def imports(name: str, path: Path, known: Mapping[str, Path]) -> set[str]:
 
 
 def _candidates(node: ast.AST, importer: str, *, package: bool) -> Iterator[list[str]]:
-    """Yield, for each name that is imported, what it may be: a module, else the one that defines it."""
+    """Yield, for each imported name, the module that it may be, else the one that defines it."""
     if isinstance(node, ast.Import):
         yield from ([alias.name] for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -45,7 +45,7 @@ def _candidates(node: ast.AST, importer: str, *, package: bool) -> Iterator[list
 
 
 def circle(root: Path) -> list[str]:
-    """Return the modules of one circle of imports, nothing where there is none."""
+    """Return the modules of one import cycle, nothing if there is none."""
     known = modules(root)
     try:
         TopologicalSorter({name: imports(name, path, known) for name, path in known.items()}).prepare()

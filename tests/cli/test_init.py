@@ -7,7 +7,7 @@ def test_a_package_is_written_once_and_never_over_anything(conform, tmp_path, mo
     assert "class BPETokenizer" in (tmp_path / "mypkg" / "tokenizers.py").read_text()
     again = conform("init", "mypkg")
     assert again.exit_code == 2
-    assert "nothing is overwritten" in again.stderr
+    assert "choose another name" in again.stderr
     assert {path: path.read_bytes() for path in (tmp_path / "mypkg").iterdir()} == before
 
 

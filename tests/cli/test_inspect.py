@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_help_has_an_example_and_the_exit_codes(process):
     result = process("inspect", "--help")
     assert "conform inspect --impl mypkg --component TransformerBlock" in " ".join(result.stdout.split())
-    assert "Exit code 0 when nothing stands out" in " ".join(result.stdout.split())
+    assert "Exit code 0 if nothing stands out" in " ".join(result.stdout.split())
 
 
 def test_a_piped_table_of_sixty_columns_and_json_beside_it(process, tmp_path):
@@ -37,7 +37,7 @@ def test_json_on_stdout_is_nothing_but_json(process):
         (("--component", "EncoderLayer"), "a part of an encoder-decoder"),
         (("--json", "/nowhere/at/all.json"), "does not exist"),
         (("--tokens", "1"), "Invalid value for '--tokens'"),
-        (("--isolation", "jail"), "none of process, sandbox, none"),
+        (("--isolation", "jail"), "not one of process, sandbox, none"),
     ],
     ids=["name", "value", "component", "other-profile", "file", "tokens", "isolation"],
 )
@@ -58,7 +58,7 @@ def test_a_process_that_dies_in_the_call_is_a_sentence(process, tmp_path):
     (tmp_path / "mine.py").write_text(code + "    def __call__(self, x): os._exit(7)\n")
     result = process("inspect", "--impl", "mine.py", cwd=tmp_path)
     assert result.returncode == 1
-    assert result.stderr.startswith("conform: FeedForward cannot be looked into: ")
+    assert result.stderr.startswith("conform: FeedForward cannot be inspected: ")
     assert "status 7" in result.stderr
     assert "Traceback" not in result.stderr
 

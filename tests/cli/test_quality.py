@@ -1,4 +1,4 @@
-"""The figures of docs/quality.md are those that the repository has, and each names a command that is there."""
+"""The figures of docs/quality.md match the repository, and each names an existing command."""
 
 import importlib.util
 import re
@@ -90,6 +90,7 @@ def test_each_command_is_there():
         name, *arguments = shlex.split(command)
         if name == "tox":
             assert f"[testenv:{arguments[1]}]" in tox
+            assert all((ROOT / path).exists() for path in arguments[3:])
         elif name == "conform":
             assert arguments[0] == "defects"
         else:

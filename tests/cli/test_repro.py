@@ -26,7 +26,7 @@ def test_a_failing_clause_becomes_a_script_in_the_current_folder(process, broken
     assert "run it: python repro_sdpa_scale.py" in result.stdout
     text = (tmp_path / "repro_sdpa_scale.py").read_text()
     assert "conform repro SDPA-SCALE --impl mine" in text
-    assert "sys.path" not in text  # the code is beside it
+    assert "sys.path" not in text  # the code is next to it
     assert "import conformkit" not in text
     shown = subprocess.run([sys.executable, "repro_sdpa_scale.py"], cwd=tmp_path, capture_output=True, check=True)
     assert b"difference" in shown.stdout

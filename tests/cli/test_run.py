@@ -7,7 +7,7 @@ import pytest
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox import bubblewrap
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.report.json_report import schema
 from conformkit.spec.clauses import Level

@@ -1,4 +1,4 @@
-"""`conform spec --html` writes all pages or none, and says what is in the way."""
+"""`conform spec --html` writes all pages or none, and says why not."""
 
 import sys
 
@@ -13,7 +13,7 @@ def test_the_command_writes_pages_and_says_where_to_begin(conform, monkeypatch, 
     monkeypatch.setattr(site, "sources", lambda: {"index": "# Law\n"})
     result = conform("spec", "--html", str(tmp_path / "deep" / "pages"))
     assert result.exit_code == 0
-    assert f"begin with {tmp_path / 'deep' / 'pages' / 'index.html'}" in result.stdout
+    assert f"start with {tmp_path / 'deep' / 'pages' / 'index.html'}" in result.stdout
     assert (tmp_path / "deep" / "pages" / "index.html").is_file()
 
 
@@ -28,7 +28,7 @@ def test_a_folder_that_is_there_is_left_alone(conform, tmp_path):
     (tmp_path / "own.txt").write_text("mine")
     result = conform("spec", "--html", str(tmp_path))
     assert result.exit_code == 2
-    assert "there already" in result.stderr
+    assert "exists; name a new folder" in result.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["own.txt"]
 
 

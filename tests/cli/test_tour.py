@@ -1,4 +1,4 @@
-"""What the README shows is what its commands print."""
+"""The README shows what its commands print."""
 
 import importlib.util
 import re

@@ -70,7 +70,7 @@ def test_it_judges_in_the_format_that_is_asked_for(conform, monkeypatch):
         asked.append(request.dtype)
         raise FileNotFoundError(request.impl)
 
-    monkeypatch.setattr("conformkit.conformance.apps.watch.session.Session", session)
+    monkeypatch.setattr("conformkit.conformance.apps.watch.session.WatchSession", session)
     assert conform("watch", "--impl", "mypkg", "--dtype", "bfloat16").exit_code == 3
     assert conform("watch", "--impl", "mypkg", "--dtype", "int").exit_code == 2
     assert asked == ["bfloat16"]

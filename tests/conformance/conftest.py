@@ -1,4 +1,4 @@
-"""A small NumPy implementation, which starts quickly, and clauses made for the test at hand."""
+"""A small NumPy implementation, which starts quickly, and clauses made for the current test."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def implementation(attention_file: Path) -> Iterator[Implementation]:
 
 @pytest.fixture
 def judging(implementation: Implementation, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Judge]:
-    """Return a function that makes a judge of the given clauses, each with its test."""
+    """Return a function that creates a judge of the given clauses, each with its test."""
 
     def make(*pairs: tuple[Clause, Callable[..., None]]) -> Judge:
         known = {clause.id: clause for clause, _ in pairs}

@@ -16,7 +16,7 @@ from conformkit.conformance.apps.adapt.meanings import meant
 from conformkit.conformance.apps.adapt.toml_text import table_text
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import COMPONENTS
 
@@ -25,7 +25,7 @@ FOREIGN = ROOT / "examples/foreign_names"
 
 
 def foreign(folder: Path, **changes: str) -> Path:
-    """Copy the package with foreign names, without its conform.toml, some texts of it replaced."""
+    """Copy the package with foreign names, without its conform.toml and with some texts replaced."""
     package = folder / "their_gpt"
     shutil.copytree(FOREIGN, package, ignore=shutil.ignore_patterns("conform.toml", "__pycache__"))
     source = (package / "gpt.py").read_text()
@@ -60,8 +60,9 @@ def test_foreign_names_without_a_file_are_adapted_and_conform(tmp_path):
     assert found.conforms
 
 
+@pytest.mark.full(guard="test_foreign_names_without_a_file_are_adapted_and_conform")
 def test_scores_divided_by_the_whole_width_are_not_declared_away(tmp_path):
-    """Would break if a draft could make code conform whose scores are scaled by d_k."""
+    """Would break if a draft made code conform whose scores are scaled by d_k."""
     package = foreign(tmp_path, scale="math.sqrt(query.shape[-1]) => query.shape[-1]")
     found = adapt(RunRequest(str(package)), {})
     assert {p.component for p in found.draft.proposals} >= {"ScaledDotProductAttention", "MultiHeadAttention"}
@@ -74,8 +75,9 @@ def test_scores_divided_by_the_whole_width_are_not_declared_away(tmp_path):
     assert not found.conforms
 
 
+@pytest.mark.full(guard="test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told")
 def test_a_missing_causal_mask_is_left_as_a_mistake(tmp_path):
-    """Would break if the draft said that a model without a mask is never meant to be causal."""
+    """Would break if the draft declared a model without a mask as never causal."""
     no_mask, no_flag = "None if self.config.bidirectional else later => None", "    bidirectional: bool = False\n => "
     package = foreign(tmp_path, mask=no_mask, flag=no_flag)
     found = adapt(RunRequest(str(package)), {})
@@ -88,19 +90,19 @@ def test_a_missing_causal_mask_is_left_as_a_mistake(tmp_path):
 def test_nothing_of_the_contract_is_a_sentence(tmp_path):
     """Would break if an empty draft were taken for a proven one."""
     (tmp_path / "nothing.py").write_text("def hello(name):\n    return name\n")
-    with pytest.raises(LoadFailure, match="nothing in it looks like a component"):
+    with pytest.raises(LoadFailure, match="it contains nothing that looks like a component"):
         adapt(RunRequest(str(tmp_path / "nothing.py")), {})
 
 
 def test_a_folder_without_code_is_told_as_conform_run_tells_it(tmp_path):
-    """Would break if somebody who has nothing yet were asked where in it a component is."""
+    """Would break if the author of an empty package were asked where a component is."""
     with pytest.raises(LoadFailure, match="there is no Python file in") as caught:
         adapt(RunRequest(str(tmp_path)), {})
     assert "conform init" in caught.value.advice[0]
 
 
 def test_a_stub_is_told_as_not_implemented():
-    """Would break if who has not written a part yet were told to declare how it is called."""
+    """Would break if the author of an unwritten part were told to declare its call."""
     stub = item("TransformerBlock", ["d_model"])
     refused = ["theirs:TransformerBlock: NotImplementedError"]
     said = near_miss(COMPONENTS["TransformerBlock"], [stub], [], refused)
@@ -115,7 +117,7 @@ def test_the_same_argument_means_one_thing():
 
 
 def test_arguments_that_names_leave_open_are_tried_in_every_order():
-    """Would break if the first order were the only one."""
+    """Would break if only the first order were tried."""
     found = ways(COMPONENTS["FeedForward"], item("F", ["alpha", "omega"]), [])
     assert [way.construct for way in found] == [
         {"alpha": "d_model", "omega": "d_ff"}, {"alpha": "d_ff", "omega": "d_model"},
@@ -132,7 +134,7 @@ def test_a_settings_object_is_built_from_what_its_class_takes():
 
 
 def test_what_settings_code_asks_for_is_read_off_its_errors():
-    """Would break if a dictionary of settings without a class could not be found out."""
+    """Would break if a dictionary of settings without a class were not found."""
     assert missing_setting(ImplementationFailure("raised", "KeyError", "'emb_dim'", "")) == "emb_dim"
     gone = "'types.SimpleNamespace' object has no attribute 'n_head'"
     assert missing_setting(ImplementationFailure("raised", "AttributeError", gone, "")) == "n_head"
@@ -140,21 +142,21 @@ def test_what_settings_code_asks_for_is_read_off_its_errors():
 
 
 def test_queries_keys_and_values_are_the_same_input():
-    """Would break if self-attention that is called with three arguments got one."""
+    """Would break if self-attention that takes three arguments got one."""
     signature = [parameter(n) for n in ("query", "key", "value")] + [parameter("attn_mask", required=False)]
     call = call_of(COMPONENTS["MultiHeadAttention"], signature)
     assert call.written(mask=True) == ["x", "x", "x", {"attn_mask": "mask"}]
 
 
 def test_the_parts_of_what_comes_back_are_read_off_its_description():
-    """Would break if the output were sought under a nested name, or a tuple's rest were lost."""
+    """Would break if the output were searched under a nested name, or the rest of a tuple were lost."""
     assert Shown((), (), "dict(hidden: tensor, scores: tuple(tensor, None))").keys() == ["hidden", "scores"]
     assert Shown((), (), "tuple(tensor, dict(a: tensor))").keys() == [0, 1]
     assert Shown((), (), "tensor").keys() == []
 
 
 def test_what_is_tried_is_what_is_written():
-    """Would break if a value were quoted otherwise than the file's reader takes it."""
+    """Would break if a value were quoted in a way that the parser does not accept."""
     table = {"path": "a.b:C", "construct": {"cfg": {"object": "a.b:D", "arguments": {"n": "d_model", "act": "'gelu'"}}},
              "call": ["x", {"use_cache": False}], "mask": {"kinds": ["bool"]}}  # fmt: skip
     config = parse_config(table_text("MultiHeadAttention", table)).component("MultiHeadAttention")
@@ -162,8 +164,9 @@ def test_what_is_tried_is_what_is_written():
     assert config.mask.kinds == ("bool",)
 
 
+@pytest.mark.full(guard="test_what_is_named_and_is_not_that_is_a_sentence")
 def test_what_is_named_in_a_library_is_all_that_is_looked_at():
-    """Would break if a hint beside a mask were taken for the mask, or True in it for the contrary."""
+    """Would break if a hint next to a mask were taken for the mask, or True for its opposite."""
     found = adapt(RunRequest("torch"), {"MultiHeadAttention": "torch.nn:MultiheadAttention"})
     declared = tomllib.loads(found.draft.text())
     table = declared["components"]["MultiHeadAttention"]
@@ -196,13 +199,13 @@ def test_a_dictionary_of_settings_is_found_out_by_what_the_code_asks_for(tmp_pat
 
 
 def test_what_is_named_and_is_not_that_is_a_sentence():
-    """Would break if a component that somebody named were left out without a word."""
+    """Would break if a component that the user named were left out silently."""
     with pytest.raises(LoadFailure, match="could not be constructed and called as MultiHeadAttention"):
         adapt(RunRequest("torch"), {"MultiHeadAttention": "torch.nn:Conv3d"})
 
 
 def test_a_script_beside_the_code_is_not_run(tmp_path):
-    """Would break if looking for names started somebody's training loop."""
+    """Would break if the search for names started a training loop."""
     package = foreign(tmp_path)
     marker = tmp_path / "trained"
     loop = f"for step in range(3):\n    open({str(marker)!r}, 'a').write('step')\n"
@@ -213,7 +216,7 @@ def test_a_script_beside_the_code_is_not_run(tmp_path):
 
 
 def test_a_mask_called_as_in_the_contract_keeps_its_meaning(tmp_path):
-    """Would break if a mask that is taken the wrong way round were declared to be meant."""
+    """Would break if a mask read the wrong way round were declared as intended."""
     (tmp_path / "tiny.py").write_text(
         "import math\n\nimport torch\n\n\n"
         "def attend(q, k, v, mask=None):\n"
@@ -231,5 +234,5 @@ def test_a_mask_called_as_in_the_contract_keeps_its_meaning(tmp_path):
 def test_a_named_place_that_is_not_there_is_told_in_plain_words(tmp_path: Path) -> None:
     path = tmp_path / "good.py"
     path.write_text("class Attention: ...")
-    with pytest.raises(LoadFailure, match=r"^what it defines cannot be read: good has no Nope$"):
+    with pytest.raises(LoadFailure, match=r"^its definitions cannot be read: good has no Nope$"):
         adapt(RunRequest(str(path)), {"MultiHeadAttention": "good:Nope"})

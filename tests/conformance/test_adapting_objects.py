@@ -1,8 +1,10 @@
-"""conform adapt on constructors that take objects of the package, and on what an implementation can't be told."""
+"""conform adapt on constructors that take objects of the package, and on what an implementation does not accept."""
 
 import textwrap
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
 from conformkit.conformance.apps.adapt.construction import ways
@@ -92,7 +94,7 @@ def drafted(folder: Path, code: str) -> Draft:
 
 
 def table(found: Draft, component: str):
-    """Return what the file declares of a component that gives the definition's numbers."""
+    """Return the declarations of a component that reproduces the definition's numbers."""
     assert all(proposal.matched for proposal in found.proposals if proposal.component == component)
     return tomllib.loads(found.text())["components"][component]
 
@@ -115,7 +117,7 @@ def test_a_model_that_is_handed_its_layers_is_built_with_those_that_do_not_look_
 
 
 def test_objects_within_objects_are_built_from_sizes_too():
-    """Would break if only the first level of a nested constructor were looked at."""
+    """Would break if only the first level of a nested constructor were examined."""
     layer = kind("DecoderLayer", "size", "heads", "hidden")
     stack = kind("Decoder", "layer", "N")
     model = kind("LanguageModel", "decoder", "embed", "vocab")
@@ -130,20 +132,20 @@ def test_objects_within_objects_are_built_from_sizes_too():
 
 
 def test_a_class_that_takes_itself_ends():
-    """Would break if two classes that take each other were followed for ever."""
+    """Would break if two classes that take each other were followed forever."""
     one, other = kind("Attention", "mixer", "dim", "heads"), kind("Mixer", "attention", "dim")
     assert ways(COMPONENTS["MultiHeadAttention"], one, [one, other]) == []
 
 
 def test_a_size_that_is_called_like_a_class_stays_a_size():
-    """Would break if `layers`, a number wherever nothing says otherwise, were given an object."""
+    """Would break if `layers`, a number unless annotated otherwise, got an object."""
     model = kind("Gpt", "vocab", "dim", "heads", "layers", "hidden", "context")
     construct = ways(COMPONENTS["TinyTransformerLM"], model, [kind("Layers", "dim"), model])[0].construct
     assert construct["layers"] == "num_layers"
 
 
 def test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told(tmp_path):
-    """Would break if sizes at which code fails were declared away, or who leaves them out had to find the line."""
+    """Would break if sizes at which code fails were excluded silently, or without the line that excludes them."""
     code = LAYERS.partition("    class Block")[0]
     code = code.replace("return self.o(mixed", "return (self.o if self.heads > 1 else lambda y: y[..., :1])(mixed")
     text = drafted(tmp_path, code).text()
@@ -152,14 +154,16 @@ def test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told(tmp_
     assert "limits" not in drafted(tmp_path, LAYERS.partition("    class Block")[0]).text()
 
 
+@pytest.mark.full(guard="test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told")
 def test_a_dropout_that_is_fixed_in_the_code_is_told(tmp_path):
-    """Would break if what no argument can switch off went unsaid."""
+    """Would break if a feature without a switch were not reported."""
     assert any("fixed in the code" in doubt for doubt in drafted(tmp_path, MLP).doubts())
     assert not any("fixed in the code" in doubt for doubt in drafted(tmp_path, MLP.replace("0.1", "0.0")).doubts())
 
 
+@pytest.mark.full(guard="test_sizes_that_are_numbers_of_the_module_are_limits")
 def test_code_that_refuses_float64_is_found_and_declared_in_its_own_format(tmp_path):
-    """Would break if a table in float32 kept code from being bound, or its format went unsaid."""
+    """Would break if a table in float32 prevented binding, or its format were not reported."""
     refusing = MLP.replace("nn.Dropout(0.1)", "nn.Identity()").replace("def forward(self, x):", (
         "def forward(self, x):\n            assert x.dtype == torch.FORM, f'dtype {x.dtype}'"
     ))  # fmt: skip

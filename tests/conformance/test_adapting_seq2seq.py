@@ -66,7 +66,7 @@ def test_parts_of_other_names_give_the_definitions_numbers(found):
 
 
 def test_a_mask_whose_true_hides_is_found_and_said(found):
-    """Would break if a mask of another name were left out, or taken the contract's way round."""
+    """Would break if a mask of another name were left out, or read with the contract's polarity."""
     tables = tomllib.loads(found.text())["components"]
     assert {name: table["masks"] for name, table in tables.items()} == dict.fromkeys(tables, HIDING)
     assert tables["EncoderLayer"]["call"] == ["x", "mask"]
@@ -74,12 +74,12 @@ def test_a_mask_whose_true_hides_is_found_and_said(found):
 
 
 def test_a_part_that_nothing_looks_like_is_said(found):
-    """Would break if a half-built encoder-decoder ended without a word about the other half."""
+    """Would break if nothing were said about the missing half of a half-built encoder-decoder."""
     assert {"DecoderLayer", "Transformer"} <= found.missing.keys()
 
 
 def test_an_encoder_decoder_is_told_from_a_language_model(tmp_path):
-    """Would break if somebody who does not know of profiles got a draft of parts, and no word of the whole."""
+    """Would break if a user who does not know profiles got a draft of parts and no hint about the whole."""
     (tmp_path / "theirs.py").write_text(
         "class Translator:\n    def __init__(self, words): ...\n    def __call__(self, source, target): ...\n"
     )
@@ -88,7 +88,7 @@ def test_an_encoder_decoder_is_told_from_a_language_model(tmp_path):
 
 
 def test_a_mask_of_the_contracts_own_name_keeps_its_meaning(tmp_path):
-    """Would break if a mask that is read the wrong way round were declared to be meant."""
+    """Would break if a mask read the wrong way round were declared as intended."""
     code = CODE.replace("EncBlock", "EncoderLayer").replace("blocked", "mask")
     text = drafted(tmp_path, code).text().partition("[components.EncoderLayer]")[2]
     assert "\nmasks" not in text

@@ -1,8 +1,10 @@
-"""conform adapt on code in other traditions: what it must declare for each, beyond other names."""
+"""conform adapt on code in other styles: what it must declare for each, besides other names."""
 
 import textwrap
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
 from conformkit.conformance.apps.adapt.candidates import near_miss
@@ -138,42 +140,44 @@ def drafted(folder: Path, code: str) -> Draft:
 
 
 def tables(found: Draft):
-    """Return what the file declares of components, each of which gives the definition's numbers."""
+    """Return the declarations of components, each of which reproduces the definition's numbers."""
     assert all(proposal.matched for proposal in found.proposals)
     return tomllib.loads(found.text())["components"]
 
 
 def test_sizes_that_are_numbers_of_the_module_are_limits(tmp_path):
-    """Would break if code that reads a width from its module were built with another one, or given up."""
+    """Would break if code that reads a width from its module were built with another one, or not at all."""
     attention = tables(drafted(tmp_path, LECTURE))["MultiHeadAttention"]
     assert attention["construct"] == {"num_heads": "num_heads", "head_size": "d_model // num_heads"}
     assert attention["limits"] == {"d_model": 12, "tokens": {"max": 8}}
 
 
+@pytest.mark.full(guard="test_what_takes_the_sequence_first_is_found_by_rows_that_depend_on_one_another")
 def test_a_model_that_gives_the_last_position_alone_is_called_with_targets(tmp_path):
-    """Would break if nanoGPT's way to save work at the head left the whole model unjudged."""
+    """Would break if nanoGPT's shortcut at the head left the whole model unjudged."""
     found = drafted(tmp_path, LAST_ONLY)
     assert tables(found)["TinyTransformerLM"]["call"] == ["ids", {"targets": "ids"}]
     assert any("one position only" in doubt for doubt in found.doubts())
 
 
 def test_what_takes_the_sequence_first_is_found_by_rows_that_depend_on_one_another(tmp_path):
-    """Would break if attention over the batch were taken for a mistake where axes are in another order."""
+    """Would break if another order of axes looked like attention over the batch, a mistake."""
     attention = tables(drafted(tmp_path, SEQUENCE_FIRST))["MultiHeadAttention"]
     assert attention["layout"] == "sequence first"
     assert attention["mask"] == {"kinds": ["bool"], "true": "hide"}
 
 
 def test_norms_that_are_stored_minus_one_are_declared(tmp_path):
-    """Would break if 1 + weight as a scale, begun at zero, were taken for a wrong norm."""
+    """Would break if 1 + weight as a scale, initialized at zero, were taken for a wrong norm."""
     block = tables(drafted(tmp_path, MINUS_ONE))["TransformerBlock"]
     assert block["weights"]["attn_norm.weight"] == "norm1.weight - 1 -> m"
     assert block["weights"]["mlp_norm.weight"] == "norm2.weight - 1 -> m"
     assert block["weights"]["attn.q.weight"] == "attention.q.weight -> (h d) m"
 
 
+@pytest.mark.full(guard="test_norms_that_are_stored_minus_one_are_declared")
 def test_norms_that_add_one_and_begin_at_one_stay_a_mistake(tmp_path):
-    """Would break if a doubled scale were declared away as a way to store it."""
+    """Would break if a doubled scale were declared as a storage format."""
     found = drafted(tmp_path, MINUS_ONE.replace("torch.zeros", "torch.ones"))
     (block,) = (proposal for proposal in found.proposals if proposal.component == "TransformerBlock")
     assert not block.matched
@@ -193,8 +197,9 @@ def test_a_mask_that_is_always_added_is_zero_where_there_is_none(tmp_path):
     assert attention["mask"] == {"kinds": ["float"]}
 
 
+@pytest.mark.full(guard="test_what_takes_the_sequence_first_is_found_by_rows_that_depend_on_one_another")
 def test_a_block_that_looks_ahead_behind_a_norm_is_not_called_causal(tmp_path):
-    """Would break if later inputs were changed by a constant, which a norm takes away."""
+    """Would break if later inputs were changed by a constant, which a norm removes."""
     code = MINUS_ONE.replace("is_causal=True", "is_causal=False").replace("RMSNorm(dim)", "nn.LayerNorm(dim)")
     found = drafted(tmp_path, code)
     text = found.text().partition("[components.TransformerBlock]")[2]
@@ -202,7 +207,7 @@ def test_a_block_that_looks_ahead_behind_a_norm_is_not_called_causal(tmp_path):
 
 
 def test_components_that_a_constructor_takes_are_built_for_it():
-    """Would break if a layer that is given its parts could not be constructed."""
+    """Would break if a layer that takes its parts as arguments could not be constructed."""
     item = Item("theirs:EncoderLayer", "class", arguments("size", "self_attn", "feed_forward", "dropout"), None, None)
     parts = {
         "MultiHeadAttention": {"path": "theirs:Attention", "construct": {"h": "num_heads", "d": "d_model"}},
@@ -217,7 +222,7 @@ def test_components_that_a_constructor_takes_are_built_for_it():
 
 
 def test_what_is_called_like_a_component_and_cannot_be_it_is_told_why():
-    """Would break if code that cannot be bound ended in silence about what to write."""
+    """Would break if nothing were said about what to declare for code that cannot be bound."""
     attention = Item("theirs:Attention", "class", arguments("args"), arguments("x", "freqs_cos", "freqs_sin"), None)
     said = near_miss(COMPONENTS["MultiHeadAttention"], [attention], [], [])
     assert "theirs:Attention" in said

@@ -1,8 +1,10 @@
-"""What clauses are made of: every check holds where it must, and fails where it must."""
+"""Checks: each one passes when it must, and fails when it must."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from conformkit.conformance import suite
 from conformkit.conformance.assertions.checks import (
     ClauseFailure,
     check,
@@ -219,7 +222,7 @@ def test_a_crash_is_no_refusal() -> None:
 
 def test_a_failure_says_under_which_setting() -> None:
     def look_at_each() -> None:
-        for size in each_of([2, 3]):
+        for size in each_of("size", [2, 3]):
             check("three is too many", size < 3)
 
     with gathering(), pytest.raises(ClauseFailure) as caught:
@@ -232,20 +235,32 @@ def test_a_failure_says_under_which_setting() -> None:
     [([(3, 7)], "with queries = 3, keys = 7"), ([{"d_k": 3}], "with d_k = 3"), ([(1, 2, 3)], "with (1, 2, 3)")],
     ids=["pair", "table", "other-number"],
 )
-def test_a_setting_is_told_by_the_names_of_its_loop(settings: list[Any], said: str) -> None:
-    """Would break if a reader were told `with (3, 7)`, which nobody understands."""
+def test_a_setting_is_told_by_its_names(settings: list[Any], said: str) -> None:
+    """Would break if a message said `with (3, 7)`, which nobody understands."""
 
     def look_at_each() -> None:
-        for queries, keys in each_of(settings):
-            check("more keys than queries", queries > keys)
-
-    def look_at_all() -> None:
-        for queries, *_ in each_of(settings):
-            check("a whole number", not isinstance(queries, int | str))
+        for setting in each_of("queries, keys", settings):
+            check("there is none", setting is None)
 
     with gathering(), pytest.raises(ClauseFailure) as caught:
-        (look_at_each if said.startswith("with queries") else look_at_all)()
+        look_at_each()
     assert caught.value.details == (said,)
+
+
+def _loops(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield, for each loop over settings in a file, the names in messages and those of the loop."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "each_of":
+            yield ast.literal_eval(node.iter.args[0]), ast.unparse(node.target).strip("()")
+
+
+@pytest.mark.parametrize("path", sorted(Path(suite.__path__[0]).glob("test_*.py")), ids=lambda path: path.stem)
+def test_settings_of_the_suite_have_the_names_of_their_loop(path: Path) -> None:
+    """Would break if a failure showed a size under another one's name, after an edit of the loop only."""
+    text = path.read_text(encoding="utf-8")
+    loops = list(_loops(path))
+    assert len(loops) == text.count(" in each_of(")
+    assert [told for told, _ in loops] == [names for _, names in loops]
 
 
 def test_a_setting_ends_with_its_clause() -> None:

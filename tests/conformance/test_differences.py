@@ -1,4 +1,4 @@
-"""Finite differences: right gradients agree with them, wrong ones do not, kinks excuse what they must."""
+"""Finite differences: right gradients agree with them, wrong ones do not, and kinks are tolerated."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.differences import (
-    Comparison,
     Point,
     Slope,
+    SlopeComparison,
     check_gradients,
     compare,
     directions,
@@ -116,7 +116,7 @@ def test_a_scale_may_be_given() -> None:
 def test_excess_and_check_agree(seed: int) -> None:
     draw = Draw(seed, "X-Y")
     left, right, given_ = draw.values(3)
-    comparison = Comparison(float(given_), Slope(float(left), float(right)), 1.0)
+    comparison = SlopeComparison(float(given_), Slope(float(left), float(right)), 1.0)
     try:
         comparison.check("the derivative", 0.1)
     except ClauseFailure:

@@ -1,4 +1,4 @@
-"""Draws: the same for everybody, others for another clause or seed, and awkward on purpose."""
+"""Draws: the same for everybody, different for another clause or seed, and awkward on purpose."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""The examples are what their names say: the wrong one has exactly three red lines."""
+"""The examples are what their names say: the wrong one has exactly three failures."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from conformkit.conformance import check
 from conformkit.conformance.engine.results import Verdict
@@ -21,6 +23,7 @@ def test_three_mistakes_are_three_red_lines_and_the_rest_green_or_blocked():
     assert rest <= {Verdict.PASS, Verdict.BLOCKED, Verdict.NOT_APPLICABLE}
 
 
+@pytest.mark.full(guard="test_parallel_runs_give_the_same_verdicts")
 def test_two_workers_give_the_verdicts_of_one():
     alone, together = (check(EXAMPLES / "three_mistakes", processes=n, only=("MHA", "PE", "LM")) for n in (1, 2))
     assert [(r.clause.id, r.verdict, r.message) for r in alone.results] == [

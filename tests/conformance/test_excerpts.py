@@ -1,4 +1,4 @@
-"""The piece of two arrays that a reader sees holds what is furthest off, and nothing where there is nothing to see."""
+"""The excerpt of two arrays contains the largest error; there is none if there is nothing to show."""
 
 import math
 

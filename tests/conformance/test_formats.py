@@ -1,4 +1,4 @@
-"""Half precision: the numbers that it holds, drawn in it, and how closely results in it are compared."""
+"""Half precision: representable numbers, draws rounded to it, and tolerances for results."""
 
 from __future__ import annotations
 

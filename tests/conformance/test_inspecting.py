@@ -1,4 +1,4 @@
-"""What `conform inspect` sees: each mistake that it is for, in a small model, and nothing in right ones."""
+"""What `conform inspect` detects: each mistake that it is made for, in a small model, and nothing in right ones."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ from conformkit.conformance.driver.client.replies import check_reply
 from conformkit.conformance.driver.errors import ProtocolError
 from conformkit.conformance.driver.worker.frameworks.numpy import Numpy
 from conformkit.conformance.driver.worker.observing import Notes
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.report.terminal import console
 from conformkit.spec.variants import CANONICAL
 
@@ -65,7 +65,7 @@ def test_the_entropy_is_that_of_the_weights(seen):
     (heads,) = found.heads
     assert heads.most == pytest.approx(sum(math.log(t) for t in range(1, 21)) / 20)
     assert heads.entropy == pytest.approx([heads.most] * 3)
-    assert problems(found)[0] == "the whole: heads 0, 1, 2: all positions weigh the same"
+    assert problems(found)[0] == "the whole: heads 0, 1, 2: all positions have equal weights"
 
 
 def test_relu_units_that_are_dead_are_counted(seen):
@@ -92,7 +92,7 @@ def test_weights_that_start_huge_explode(seen):
 def test_a_head_without_entropy_is_named(seen):
     sharp = "scores = q @ k.transpose(-2, -1) * torch.tensor([1.0, 1e4, 1.0])[:, None, None]"
     found = seen("attention.py", SCORES, sharp, component="MultiHeadAttention")
-    assert problems(found) == ["the whole: head 1: entropy near 0, each query looks at one position only"]
+    assert problems(found) == ["the whole: head 1: entropy near 0, each query attends to one position only"]
 
 
 def test_parameters_that_no_gradient_reaches_are_listed(seen):
@@ -121,7 +121,7 @@ def test_the_first_part_that_is_not_finite_is_named_alone(seen):
 
 def test_an_untrained_model_that_is_sure_of_itself_is_told_its_loss(seen):
     found = seen("model.py", "logits: Tensor = self.head(x)", "logits: Tensor = 40.0 * self.head(x)")
-    assert problems(found)[-1].startswith("logits: the loss of ids drawn evenly is ")
+    assert problems(found)[-1].startswith("logits: the loss on uniformly drawn ids is ")
 
 
 def test_numpy_shows_parts_entropy_and_dead_units_and_no_gradients(tmp_path):

@@ -1,4 +1,4 @@
-"""From clauses to verdicts: each verdict has its cause, and no cause turns green."""
+"""From clauses to verdicts: each verdict has its cause, and no problem is reported as a pass."""
 
 from __future__ import annotations
 
@@ -124,15 +124,15 @@ def test_what_ends_a_run_is_no_verdict(judging: Judging, error: Exception) -> No
     ("error", "verdict", "words"),
     [
         (ImplementationFailure("exception", "ValueError", "bad", "m.py:3"), Verdict.ERROR, "it raised ValueError: bad"),
-        (ImplementationFailure("output", "TypeError", "a generator"), Verdict.ERROR, "no array"),
-        (ImplementationFailure("memory", "MemoryError", "9 GiB"), Verdict.CRASH, "more memory"),
-        (ImplementationFailure("exit", "SystemExit", "0"), Verdict.CRASH, "end of the process"),
+        (ImplementationFailure("output", "TypeError", "a generator"), Verdict.ERROR, "did not return an array"),
+        (ImplementationFailure("memory", "MemoryError", "9 GiB"), Verdict.CRASH, "memory limit"),
+        (ImplementationFailure("exit", "SystemExit", "0"), Verdict.CRASH, "exit the process"),
         (ImplementationFailure("unsupported", "unsupported", "no autograd"), Verdict.ERROR, "it raised unsupported"),
-        (WorkerLost("timeout", "no answer in 20 s"), Verdict.TIMEOUT, "did not answer in time"),
+        (WorkerLost("timeout", "no answer in 20 s"), Verdict.TIMEOUT, "exceeded the time limit"),
         (WorkerLost("signal", "killed by SIGSEGV"), Verdict.CRASH, "crashed: killed by SIGSEGV"),
         (WorkerLost("exit", "status 0"), Verdict.CRASH, "ended its process"),
-        (WorkerLost("memory", "more than 4 GiB"), Verdict.CRASH, "used more memory"),
-        (WorkerLost("output", "more than 8 MiB"), Verdict.CRASH, "printed more"),
+        (WorkerLost("memory", "more than 4 GiB"), Verdict.CRASH, "exceeded the memory limit"),
+        (WorkerLost("output", "more than 8 MiB"), Verdict.CRASH, "limit on output"),
         (NotApplicable("nothing to see"), Verdict.NOT_APPLICABLE, ""),
     ],
     ids=lambda value: getattr(value, "kind", None) or str(value).replace(" ", "-")[:30],
@@ -177,7 +177,7 @@ def test_a_mistake_of_the_kit_is_no_verdict(judging: Judging) -> None:
 
 
 def test_what_a_clause_has_built_does_not_stay_in_the_worker(judging: Judging) -> None:
-    # masks of 1024 × 1024, one in each of some hundred models, filled the memory before the run was over
+    # masks of 1024 × 1024, one in each of several hundred models, exhausted the memory during the run
     built = []
 
     def builds(attend: Attend) -> None:

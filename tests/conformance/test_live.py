@@ -1,11 +1,15 @@
 """What a notebook has just defined is judged where it lives, under the contract's names."""
 
 import sys
+from dataclasses import FrozenInstanceError
+from typing import get_type_hints
 
 import pytest
 import torch
 
 from conformkit.conformance import check
+from conformkit.conformance.api.embed import parametrize_with_clauses
+from conformkit.conformance.engine.request import RunOptions, RunRequest
 
 
 def scaled_dot_product_attention(q, k, v, mask=None):
@@ -86,3 +90,21 @@ def test_what_clauses_are_about_must_be_there(only, missing):
     report = check(scaled_dot_product_attention, only=only, diagnose=False)
     assert report.missing == missing
     assert not (missing and report.conforms)
+
+
+def test_an_option_that_is_not_there_is_named_with_the_nearest():
+    with pytest.raises(TypeError, match=r"check\(\) got an unexpected keyword argument 'profil'; nearest: profile"):
+        check(scaled_dot_product_attention, profil="core")
+    with pytest.raises(TypeError, match=r"parametrize_with_clauses\(\) .* 'xyzzy'; options: profile, level, only"):
+        parametrize_with_clauses("mypkg", xyzzy=1)
+
+
+def test_options_are_the_fields_of_a_request_and_have_their_types():
+    of_request, of_options = get_type_hints(RunRequest), get_type_hints(RunOptions)
+    assert of_options == {name: kind for name, kind in of_request.items() if name != "impl"}
+
+
+def test_a_report_is_a_value():
+    report = check(scaled_dot_product_attention, only=SCALE)
+    with pytest.raises(FrozenInstanceError):
+        report.results = []

@@ -1,4 +1,4 @@
-"""How masks that functions return are read, and how shares of what was chosen are judged."""
+"""How masks that functions return are read, and how shares of chosen ids are judged."""
 
 from __future__ import annotations
 

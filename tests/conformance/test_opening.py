@@ -1,4 +1,4 @@
-"""What cannot be judged is told in a sentence that fits it; no more workers are made than have something to do."""
+"""A specific sentence says what cannot be judged; no more workers are started than there is work for."""
 
 from contextlib import contextmanager
 
@@ -7,7 +7,7 @@ import pytest
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.location import locate
 from conformkit.conformance.engine.ambiguous_folder import obstacle
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.parallel import judge_in_parallel
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
@@ -47,7 +47,7 @@ def test_no_worker_is_made_that_would_find_nothing_to_do():
 
     judge_in_parallel([], None, another, processes=9, seed=0, profile="core", tell=made.append)
     clauses = [clause for clause in select((), "core") if clause.document == "attention"]
-    with pytest.raises(AttributeError):  # there is nothing to judge them on
+    with pytest.raises(AttributeError):  # nothing to judge them with
         judge_in_parallel(clauses, None, another, processes=9, seed=0, profile="core", tell=made.append)
     assert made == []
 
@@ -167,7 +167,7 @@ def test_a_folder_of_which_a_declaration_names_the_parts_is_not_searched(tmp_pat
     paths = "".join(f'[components.{name}]\npath = "b.mine:{name}"\n' for name in
                     ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM"))  # fmt: skip
     (tmp_path / "conform.toml").write_text(paths)
-    with pytest.raises(LoadFailure, match=r"b\.mine:MultiHeadAttention takes no d_model"):
+    with pytest.raises(LoadFailure, match=r"b\.mine:MultiHeadAttention does not take d_model"):
         run(RunRequest(impl=str(tmp_path)))
 
 

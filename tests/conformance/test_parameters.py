@@ -1,4 +1,4 @@
-"""What a component says about its parameters is bounded before the harness draws, names or compares anything by it."""
+"""A component's list of parameters is bounded before the harness draws, names or compares anything with it."""
 
 from __future__ import annotations
 

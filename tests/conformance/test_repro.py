@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def broken(tmp_path: Path) -> Broken:
 
 
 def written(found: Reproduction, folder: Path) -> Path:
-    """Write the script and what belongs to it."""
+    """Write the script and its data."""
     assert found.script is not None, found.reason
     path = folder / "repro.py"
     path.write_text(found.script.text, encoding="utf-8")
@@ -81,11 +82,14 @@ def got_and_want(text: str) -> tuple[float, float]:
     return float(match[1]), float(match[2])
 
 
+full = partial(pytest.param, marks=pytest.mark.full)
+
+
 @pytest.mark.parametrize(
     ("case", "clause_id"),
     [
-        ("three mistakes", "PE-EXPONENT"), ("foreign layout", "MHA-HEAD-SLICES"),
-        ("foreign layout", "MHA-CONCAT-ORDER"), ("handout", "FFN-ACT"), ("numpy positions", "PE-EXPONENT"),
+        ("numpy positions", "PE-EXPONENT"), full("three mistakes", "PE-EXPONENT"), full("handout", "FFN-ACT"),
+        full("foreign layout", "MHA-HEAD-SLICES"), full("foreign layout", "MHA-CONCAT-ORDER"),
     ],
 )  # fmt: skip
 def test_the_script_shows_the_numbers_of_the_report(broken: Broken, tmp_path: Path, case: str, clause_id: str) -> None:
@@ -101,9 +105,9 @@ def test_the_script_shows_the_numbers_of_the_report(broken: Broken, tmp_path: Pa
 @pytest.mark.parametrize(
     ("case", "clause_id", "right"),
     [
-        ("three mistakes", "MHA-SCALE-DHEAD", HANDOUT), ("handout", "FFN-ACT", HANDOUT),
-        ("numpy", "SDPA-SCALE", NUMPY), ("foreign layout", "MHA-CONCAT-ORDER", "tests/right/gpt2_conv1d"),
-        ("plain objects", "FFN-ACT", "tests/right/dict_of_arrays.py"),
+        ("numpy", "SDPA-SCALE", NUMPY), ("plain objects", "FFN-ACT", "tests/right/dict_of_arrays.py"),
+        full("three mistakes", "MHA-SCALE-DHEAD", HANDOUT), full("handout", "FFN-ACT", HANDOUT),
+        full("foreign layout", "MHA-CONCAT-ORDER", "tests/right/gpt2_conv1d"),
     ],
 )  # fmt: skip
 def test_the_smaller_call_is_wrong_only_while_the_code_is(
@@ -138,12 +142,12 @@ def test_the_script_is_as_short_as_its_reader_wants_it(broken: Broken, tmp_path:
     ("patch", "clause_id", "words"),
     [
         (("layers.py", "return self.net(x)", "raise RuntimeError('tired')"), "FFN-SHAPE", "RuntimeError: tired"),
-        (
+        full(
             ("layers.py", "self.net(x)", "self.net(nn.functional.pad(x, (0, self.net[0].in_features - x.shape[-1])))"),
             "ERRH-FEATURE-DIM",
             "",
         ),
-        (("layers.py", "return self.net(x)", "return self.net(x.detach())"), "GRAD-INPUT", ""),
+        full(("layers.py", "return self.net(x)", "return self.net(x.detach())"), "GRAD-INPUT", ""),
     ],
     ids=["raises", "accepts", "no gradient"],
 )
@@ -161,7 +165,7 @@ def test_what_is_no_number_is_shown_as_well(
     ("patch", "clause_id", "verdict", "words"),
     [
         (None, "FFN-SHAPE", Verdict.PASS, "it holds"),
-        (("attention.py", "math.sqrt(q.shape[-1])", "2.5"), "SDPA-FORMULA", Verdict.BLOCKED, "it is blocked by SDPA-"),
+        (("attention.py", "math.sqrt(q.shape[-1])", "2.5"), "SDPA-FORMULA", Verdict.BLOCKED, "it is not checked until SDPA-"),
         (("layers.py", "return gelu(", "import os; os._exit(3); return gelu("), "FFN-SHAPE", Verdict.CRASH, "lost"),
     ],
     ids=["holds", "blocked", "crashes"],

@@ -8,7 +8,7 @@ from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.milestones import next_step
 from conformkit.conformance.report.terminal import render
 from conformkit.conformance.runner import run
-from conformkit.spec.clauses import MILESTONES, Level, clauses_of, select
+from conformkit.spec.clauses import MILESTONE_PROFILES, Level, clauses_of, select
 from conformkit.spec.components import COMPONENTS, components_of
 from conformkit.spec.tools import TOOLS, tools_of
 
@@ -34,7 +34,7 @@ def test_the_tools_of_an_encoder_decoder_are_there_and_no_others(framework):
 
 
 def described(found):
-    """Every part says what it is, and has types."""
+    """Every part has a docstring and types."""
     for node in found.values():
         assert ast.get_docstring(node)
         for function in (n for n in ast.walk(node) if isinstance(n, ast.FunctionDef)):
@@ -61,10 +61,10 @@ def test_a_run_on_it_calls_nothing_wrong_and_begins_with_attention(tmp_path, fra
     assert not report.conforms
     step = next_step(report)
     assert (step.milestone, step.name, step.only) == ("attention", "ScaledDotProductAttention", "SDPA")
-    assert "--only SDPA\n" in render(report, 200)  # of profile core, also where lm was asked for
+    assert "--only SDPA\n" in render(report, 200)  # of profile core, even if lm was requested
 
 
-@pytest.mark.parametrize("profile", MILESTONES)
+@pytest.mark.parametrize("profile", MILESTONE_PROFILES)
 def test_stubs_of_an_encoder_decoder_have_all_that_its_milestones_require(profile):
     found = set(exports(package("mypkg", profile="seq2seq")))
     own = set(exports(package("mypkg", profile=profile)))

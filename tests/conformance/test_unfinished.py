@@ -164,7 +164,7 @@ def test_what_conforms_has_no_next_step(tmp_path):
 
 
 def test_a_part_that_conforms_names_what_is_a_stub_beyond_it(tmp_path):
-    """Would break if somebody who mended one clause after the other were left without a next step."""
+    """Would break if a user who fixes one clause after the other got no next step."""
     found = judged(tmp_path, ATTENTION + STUBS, ("SDPA-SCALE",))
     assert found.conforms
     assert way.next_step(found).name == "MultiHeadAttention"

@@ -152,3 +152,8 @@ def evaluate() -> Callable[..., Any]:
         return json.loads(session.take_output().splitlines()[-1])
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _torch_is_imported_once():
+    """Not here: these tests are about the processes that a run starts."""

@@ -95,3 +95,8 @@ def tarred(*entries, kind=tarfile.REGTYPE, compression="gz"):
                 entry.linkname = content
                 archive.addfile(entry)
     return stream.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def _torch_is_imported_once():
+    """Not here: these tests are about the processes that a run starts."""

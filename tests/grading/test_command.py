@@ -92,7 +92,7 @@ def test_two_students_with_one_name_stop_it_before_anything_runs(conform, place)
     assert result.exit_code == 2
     said = " ".join(result.stderr.replace("│", " ").split())
     assert "Anna" in said
-    assert "anna.py would be the same student's" in said
+    assert "anna.py would belong to the same student" in said
     assert not (place / "out").exists()
 
 

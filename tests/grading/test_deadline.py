@@ -8,7 +8,7 @@ import pytest
 
 from conformkit.conformance import runner
 from conformkit.conformance.apps.grade import assess as assessing
-from conformkit.conformance.apps.grade.assess import Task, assess
+from conformkit.conformance.apps.grade.assess import GradingTask, assess
 from conformkit.conformance.apps.grade.policy import Losses
 from conformkit.conformance.apps.grade.submissions import find, pack
 from conformkit.conformance.binding.config import Config
@@ -118,7 +118,7 @@ def test_clauses_that_are_left_are_not_run_and_say_why(late_run):
     assert [(r.clause.id, r.verdict) for r in report.results] == [
         (THREE[0], "pass"), (THREE[1], "not run"), (THREE[2], "not run"),
     ]  # fmt: skip
-    assert report.results[1].reason == "the time for the whole run was up, 9 s"
+    assert report.results[1].reason == "the time limit of the run, 9 s, was reached"
     assert not report.complete
     assert not report.conforms
 
@@ -131,7 +131,7 @@ def test_the_grade_says_so_and_what_passed_counts_as_the_policy_has_it(
     rules = policy(losses=Losses(deadline=deadline))
     package = pack(find(submissions(anna__py=ATTENTION)).found[0], rules.archive)
     (tmp_path / "scratch").mkdir()
-    found = assess(Task(package, rules, 3, kit_version()), tmp_path / "scratch", warm=None).grade
+    found = assess(GradingTask(package, rules, 3, kit_version()), tmp_path / "scratch", warm=None).grade
     assert (found.outcome, found.points) == ("timeout", pytest.approx(points))
-    assert found.message == "it was not judged to the end within 60 s"
+    assert found.message == "judging did not finish within 60 s"
     assert [c["verdict"] for c in found.report["clauses"]] == ["pass", "not run", "not run"]

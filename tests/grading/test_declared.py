@@ -37,7 +37,7 @@ def test_a_variant_counts_only_where_it_is_allowed(place):
     kept, notes = judged(text)
     assert kept.variant_for("FeedForward").activation == "gelu"
     told = f'conform.toml declares activation = "relu" under [{place}variant], which the policy does not allow; '
-    assert notes == [f"{told}judged without it"]
+    assert notes == [f"{told}it was ignored"]
     kept, notes = judged(text, 'variant = { activation = ["relu"] }')
     assert (kept.variant_for("FeedForward").activation, notes) == ("relu", [])
 

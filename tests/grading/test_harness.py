@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.apps.grade import harness
-from conformkit.conformance.apps.grade.assess import Task
+from conformkit.conformance.apps.grade.assess import GradingTask
 from conformkit.conformance.apps.grade.harness import Harness, HarnessDied, KitFailed
 from conformkit.conformance.apps.grade.submissions import find, pack
 from conformkit.conformance.versions import kit_version
@@ -24,7 +24,7 @@ def task(submissions, policy):
     def make(code=ATTENTION, name="submissions", **changes):
         rules = policy(**changes)
         (found,) = find(submissions(name, anna__py=code)).found
-        return Task(pack(found, rules.archive), rules, 3, kit_version())
+        return GradingTask(pack(found, rules.archive), rules, 3, kit_version())
 
     return make
 
@@ -55,7 +55,7 @@ def test_one_that_takes_much_longer_than_it_may_is_ended(own, task, monkeypatch)
     job = task("import time\ntime.sleep(600)\n")
     limits = job.policy.limits
     monkeypatch.setattr(harness, "_EXTRA_SECONDS", 2.0 - limits.seconds - limits.load_seconds)
-    with pytest.raises(HarnessDied, match="it was not done after 2 s"):
+    with pytest.raises(HarnessDied, match="it did not finish within 2 s"):
         own.grade(job)
     assert own._process is None
 

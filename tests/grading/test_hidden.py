@@ -52,7 +52,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("open_draws", [False, True], ids=["hidden", "open"])
+@pytest.mark.parametrize(
+    "open_draws", [pytest.param(False, id="hidden"), pytest.param(True, id="open", marks=pytest.mark.full)]
+)
 def test_what_a_submission_saw_reaches_no_output(submissions, tmp_path, open_draws):
     """With open draws the same submissions are quoted: they do tell."""
     ways = {f"{way.replace(' ', '-')}__py": TALKING % code for way, code in WAYS.items()}

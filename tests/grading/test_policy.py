@@ -61,7 +61,7 @@ def test_the_example_shows_every_key():
         ('allow = { lacking = ["masc"] }', ["allow.lacking[0]", "nearest: masks"]),
         ('allow = { dtypes = ["float63"] }', ["allow.dtypes[0]", "nearest: float64"]),
         ("allow = { tolerance = 1.0 }", ["allow.tolerance: there is no key"]),
-        ("limits = { memory = 4 }", ["limits.memory: it is a whole number, want a text"]),
+        ("limits = { memory = 4 }", ["limits.memory: it is a whole number, want a string"]),
         ('limits = { memory = "4 GB" }', ["limits.memory", "512 MiB"]),
         ("limits = { second = 4 }", ["limits.second", "nearest: seconds"]),
         ("archive = { ratio = 1 }", ["archive.ratio: it is 1, want 2"]),

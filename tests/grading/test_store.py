@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.apps.grade.record import Grade, Outcome, Submission
+from conformkit.conformance.apps.grade.record import Grade, Submission, SubmissionOutcome
 from conformkit.conformance.apps.grade.store import FILE, RunKey, StoreBroken, StoreDamaged, StoreUnusable, opened
 
 KEY = RunKey("policy", 7)
 
 
-def graded(name="anna", digest="1", points=1.0, outcome=Outcome.JUDGED):
+def graded(name="anna", digest="1", points=1.0, outcome=SubmissionOutcome.JUDGED):
     return Grade(Submission(name, name, f"{name}.zip", digest), outcome, points=points, max_points=2.0)
 
 
@@ -57,11 +57,11 @@ def test_a_changed_submission_supersedes_and_the_old_result_stays(out):
 
 def test_the_first_verdict_stays_and_a_failure_of_the_kit_is_none(out):
     with opened(out) as store:
-        store.add(graded(outcome=Outcome.KIT_FAILED, points=0), KEY, {})
+        store.add(graded(outcome=SubmissionOutcome.KIT_FAILED, points=0), KEY, {})
         assert not store.has(graded().submission, KEY)
         store.add(graded(points=1), KEY, {})
         store.add(graded(points=2), KEY, {})
-        store.add(graded(outcome=Outcome.KIT_FAILED, points=0), KEY, {})
+        store.add(graded(outcome=SubmissionOutcome.KIT_FAILED, points=0), KEY, {})
         assert [(g.points, g.outcome) for g in store.grades(["anna"])] == [(1, "judged")]
 
 
@@ -258,5 +258,5 @@ def test_a_grade_that_was_written_by_somebody_else_is_told_and_not_read(out, gra
     connection.execute("UPDATE result SET grade = ?", (grade,))
     connection.commit()
     connection.close()
-    with opened(out) as store, pytest.raises(StoreDamaged, match="a grade of anna that conform grade has not written"):
+    with opened(out) as store, pytest.raises(StoreDamaged, match="a grade of anna that conform grade did not write"):
         list(store.grades(["anna"]))

@@ -110,7 +110,7 @@ def test_links_in_a_folder_are_not_followed(submissions, tmp_path):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda p: (p / "x.rar").write_bytes(b""), Unreadable, "nothing here reads .rar"),
+        (lambda p: (p / "x.rar").write_bytes(b""), Unreadable, ".rar files are not supported"),
         (lambda p: (p / "x").symlink_to("/etc"), Unreadable, "it is a link"),
         (lambda p: (p / "x.py").write_bytes(b"#" * (1 << 20) + b"#"), Refused, "larger than 1 MiB"),
         (lambda p: [(p / "x").mkdir(), *((p / "x" / f"{i}.py").touch() for i in range(6))], Refused, "more than 5"),

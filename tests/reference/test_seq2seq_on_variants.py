@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.diagnosis.patching import write_reference
-from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.driver.client.head_start import HeadStart
+from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.runner import run
-from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
+from conformkit.spec.variants import CANONICAL, FAMOUS
 
 VARIANTS = {
     "post": CANONICAL.but(placement="post", final_norm=False),
@@ -24,10 +25,20 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_the_suite_finds_nothing_wrong_with_the_reference(variant: Variant, tmp_path: Path, warm: LentNursery) -> None:
-    folder = write_reference(tmp_path / "reference_in_variant", variant=variant)
-    report = run(RunRequest(impl=str(folder), profile="seq2seq", diagnose=False), early=warm)
+LAYERS = ("ENC", "XATTN")
+"""What is quick to judge."""
+
+
+@pytest.mark.parametrize(
+    ("name", "only"),
+    [("post", LAYERS), *(pytest.param(name, (), marks=pytest.mark.full) for name in VARIANTS)],
+    ids=["layers of post", *VARIANTS],
+)
+def test_the_suite_finds_nothing_wrong_with_the_reference(
+    name: str, only: tuple[str, ...], tmp_path: Path, warm: LentFactory
+) -> None:
+    folder = write_reference(tmp_path / "reference_in_variant", variant=VARIANTS[name])
+    report = run(RunRequest(impl=str(folder), profile="seq2seq", only=only, diagnose=False), early=HeadStart(warm=warm))
     quiet = {Verdict.PASS, Verdict.NOT_APPLICABLE}
     assert [f"{r.clause.id}: {r.message or r.reason}" for r in report.results if r.verdict not in quiet] == []
     assert report.conforms

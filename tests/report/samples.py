@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
-from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Part, Report, Result, Undeclared, Verdict
+from conformkit.conformance.engine.hint import Hint
+from conformkit.conformance.engine.results import (
+    Certainty,
+    DifferingPart,
+    LooksLike,
+    Report,
+    Result,
+    Undeclared,
+    Verdict,
+)
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["HOSTILE", "hostile", "make_report", "make_result", "telling"]
@@ -68,7 +77,7 @@ def hostile() -> Report:
         make_result(Verdict.NOT_RUN, "SDPA-NOT", reason=HOSTILE),
         make_result(Verdict.BLOCKED, "SDPA-BLOCKED", reason=HOSTILE, blocked_by="SDPA-EVIL"),
         implementation=HOSTILE, location=HOSTILE, framework=HOSTILE, notes=[HOSTILE], missing=[HOSTILE],
-        variant={HOSTILE: HOSTILE}, parts={"TransformerBlock": Part("attention", HOSTILE)},
+        variant={HOSTILE: HOSTILE}, parts={"TransformerBlock": DifferingPart("attention", HOSTILE)},
     )  # fmt: skip
 
 
@@ -89,5 +98,5 @@ def telling() -> Report:
         make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite", excerpt=LEAK),
         notes=["weights bound by name"], missing=["FeedForward"], only=("SDPA",), pages="https://course.example/law/",
         undeclared=[Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')],
-        parts={"TransformerBlock": Part("attention", "attention is the first part that differs: off by 0.52")},
+        parts={"TransformerBlock": DifferingPart("attention", "attention is the first part that differs: off by 0.52")},
     )  # fmt: skip

@@ -108,7 +108,7 @@ def test_the_schema_refuses_what_a_careless_change_would_make(comparison, spoil)
         jsonschema.validate(spoilt, schema())
 
 
-@pytest.mark.parametrize(("verdict", "words"), [(Verdict.PASS, "conforms"), (Verdict.FAIL, "1 of 1 clause broken")])
+@pytest.mark.parametrize(("verdict", "words"), [(Verdict.PASS, "conforms"), (Verdict.FAIL, "1 of 1 clause fails")])
 def test_a_badge_is_an_image_that_says_the_verdict(report, result, verdict, words):
     root = ET.fromstring(as_badge(report(result(verdict), profile="core")))
     assert root.attrib["aria-label"] == f"conformance: core: {words}"

@@ -62,5 +62,5 @@ def test_obstacles_are_sentences_with_advice(tmp_path):
 def test_a_file_in_a_folder_that_may_not_be_written_to_cannot_be_replaced(tmp_path, monkeypatch):
     (tmp_path / "report.json").write_text("old")
     monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
-    assert "may not be written" in obstacle(tmp_path / "report.json")
+    assert "no permission to write" in obstacle(tmp_path / "report.json")
     assert obstacle(Path("/dev/null")) == ""

@@ -106,7 +106,7 @@ def test_a_summary_that_is_too_large_is_the_verdict(report, result, tmp_path, mo
 
 @pytest.mark.parametrize(
     ("place", "words"),
-    [("", "this is no step of a GitHub job"), ("/no/such/folder/s.md", "/no/such/folder/s.md: No such file")],
+    [("", "this is not a step of a GitHub job"), ("/no/such/folder/s.md", "/no/such/folder/s.md: No such file")],
     ids=["not-set", "not-writable"],
 )
 def test_a_summary_that_cannot_be_written_is_a_sentence(report, result, monkeypatch, place, words):

@@ -86,7 +86,7 @@ def test_the_page_tells_what_the_terminal_tells(told):
         "the scores are not divided by √d_k", "divide by math.sqrt(k.shape[-1])", "mypkg/attention.py:2 in forward",
         "conform run --impl mypkg --only SDPA-SCALE --seed 7", "unscaled, the softmax saturates",
         "attention is the first part that differs: off by 0.52", 'activation = "relu"', "FeedForward is required",
-        "weights bound by name", "a warning, which leaves the verdict", "debug",
+        "weights bound by name", "a warning, which does not change the verdict", "debug",
     ):  # fmt: skip
         assert words in text, words
 
@@ -159,11 +159,11 @@ def test_a_row_for_each_clause_carries_its_verdict_as_a_word(told):
 
 def test_after_twenty_failures_the_rest_is_folded(report, result):
     page = as_html(report(*(result(Verdict.FAIL, f"SDPA-N{n}", line=n) for n in range(25))))
-    assert page.count("Tell more") == 5
+    assert page.count("Show more") == 5
     assert page.count('class="failure v-fail"') == 25
 
 
 def test_a_green_report_has_no_section_of_failures(report, result):
     page = as_html(report(result()))
-    assert "What does not hold" not in page
+    assert "What fails" not in page
     assert "mypkg conforms" in page

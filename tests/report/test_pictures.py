@@ -35,7 +35,7 @@ def test_what_a_mask_hides_is_marked_in_both_maps_and_told_to_those_who_do_not_s
     assert [cell.hidden and cell.off for cell in yours.cells] == [False, True, False, False]
     assert not any(cell.hidden for cell in difference.cells)
     assert (
-        yours.told == "2 by 2 numbers, from 0 to 0.5, 1 of them too far off; the mask hides 2, of which 1 can be seen"
+        yours.told == "2 by 2 numbers, from 0 to 0.5, 1 of them too far off; the mask hides 2, of which 1 are visible"
     )
     assert wanted.told == "2 by 2 numbers, from 0 to 0.5; the mask hides 2"
     assert "hatched" in legend(shown)
@@ -52,7 +52,7 @@ def test_nan_has_a_mark_of_its_own_and_no_part_in_the_scale():
 
 def test_pictures_of_nothing_finite_can_be_drawn():
     for panel in panels(of(((math.inf, math.nan),), ((math.inf, math.nan),))):
-        assert "none of them finite" in panel.told
+        assert "none of them is finite" in panel.told
 
 
 @pytest.mark.parametrize(

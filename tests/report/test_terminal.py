@@ -55,13 +55,13 @@ def test_a_location_is_shown_as_one_types_it_here_so_that_lines_do_not_depend_on
 
 def test_blocked_clauses_stand_under_their_cause_and_not_as_failures(failed):
     text = render(failed)
-    assert "1 clause blocked by SDPA-SCALE: MHA-HEADS" in text
+    assert "1 clause not checked until SDPA-SCALE passes: MHA-HEADS" in text
     assert "FAIL MHA-HEADS" not in text
 
 
 def test_the_last_line_is_the_verdict_with_its_counts(failed):
     assert render(failed, width=120).splitlines()[-1] == (
-        "mypkg does not conform to core (spec 1.0): 1 of 3 clauses broken; 1 blocked"
+        "mypkg does not conform to core (spec 1.0): 1 of 3 clauses fails; 1 blocked"
     )
 
 

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Verdict
+from conformkit.conformance.engine.hint import Hint
+from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.wording import advice, obstacles, verdict_line
 from conformkit.spec.clauses import Level
@@ -34,7 +35,7 @@ def test_what_mends_a_mistake_bears_its_number_and_stands_in_one_line(result, kn
 def test_of_mistakes_that_may_be_others_the_clause_itself_tells_what_mends_it(result):
     known = tuple(replace(like, certainty=Certainty.UNSURE) for like in (SCALE, AXIS))
     (_, looks), (label, fix) = advice(result(Verdict.FAIL, looks_like=known), 3)
-    assert looks.startswith("nothing is divided, or columns add up (unsure: with either")
+    assert looks.startswith("nothing is divided, or columns add up (unsure: each of these mistakes")
     assert (label, fix) == ("fix:", "divide the scores by math.sqrt(k.shape[-1])")
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
@@ -42,7 +42,7 @@ def right_ones(profile: str = "core") -> list[str]:
 
 def alarms(
     impl: str, seeds: Sequence[int], profile: str = "core", without: str = "-", dtype: str = "",
-    warm: Nursery | None = None,
+    warm: WorkerFactory | None = None,
 ) -> Iterator[tuple[int, Result]]:  # fmt: skip
     """Yield the binding clauses that an implementation breaks, with the seed."""
     with opened(RunRequest(impl=impl, profile=profile, dtype=dtype), warm) as (implementation, _):

@@ -6,21 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.driver.spawn.shared import LentNursery
+from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from tests.right.false_alarms import alarms, right_ones
+from tests.tiers import sampled
+
+OTHERS = [Path(impl) for impl in right_ones("seq2seq") if impl != "conformkit.reference"]
+"""The reference has a test of its own, in tests/suite."""
+QUICK = ["design_document", "fused_post", "hiding", "past_key_values", "torch_sequence_first"]
 
 
-@pytest.mark.parametrize("impl", right_ones("seq2seq"), ids=lambda impl: Path(impl).stem)
-def test_right_code_breaks_no_binding_clause(impl: str, warm: LentNursery) -> None:
-    found = [f"{result.clause.id}: {result.message}" for _, result in alarms(impl, [0], "seq2seq", warm=warm)]
+@pytest.mark.parametrize(
+    "impl", sampled(OTHERS, lambda impl: impl.stem, always=["one_memory"], files=lambda impl: [impl], most=2)
+)
+def test_right_code_breaks_no_binding_clause(impl: Path, warm: LentFactory) -> None:
+    found = [f"{result.clause.id}: {result.message}" for _, result in alarms(str(impl), [0], "seq2seq", warm=warm)]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("impl", right_ones("seq2seq"), ids=lambda impl: Path(impl).stem)
-def test_the_weights_of_every_part_are_found(impl: str, warm: LentNursery) -> None:
-    with opened(RunRequest(impl=impl, profile="seq2seq"), warm) as (implementation, _):
+@pytest.mark.parametrize(
+    "impl", sampled(OTHERS, lambda impl: impl.stem, always=QUICK, files=lambda impl: [impl], most=2)
+)
+def test_the_weights_of_every_part_are_found(impl: Path, warm: LentFactory) -> None:
+    with opened(RunRequest(impl=str(impl), profile="seq2seq"), warm) as (implementation, _):
         assert [bound.component.name for bound in implementation.bounds() if not bound.fits] == []
         assert {"CrossAttention", "EncoderLayer", "DecoderLayer", "Transformer"} <= {
             subject.name for subject in implementation.subjects()

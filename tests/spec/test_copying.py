@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformkit.spec.copying import BEGIN, COPY, END, PAD, REVERSE, Task
-from conformkit.spec.training import IGNORED
+from conformkit.spec.loss import IGNORED
 
 
 @pytest.mark.parametrize("task", [COPY, REVERSE], ids=["copy", "reverse"])

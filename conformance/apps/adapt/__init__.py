@@ -1,1 +1,1 @@
-"""What conform.toml would say of an implementation that does not follow the contract: read off it, tried, proven."""
+"""Draft a conform.toml for an implementation that does not follow the contract: guess, try, and check by a run."""

@@ -1,4 +1,4 @@
-"""From an implementation to a proven draft: what it defines, which of that is which component, a run with the draft."""
+"""From an implementation to a checked draft: its definitions, which one is which component, a run with the draft."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from conformkit.conformance.apps.adapt.structure import structure
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.location import Location
-from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.loading import OWN_WORDS, LoadFailure, imported, refuse_empty
+from conformkit.conformance.engine.loading import OWN_WORDS, imported, refuse_empty
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.spec.clauses import select
@@ -36,7 +37,7 @@ __all__ = ["Adapted", "adapt", "draft"]
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """A draft, and what the run with it said: a report, or why there was none."""
+    """A draft, and the result of the run with it: a report, or why there is none."""
 
     draft: Draft
     report: Report | None
@@ -45,33 +46,33 @@ class Adapted:
 
     @property
     def conforms(self) -> bool:
-        """Whether everything that the draft declares was judged, and nothing is wrong with it."""
+        """Whether everything that the draft declares was judged, without a failure."""
         return self.report is not None and self.report.conforms
 
 
-def adapt(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Adapted:
-    """Draft conform.toml for an implementation, and judge it with the draft. A file beside it is not read.
+def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None = None) -> Adapted:
+    """Draft a conform.toml for an implementation, and judge it with the draft. An existing file is not read.
 
-    `named` fixes where components are, by their names. Raises as `opened`; LoadFailure where nothing is found.
+    `named` gives paths of components by name. Raises as `opened`; LoadFailure if nothing is found.
     """
     blank = replace(request, config=Config())
     found = draft(blank, named, early)
     if not found.proposals:
         advice = ("say where one is: conform adapt … --component MultiHeadAttention=yourpackage.module:YourClass",)
         near = tuple(f"{name}: {why}" for name, why in found.missing.items() if why)
-        problem = "nothing in it looks like a component of the contract"
+        problem = "it contains nothing that looks like a component of the contract"
         raise LoadFailure(problem, advice=(*near, *advice, *found.left_out))
     only = _prefixes(found, named, request.profile)
     proof = replace(request, config=parse_config(found.text()), diagnose=False, only=only)
     try:
-        return Adapted(found, runner.run(proof))
+        return Adapted(found, runner.run(proof, early=HeadStart(early.location if early else None)))
     except LoadFailure as failure:
         return Adapted(found, None, failure.problem, failure.advice)
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything
-def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None = None) -> Draft:
-    """Find out what conform.toml would say, and judge nothing."""
+def draft(request: RunRequest, named: Mapping[str, str], early: HeadStart | None = None) -> Draft:
+    """Draft a conform.toml without judging anything."""
     with imported(request, early) as (implementation, location):
         refuse_empty(request, location)
         others = not named or _is_own(location)
@@ -92,7 +93,7 @@ def draft(request: RunRequest, named: Mapping[str, str], early: Nursery | None =
 
 
 def _is_own(location: Location) -> bool:
-    """Whether it is somebody's own code: a whole library is not searched for what is named in it anyway."""
+    """Whether it is the user's own code: an installed library is not searched beyond the named components."""
     return location.path is not None and "site-packages" not in location.path.parts
 
 
@@ -106,19 +107,19 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         why = str(failure)
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
             why = failure.message
-        raise LoadFailure(f"what it defines cannot be read: {why}") from None
+        raise LoadFailure(f"its definitions cannot be read: {why}") from None
     fields = ("path", "kind", "construct", "call", "config", "objects")
     found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
     return list(found.values()), header["left_out"]
 
 
 def _beside(item: Mapping[str, Any]) -> list[str]:
-    """Return where the classes are that its constructor takes objects of, settings among them."""
+    """Return the paths of classes whose objects its constructor takes, including settings."""
     return [*filter(None, [item["config"]]), *(path for paths in item["objects"].values() for path in paths)]
 
 
 def _two_sided(items: Collection[Item]) -> list[str]:
-    """Say where an encoder-decoder is, which core does not look for: its model wants a source and a target."""
+    """Return a hint at an encoder-decoder, which core does not look for: its model takes a source and a target."""
     for item in items:
         wanted = {meaning(p["name"], ("src", "tgt")) for p in item.call or () if p["required"]}
         if item.kind == "class" and {"src", "tgt"} <= wanted:
@@ -145,15 +146,15 @@ def _proposals(
 
 
 def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], bench: Bench) -> None:
-    """Raise LoadFailure where somebody said where a component is, and it can't be used as that."""
+    """Raise LoadFailure if a path named by the user can't be used as its component."""
     for name in named.keys() - {proposal.component for proposal in proposals}:
         why = [text for text in bench.refusals if text.startswith(f"{named[name]}:")]
         problem = f"{named[name]} could not be constructed and called as {name}"
-        raise LoadFailure(problem, advice=(*why[:3], f"conform spec {component_of(name).prefix} says how it is called"))
+        raise LoadFailure(problem, advice=(*why[:3], f"see how it is called: conform spec {component_of(name).prefix}"))
 
 
 def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> list[str]:
-    """Return the required components that nothing looks like; a table of sinusoids only where the model adds one."""
+    """Return the required components without a candidate; a table of sinusoids only if the model adds one."""
     variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
     has = {proposal.component for proposal in proposals}
     if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
@@ -162,7 +163,7 @@ def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> l
 
 
 def _prefixes(found: Draft, named: Mapping[str, str], profile: str) -> tuple[str, ...]:
-    """Return which clauses prove it: all of them, or those of the components that were named in a library."""
+    """Return the clauses of the check: all, or those of the components that were named in a library."""
     if not named or len(found.proposals) > len(named):
         return ()
     prefixes = {component.prefix for component in components_of(profile).values() if component.name not in named}

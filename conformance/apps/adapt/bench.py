@@ -1,10 +1,10 @@
-"""Tables of conform.toml tried in the worker: what is built and called as they say, and what it gives."""
+"""Tables of conform.toml tried in the worker: build and call what they declare, and look at the result."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.probing.mask_trial import settle_masks
+from conformkit.conformance.probing.mask_trial import mask_forms
 from conformkit.conformance.probing.probe import probe
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.link import Link
@@ -31,17 +31,17 @@ __all__ = ["TROUBLE", "Bench", "Shown", "missing_setting"]
 TROUBLE = (
     DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError, ExportMismatch, ConfigError, ValueError,
 )  # fmt: skip
-"""What may come of trying something that need not be right."""
+"""Errors that are expected when a guess is tried."""
 _TRIES = 60
 _FORMATS: tuple[Precision, ...] = ("float64", "float32", "bfloat16", "float16")
 _OF_FORMATS = re.compile(r"dtype|scalar type|bfloat16|half", re.IGNORECASE)
-"""What code says that takes another number format."""
+"""Words in errors of code that needs another number format."""
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one call returned: the shape of what was taken of it, the shape that is wanted, and the whole in words."""
+    """The result of one call: the shape of the chosen part, the wanted shape, and the whole in words."""
 
     shape: tuple[int, ...]
     wanted: tuple[int, ...]
@@ -53,7 +53,7 @@ class Shown:
         return self.shape == self.wanted
 
     def keys(self) -> list[int | str]:
-        """Return the names or numbers of what is in it; none where it is one array."""
+        """Return the names or indices of its items; none for a single array."""
         kind, _, inside = self.structure.partition("(")
         if not inside:
             return []
@@ -65,20 +65,20 @@ class Shown:
 
 
 class Bench:
-    """Tries tables of components in the worker of an implementation that binds nothing yet."""
+    """Tries tables of components in the worker of an implementation that is not bound yet."""
 
     def __init__(self, implementation: Implementation) -> None:
         self.implementation = implementation
         self.link: Link = implementation
-        """What subjects ask: the implementation, or what stands before it."""
+        """The implementation that subjects use, or a wrapper of it."""
         self.parts: dict[str, Mapping[str, Any]] = {}
-        """Tables of the components that were chosen, by their names."""
+        """Tables of the chosen components, by name."""
         self.sizes: Mapping[str, Any] = {}
-        """Sizes to try with, where others than the usual ones are needed."""
+        """Sizes to try, if other than the usual ones are needed."""
         self.refusals: list[str] = []
-        """What came of what could not be built and called."""
+        """Errors of candidates that could not be built and called."""
         self.formats: dict[str, Precision] = {}
-        """In which number format what is at a path was built and called: the first that it takes."""
+        """By path, the first number format in which it could be built and called."""
         self._exports: dict[str, Mapping[str, Any]] = {}
 
     def subject(self, component: str, table: Mapping[str, Any]) -> Subject:
@@ -87,34 +87,33 @@ class Bench:
         free = table.get("generate", {}).get("path", "")
         described = self.export(component, free) if ":" in free else None
         bound = bind_export(component_of(component), self.export(component, table["path"]), config, described)
-        bound.offers["gradients"] = self.link.is_torch
-        bound.dtype = bound.precision = self.formats.get(bound.path, _FORMATS[0])
-        subject = Subject(bound, self.link)
-        subject.tries = _TRIES
-        subject.declared = config.rules_for(component)
-        return subject
+        form = self.formats.get(bound.path, _FORMATS[0])
+        offers = {**bound.offers, "gradients": self.link.is_torch}
+        bound = replace(bound, offers=offers, dtype=form, precision=form)
+        return Subject(bound, self.link, declared=config.rules_for(component))
 
-    def probe(self, subject: Subject, known: Mapping[str, str]) -> None:
-        """Find out where the weights of a component are, in the number format that it was seen to take."""
+    def probed(self, subject: Subject, known: Mapping[str, str], tries: int | None = _TRIES) -> Subject:
+        """Find the weights of a component, in the number format that it accepts."""
         form = self.formats.get(subject.bound.path, _FORMATS[0])
         dtypes = (form,) if form not in Config().dtypes else Config().dtypes
-        probe(subject, dtypes, gradients=self.link.is_torch, known=known)
+        bound = probe(subject, dtypes, gradients=self.link.is_torch, known=known, tries=tries)
+        return subject.with_bound(bound)
 
     def taken(self) -> list[str]:
-        """Return where the components are that were chosen."""
+        """Return the paths of the chosen components."""
         return [table["path"] for table in self.parts.values()]
 
     def dtypes(self) -> tuple[Precision, ...]:
-        """Return the number format to declare: half precision where a part takes nothing else, float32 where all do.
+        """Return the number format to declare: half precision if a part needs it, float32 if all refuse float64.
 
-        Where only some refuse float64, nothing: each is judged as finely as it can be.
+        If only some refuse float64, nothing: each is judged in the finest format it accepts.
         """
         found = {self.formats.get(path, _FORMATS[0]) for path in self.taken()}
         half = [form for form in _FORMATS[2:] if form in found]
         return tuple(half[:1] or (found if found == {"float32"} else ()))
 
     def export(self, component: str, path: str) -> Mapping[str, Any]:
-        """Describe what is at a path. Raises DriverError."""
+        """Describe the object at a path. Raises DriverError."""
         if path not in self._exports:
             name = component_of(component).export
             request = {"op": "describe", "targets": {name: path}, "module": None}
@@ -122,48 +121,47 @@ class Bench:
         return self._exports[path]
 
     def shown(self, component: str, table: Mapping[str, Any], **sizes: Any) -> Shown:
-        """Build, call once, and say what came back, in the first number format that it takes."""
+        """Build, call once, and describe the result, in the first number format that it accepts."""
         subject = self.subject(component, table)
-        return self._in_its_format(subject, lambda: _called(subject, {**self.sizes, **sizes}))
+        return self._in_its_format(subject, lambda it: _called(it, {**self.sizes, **sizes}))
 
     def answers(self, component: str, table: Mapping[str, Any]) -> None:
-        """Build and call it once. Raises what is in TROUBLE where that fails, or gives no array of its shape."""
+        """Build and call it once. Raises what is in TROUBLE if that fails, or gives no array of the right shape."""
         subject = self.subject(component, table)
-        self._in_its_format(subject, lambda: _answered(subject.build(**self.sizes)))
+        self._in_its_format(subject, lambda it: _answered(it.build(**self.sizes)))
 
     def is_causal(self, component: str, table: Mapping[str, Any]) -> bool:
-        """Whether what comes later leaves earlier outputs as they are, with the causality that the table asks for."""
+        """Whether later inputs leave earlier outputs unchanged, with the causality of the table."""
         subject = self.subject(component, table)
-        return self._in_its_format(subject, lambda: _is_causal(subject.build(**self.sizes)))
+        return self._in_its_format(subject, lambda it: _is_causal(it.build(**self.sizes)))
 
     def drops(self, component: str, table: Mapping[str, Any]) -> bool:
-        """Whether its outputs vary in training."""
+        """Whether its outputs vary between calls in training mode."""
         subject = self.subject(component, table)
-        return self._in_its_format(subject, lambda: _varies(subject.build(**self.sizes)))
+        return self._in_its_format(subject, lambda it: _varies(it.build(**self.sizes)))
 
     def mixes_rows(self, component: str, table: Mapping[str, Any]) -> bool:
-        """Whether rows of a batch depend on one another, or on their place: then the first axis may be another one."""
+        """Whether rows of a batch depend on one another or on their position: then axis 0 may not be the batch."""
         try:
             subject = self.subject(component, table)
-            return self._in_its_format(subject, lambda: _mixes_rows(subject.build(**self.sizes)))
+            return self._in_its_format(subject, lambda it: _mixes_rows(it.build(**self.sizes)))
         except WorkerLost:
             raise
         except TROUBLE:
             return True
 
     def extents(self, component: str, table: Mapping[str, Any]) -> set[int]:
-        """Return the extents of its parameters, as constructed with the usual sizes."""
+        """Return the extents of its parameters if constructed with the usual sizes."""
         subject = self.subject(component, table)
-        listing = self._in_its_format(subject, lambda: subject.build(**self.sizes)).listing
+        listing = self._in_its_format(subject, lambda it: it.build(**self.sizes)).listing
         return {extent for p in listing if p["shape"] for extent in p["shape"]}
 
-    def _in_its_format(self, subject: Subject, work: Callable[[], Result]) -> Result:
-        """Do something in the first number format that a component takes, and remember which one that is."""
+    def _in_its_format(self, subject: Subject, work: Callable[[Subject], Result]) -> Result:
+        """Do something in the first number format that a component accepts, and remember that format."""
         bound, refused = subject.bound, None
         for form in dict.fromkeys([self.formats.get(bound.path, _FORMATS[0]), *_FORMATS]):
-            bound.dtype, bound.precision = form, form
             try:
-                done = work()
+                done = work(subject.with_bound(replace(bound, dtype=form, precision=form)))
             except ImplementationFailure as failure:
                 refused = refused or failure
                 if form == "float32" and not _OF_FORMATS.search(refused.message):
@@ -171,20 +169,19 @@ class Bench:
                 continue
             self.formats[bound.path] = form
             return done
-        bound.dtype, bound.precision = "float64", "float64"
         assert refused is not None
         raise refused
 
 
 def _answered(instance: Instance) -> None:
-    settle_masks(instance)
+    instance = instance.with_bound(replace(instance.subject.bound, masks=mask_forms(instance)))
     instance(*instance.example_inputs(Draw(0, "adapt"), further=0))
 
 
 def _is_causal(instance: Instance) -> bool:
     inputs = instance.example_inputs(Draw(0, "causal"), further=0)[0]
     changed = inputs.copy()
-    changed[:, -1] = instance.example_inputs(Draw(1, "causal"), further=0)[0][:, -1]  # no shift: norms hide it
+    changed[:, -1] = instance.example_inputs(Draw(1, "causal"), further=0)[0][:, -1]  # norms would hide a shift
     before, after = instance(inputs)[:, :-1], instance(changed)[:, :-1]
     return bool(np.isfinite(before).all() and np.allclose(before, after, rtol=1e-6, atol=1e-7))
 
@@ -216,7 +213,7 @@ def _called(subject: Subject, sizes: Mapping[str, Any]) -> Shown:
 
 
 def missing_setting(failure: BaseException) -> str:
-    """Return the setting that code asked for and did not find, or nothing."""
+    """Return the setting that the code missed, or nothing."""
     if not isinstance(failure, ImplementationFailure):
         return ""
     pattern = {"KeyError": r"^'(\w+)'$", "AttributeError": r"has no attribute '(\w+)'"}.get(failure.type, r"(?!)")

@@ -1,4 +1,4 @@
-"""How a candidate is called: inputs by position, masks, flags and positions by their names."""
+"""How to call a candidate: inputs by position; masks, flags and positions by name."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FIXED = {"use_cache": False, "need_weights": False, "start_pos": 0, "past_len":
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Arguments of the call as conform.toml writes them.
+    """Arguments of the call as written in conform.toml.
 
-    `mask` and `flag` are the names of arguments that take a mask or a truth value for causality, `required` says
-    that the mask can't be left out. `spare` are arguments without a default that nobody knows.
+    `mask` and `flag` are the names of arguments that take a mask or a boolean for causality, `required` says that the
+    mask can't be omitted. `spare` are unknown arguments without a default.
     """
 
     positional: tuple[str, ...]
@@ -32,10 +32,10 @@ class Call:
     required: bool = False
     spare: tuple[str, ...] = ()
     targets: str = ""
-    """The argument that takes what a model should have said."""
+    """The argument that takes the targets of a model."""
 
     def written(self, *, mask: bool = False, flag: bool = False, targets: bool = False) -> list[Any]:
-        """Return what stands after `call = `, with the mask, the flag or the targets passed."""
+        """Return the value of `call = `, with the mask, the flag or the targets passed."""
         named = dict(self.named)
         named |= {self.mask: "mask"} if mask and self.mask else {}
         named |= {self.flag: "causal"} if flag and self.flag else {}
@@ -44,7 +44,7 @@ class Call:
 
 
 def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None) -> Call:
-    """Return how something with this signature is called as the component."""
+    """Return how to call an object with this signature as the component."""
     inputs = tuple(name for name in component.inputs if name != "mask")
     if signature is None:
         return Call(inputs)

@@ -1,4 +1,4 @@
-"""Which of the names that an implementation defines may be which component, ranked by name and signature."""
+"""Which of an implementation's names may be which component, ranked by name and signature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformkit.spec.components import Component
 __all__ = ["LIKELY", "named", "near_miss", "ranked"]
 
 LIKELY = 3
-"""From this rank on a name says that it is the component, whatever its numbers are."""
+"""From this rank on, the name identifies the component, whatever its numbers are."""
 _EXACT = 10
 _NAMES = {
     "ScaledDotProductAttention": r"scaled|dot_?product|sdpa|attend|attention|attn",
@@ -48,29 +48,29 @@ _MOST = 8
 def ranked(
     component: Component, items: Sequence[Item], taken: Sequence[str], parts: Parts = NO_PARTS
 ) -> list[tuple[int, Item]]:
-    """Return what may be this component, the most plausible first, with its rank; at most eight."""
+    """Return at most eight candidates for this component with their ranks, the most plausible first."""
     found = [(_rank(component, item), item) for item in items if item.path not in taken and _may_be(component, item)]
     found = [(rank, item) for rank, item in found if rank >= 0 and ways(component, item, items, parts)]
     return sorted(found, key=lambda pair: -pair[0])[:_MOST]
 
 
 def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str], refusals: Sequence[str]) -> str:
-    """Return why what is called like this component can't be it, and what to write; nothing where nothing is."""
+    """Return why an object with this component's name can't be it, and what to write; empty if there is none."""
     for item in items:
         if item.path in taken or not component.arguments or not named(component, item.name):
             continue
         spare = call_of(component, item.call).spare if item.kind == "class" else ()
         if spare:
-            more = f"its call wants {', '.join(spare)}, which the contract does not have"
-            return f"{item.path} is called like it, but {more}: write a class around it whose call makes them"
+            more = f"its call needs {', '.join(spare)}, which the contract does not have"
+            return f"{item.path} has its name, but {more}: write a wrapper class whose call creates them"
         if item.kind == "function" and _sized(component, item) < 2:
-            why = "is a function that is handed its weights: write a class around it that keeps them as attributes"
+            why = "is a function with its weights as arguments: write a wrapper class that keeps them as attributes"
             return f"{item.path} {why}"
         why = next((text for text in refusals if text.startswith(f"{item.path}:")), "")
         if why and "NotImplementedError" in why:
             return f"{item.path} is not implemented yet"
         if why and item.kind == "class":
-            return f"{why}: say with construct and call how it is built and called"
+            return f"{why}: declare with construct and call how it is built and called"
     return ""
 
 
@@ -90,13 +90,13 @@ def _takes_three(item: Item) -> bool:
 
 
 def _sized(component: Component, item: Item) -> int:
-    """Return how many of the arguments that the component must be told a factory takes."""
+    """Return how many of the component's required arguments a factory takes."""
     known, _, _ = passed([p for p in item.call or () if p["kind"] in {"positional", "keyword"}], component)
     return len(set(known.values()) & set(required_sizes(component)))
 
 
 def named(component: Component, name: str) -> bool:
-    """Whether something of this name is called like the component."""
+    """Whether this name is that of the component."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     forbidden = _NOT.get(component.name)
     if forbidden and re.search(forbidden, words):

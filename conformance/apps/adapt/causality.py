@@ -1,7 +1,7 @@
-"""How a component is asked for causality, told by its arguments and by what later inputs change.
+"""How a component is made causal, found from its arguments and from the effect of later inputs.
 
-`never` is not written for code that looks at later positions: where the contract needs a causal mask, that is the most
-frequent mistake of all. It is offered as a line that the author may take.
+`never` is not written for code that looks at later positions: if the contract needs a causal mask, that is the most
+frequent mistake. It is offered as a line that the author may add.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def settled(component: Component, proposal: Proposal, call: Call, names: frozens
         _by_mask(component, proposal, call, bench)
     else:
         table["causal"] = "always"
-        why = "it looks at later positions, and no argument asks it not to"
-        proposal.doubts.append(f"{why}: left as a mistake; where it is meant for text that is there as a whole, say")
+        why = "it looks at later positions, and no argument prevents that"
+        proposal.doubts.append(f"{why}: left as a mistake; if it is meant for complete texts, declare")
         proposal.offered.append(('causal = "never"', why))
 
 
 def _flag(call: Call) -> dict[str, Any]:
-    """With a mask beside it, a flag may be a hint only."""
+    """Next to a mask, a flag may only be a hint."""
     return {"causal": "flag", "call": call.written(flag=True)}
 
 
 def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
-    """Find the kind, the shape and the meaning of True with which a causal mask makes it causal."""
+    """Find the kind, shape and meaning of True with which a causal mask makes it causal."""
     table = {**proposal.table, "causal": "mask", "call": call.written(mask=True)}
     for (kind, true), shape in product(_KINDS, _SHAPES):
         mask: dict[str, Any] = {"kinds": [kind]} | ({"true": true} if true != "attend" else {})
@@ -59,11 +59,11 @@ def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench)
             _tell(proposal, call, true)
             return
     proposal.table = table
-    proposal.doubts.append(f"no mask passed as {call.mask} keeps later positions out: left as a mistake")
+    proposal.doubts.append(f"no mask passed as {call.mask} hides later positions: left as a mistake")
 
 
 def _also_float(component: Component, table: dict[str, Any], mask: dict[str, Any], bench: Bench) -> dict[str, Any]:
-    """Add masks of numbers where they are taken as well, in the same shape."""
+    """Add masks of numbers if they are accepted too, in the same shape."""
     if mask["kinds"] == ["bool"] and _holds(component, {**table, "mask": {**mask, "kinds": ["float"]}}, bench):
         mask = {**mask, "kinds": ["bool", "float"]}
     return mask
@@ -71,7 +71,7 @@ def _also_float(component: Component, table: dict[str, Any], mask: dict[str, Any
 
 def _tell(proposal: Proposal, call: Call, true: str) -> None:
     if true == "hide":
-        proposal.doubts.append(f"True in {call.mask} hides, as tried; if it should say who may look, it is a mistake")
+        proposal.doubts.append(f"True in {call.mask} hides, as tried; if True should mean visible, it is a mistake")
 
 
 def _holds(component: Component, table: dict[str, Any], bench: Bench) -> bool:

@@ -1,7 +1,7 @@
-"""One component: which candidate it is and how, tried in the worker; what the numbers leave open is a doubt.
+"""Choose the candidate for one component by trying it in the worker; what the numbers leave open is a doubt.
 
-Evidence, the strongest first: the definition in some variant gives the candidate's own numbers; it is called so, and
-what it returns has the contract's shape.
+Evidence, the strongest first: some variant of the definition gives the candidate's numbers; its name matches and its
+result has the contract's shape.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench, missing_sett
 from conformkit.conformance.apps.adapt.calling import Call, call_of
 from conformkit.conformance.apps.adapt.candidates import LIKELY, ranked
 from conformkit.conformance.apps.adapt.causality import settled
-from conformkit.conformance.apps.adapt.construction import Way, names_in, numbers, ways
+from conformkit.conformance.apps.adapt.construction import Construction, names_in, numbers, ways
 from conformkit.conformance.apps.adapt.fitting import limit_inner, limit_length, pass_targets, take_output, tell_nature
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.masks import of_attention
@@ -38,7 +38,7 @@ _EVEN = {"d_model": 48, "num_heads": 4}
 def choose(
     component: Component, items: Sequence[Item], bench: Bench, search: Search, taken: Sequence[str], path: str = ""
 ) -> Proposal | None:
-    """Return the best proposal for a component, None where nothing looks like it. `path` fixes the candidate."""
+    """Return the best proposal for a component, None if nothing looks like it. `path` fixes the candidate."""
     fixed = [(LIKELY, item) for item in items if item.path == path]
     candidates = fixed if path else ranked(component, items, taken, bench.parts)
     best: Proposal | None = None
@@ -54,13 +54,13 @@ def choose(
         bench.parts[component.name] = best.table
         return best
     if best is not None:
-        best.doubts.append("no variant of the definition gives its numbers: taken for it by its name and shape alone")
+        best.doubts.append("no variant of the definition gives its numbers: chosen by its name and shape alone")
         return _kept(best, bench, search)
     return None
 
 
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
-    """Remember what is known of it, for the components that it is part of."""
+    """Store what is known about it, for the components that contain it."""
     bench.parts[proposal.component] = proposal.table
     tell_nature(proposal, bench)
     if bench.link is not bench.implementation and minus_one(proposal, search, bench):
@@ -74,7 +74,7 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
 
 
 def _matches(proposal: Proposal, bench: Bench, search: Search) -> bool:
-    """Whether the definition in some variant gives its numbers."""
+    """Whether some variant of the definition gives its numbers."""
     if proposal.component == "ScaledDotProductAttention":
         return proposal.matched
     try:
@@ -88,7 +88,7 @@ def _matches(proposal: Proposal, bench: Bench, search: Search) -> bool:
 
 
 def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
-    """Whether a whole whose parts nobody knows is a well-known model: then its variant is declared."""
+    """Whether a whole with unknown parts is a well-known model: then its variant is declared."""
     if proposal.component not in {"TinyTransformerLM", "TransformerBlock"} or search.found("MultiHeadAttention"):
         return False
     table = proposal.table
@@ -98,7 +98,6 @@ def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
         proposal.table = {**table, "variant": own.differences()}
         try:
             subject = bench.subject(proposal.component, proposal.table)
-            subject.tries = None
             if _has_as_many(subject) and _fits(subject, bench):
                 return True
         except WorkerLost:
@@ -110,7 +109,7 @@ def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
 
 
 def _well_known() -> Iterator[Variant]:
-    """Yield the variants of well-known models, each also with a head of its own and with the other rotation."""
+    """Yield the variants of well-known models, each also with an untied head and with the other rotation."""
     for famous in FAMOUS.values():
         yield famous
         yield famous.but(tied=False, head_bias=True)
@@ -119,24 +118,21 @@ def _well_known() -> Iterator[Variant]:
 
 
 def _has_as_many(subject: Subject) -> bool:
-    """Whether it has as many trainable numbers as the definition in its variant."""
+    """Whether it has as many trainable numbers as its variant of the definition."""
     instance = subject.build()
     return instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
 
 
 def _fits(subject: Subject, bench: Bench) -> bool:
-    bench.probe(subject, {})
-    return subject.bound.fits
+    return bench.probed(subject, {}, tries=None).bound.fits
 
 
 def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
-    subject = bench.subject(proposal.component, proposal.table)
-    bench.probe(subject, search.known())
-    return subject
+    return bench.probed(bench.subject(proposal.component, proposal.table), search.known())
 
 
 def _proposals(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
-    """Yield what can be built and called as the component and returns its shape."""
+    """Yield candidates that can be built and called as the component and return its shape."""
     if component.name == "ScaledDotProductAttention":
         found = of_attention(item, call_of(component, item.call), bench)
         if found is not None:
@@ -149,7 +145,7 @@ def _proposals(component: Component, item: Item, items: Sequence[Item], bench: B
         for layout in ({}, {"layout": "sequence first"}):
             proposal = _built(component, item, items, way, call, bench, layout)
             if proposal is not None and sizes:
-                proposal.doubts.append("it refuses 3 heads; where its variant does not say why, declare limits")
+                proposal.doubts.append("it refuses 3 heads; if its variant does not explain that, declare limits")
             if proposal is not None:
                 yield proposal
                 if not bench.mixes_rows(component.name, proposal.table):
@@ -157,10 +153,10 @@ def _proposals(component: Component, item: Item, items: Sequence[Item], bench: B
 
 
 def _built(
-    component: Component, item: Item, items: Sequence[Item], way: Way, call: Call, bench: Bench,
+    component: Component, item: Item, items: Sequence[Item], way: Construction, call: Call, bench: Bench,
     layout: Mapping[str, Any],
 ) -> Proposal | None:  # fmt: skip
-    """Return the proposal of one way to construct it; None where it can't be built, called, or has another shape."""
+    """Return the proposal for one way to construct it; None if that fails or gives another shape."""
     table: dict[str, Any] = {"path": item.path}
     table |= {"factory": True} if item.kind == "function" else {}
     construct = _with_settings(component, item, way, call, bench) if way.settings else way.construct
@@ -168,7 +164,7 @@ def _built(
         return None
     proposal = Proposal(component.name, {**table, "construct": construct, **layout}, list(way.doubts))
     if way.settings:
-        proposal.doubts.append(f"the settings in {way.settings} are those that the code asked for when it was tried")
+        proposal.doubts.append(f"the settings in {way.settings} were found by trying: the code needed them")
     names = names_in(construct)
     if way.fixed:
         proposal.table["limits"] = dict(way.fixed)
@@ -187,10 +183,12 @@ def _built(
     return proposal
 
 
-def _with_settings(component: Component, item: Item, way: Way, call: Call, bench: Bench) -> dict[str, Any] | None:
-    """Find out what a settings argument must hold: give it nothing, and add what the code asks for.
+def _with_settings(
+    component: Component, item: Item, way: Construction, call: Call, bench: Bench
+) -> dict[str, Any] | None:
+    """Find the contents of a settings argument: start empty, and add what the code asks for.
 
-    What nobody knows is false, or None where the code then still refuses.
+    Unknown settings are false, or None if the code still fails.
     """
     refused: dict[str, Any] | None = None
     for plain, unknown in product((True, False), (False, "None")):
@@ -211,7 +209,7 @@ def _with_settings(component: Component, item: Item, way: Way, call: Call, bench
 
 
 def _lacking(component: Component, table: dict[str, Any], call: Call, bench: Bench) -> tuple[str, bool]:
-    """Return the setting that the code asks for in vain, or nothing, and whether it can be built and called."""
+    """Return the setting that the code misses, or nothing, and whether it can be built and called."""
     try:
         bench.shown(component.name, {**table, "call": call.written(mask=call.required)})
     except WorkerLost:

@@ -9,12 +9,13 @@ from itertools import islice, permutations
 from types import MappingProxyType
 from typing import Any
 
-from conformkit.conformance.apps.adapt.items import Item, Signature
+from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.meanings import LONGEST, constant, is_settings, meant, passed, sizes_of
 from conformkit.conformance.apps.adapt.objects import alternatives
+from conformkit.conformance.binding.signatures import Signature
 from conformkit.spec.components import Component
 
-__all__ = ["NO_PARTS", "Parts", "Way", "names_in", "numbers", "settings_of", "ways"]
+__all__ = ["NO_PARTS", "Construction", "Parts", "names_in", "numbers", "settings_of", "ways"]
 
 Parts = Mapping[str, Mapping[str, Any]]
 NO_PARTS: Parts = MappingProxyType({})
@@ -22,34 +23,34 @@ _CALLED = {
     "MultiHeadAttention": r"(self_?|multi_?head_?|masked_?)*(attn|attention)|mha|sa",
     "FeedForward": r"feed_?forward|ffn?|mlp|ffwd|position_?wise_?feed_?forward|pos_?ffn",
 }
-"""What arguments are called that take a component."""
+"""Names of arguments that take a component."""
 _MOST = 8
 _SOURCES = 3
 _FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
-"""Settings of whole libraries that small vocabularies need."""
+"""Settings of large libraries that small vocabularies need."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Arguments of the constructor as conform.toml writes them, and what of them was guessed.
+class Construction:
+    """Arguments of the constructor as written in conform.toml, and which of them were guessed.
 
-    `settings` names an argument whose object nothing was found for: it is found out by trying.
+    `settings` names an argument for which no object was found: its contents are found by trying.
     """
 
     construct: dict[str, Any]
     doubts: tuple[str, ...] = ()
     settings: str = ""
     fixed: Mapping[str, int] = field(default_factory=dict)
-    """Sizes that no argument says, since its module does."""
+    """Sizes that are fixed in its module instead of an argument."""
 
 
-def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts = NO_PARTS) -> list[Way]:
+def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts = NO_PARTS) -> list[Construction]:
     """Return ways to construct it, the most plausible first; none where it can't be this component.
 
     `parts` are the tables of components found so far, for constructors that take them.
     """
     if not component.arguments:
-        return [Way({})]
+        return [Construction({})]
     signature = item.call if item.kind == "function" else item.construct
     usable = [p for p in signature or () if p["kind"] in {"positional", "keyword"}]
     settings = next((p for p in usable if _holds_settings(p, item)), None)
@@ -59,7 +60,7 @@ def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts =
     rest = [p for p in usable if p is not settings]
     found = [way for source in settings_of(item, items)[:_SOURCES] for way in _by(component, settings, source, rest)]
     own, doubts = _others(component, rest)
-    return found[:_MOST] or ([Way(own, doubts, settings["name"])] if own is not None else [])
+    return found[:_MOST] or ([Construction(own, doubts, settings["name"])] if own is not None else [])
 
 
 def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
@@ -67,7 +68,7 @@ def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
 
 
 def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
-    """Return what may make its settings object: what it names itself, then what is called so, the nearest first."""
+    """Return candidates for its settings object: by annotation, then by name, the nearest first."""
     named = [other for other in items if other.path == item.config]
     like = [o for o in items if _is_called_settings(o) and (o.call is None or o.kind != "class")]
     own = item.path.partition(":")[0]
@@ -92,7 +93,7 @@ def numbers(item: Item, items: Sequence[Item], wanted: Collection[str]) -> dict[
 
 
 def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:
-    """Return the components that a constructor takes, by their arguments' names, as the file builds them."""
+    """Return the components that a constructor takes, by argument name, as the file builds them."""
     found: dict[str, Any] = {}
     for parameter in (p for p in parameters if p["required"]):
         name = next((part for part, words in _CALLED.items() if re.fullmatch(words, parameter["name"].lower())), "")
@@ -105,8 +106,8 @@ def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:
 def _held(
     component: Component, item: Item, items: Sequence[Item], parameters: Signature, fixed: Mapping[str, int],
     parts: Parts,
-) -> Iterator[Way]:  # fmt: skip
-    """Yield ways with the objects that its arguments take: components found so far, then other classes of it."""
+) -> Iterator[Construction]:  # fmt: skip
+    """Yield ways with the objects for its arguments: components found so far, then other classes of the package."""
     known, _, unknown = passed([p for p in parameters if p["name"] not in item.objects], component)
     held = _parts([p for p in parameters if p["name"] not in known], parts)
     open_ = [name for name in unknown if name not in held]
@@ -118,8 +119,8 @@ def _held(
 
 def _plain(
     component: Component, parameters: Signature, numbers_there: Mapping[str, int], held: Mapping[str, Any]
-) -> Iterator[Way]:
-    """Yield ways in which every size is an argument of its own; what names leave open is tried in every order."""
+) -> Iterator[Construction]:
+    """Yield ways in which every size is a separate argument; arguments with unclear names are tried in every order."""
     known, missing, unknown = passed([p for p in parameters if p["name"] not in held], component)
     known |= held
     missing = [name for name in missing if name not in names_in(held)]
@@ -136,12 +137,12 @@ def _plain(
         named = {p["name"]: chosen[p["name"]] for p in parameters if p["name"] in chosen}
         tried = [f"{theirs} is taken for {ours}, by trying" for theirs, ours in zip(open_, order, strict=True)]
         doubts = (*tried, *_guesses(made_up))
-        yield Way(named, doubts, fixed=fixed)
+        yield Construction(named, doubts, fixed=fixed)
         if "d_model" in numbers_there and "d_model" not in fixed:
-            yield Way(named, doubts, fixed=fixed | {"d_model": numbers_there["d_model"]})
+            yield Construction(named, doubts, fixed=fixed | {"d_model": numbers_there["d_model"]})
 
 
-def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Way]:
+def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Construction]:
     """Yield the way that makes a settings object of this class, function or dictionary."""
     fields = [p for p in source.construct or source.call or () if p["kind"] in {"positional", "keyword"}]
     inner, missing, unknown = passed(fields, component)
@@ -158,11 +159,11 @@ def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: S
     if source.kind == "mapping":
         given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
     value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
-    yield Way({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)))
+    yield Construction({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)))
 
 
 def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what must not stay at its default: how long inputs may be, heads that a width is checked against."""
+    """Return what must not keep its default: the longest input, and heads that must divide a width."""
     found: dict[str, Any] = {}
     for name in (p["name"] for p in fields if p["name"] not in inner):
         other = meant(name, ("num_heads", "kv_heads", "block_size"))
@@ -180,7 +181,7 @@ def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) 
 
 
 def _others(component: Component, rest: Signature) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Return the arguments beside a settings object; None where one has no value."""
+    """Return the arguments besides a settings object; None if one has no value."""
     known, _, unknown = passed(rest, component)
     made_up = {name: constant(name, component) for name in unknown}
     return (None if None in made_up.values() else known | made_up), tuple(_guesses(made_up))
@@ -191,7 +192,7 @@ def _guesses(made_up: Mapping[str, Any]) -> list[str]:
 
 
 def _literal(default: str | None) -> Any:
-    """Return a plain default as the file writes it."""
+    """Return a plain default as written in the file."""
     known = {"True": True, "False": False, "None": "None", None: "None"}
     if default in known:
         return known[default]

@@ -16,29 +16,29 @@ __all__ = ["Draft"]
 
 _WIDTH = 116
 _ELSEWHERE = {
-    "ScaledDotProductAttention": "; where the code leaves it to its framework, say which function: "
+    "ScaledDotProductAttention": "; if the code uses a function of its framework, declare it: "
     'path = "torch.nn.functional:scaled_dot_product_attention"',
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What was found out about an implementation."""
+    """Findings about an implementation."""
 
     implementation: str
     framework: str
     proposals: Sequence[Proposal]
     choices: Sequence[Undeclared]
     missing: Mapping[str, str]
-    """Components that nothing can be taken for, with what comes nearest and why it can't, if anything does."""
+    """Components without a candidate, with the reason why the nearest object does not fit, if there is one."""
     left_out: Sequence[str]
     structure: Mapping[str, Any] = field(default_factory=dict)
-    """Choices that nothing but a number of parameters shows."""
+    """Choices that are only visible in the number of parameters."""
     dtypes: Sequence[str] = ()
-    """Number formats, where they are not those that are asked for anyway."""
+    """Number formats, if they are not the default."""
 
     def doubts(self) -> list[str]:
-        """Return what is unsure, a sentence each, with the component that it is about."""
+        """Return the doubts, one sentence each, with the component."""
         found = [f"{p.component}: {doubt}" for p in self.proposals for doubt in p.doubts]
         return [*found, *self._absent(), *self.left_out]
 
@@ -54,7 +54,7 @@ class Draft:
         tables = [[*head, *lines("implementation", own)]]
         general = {**self.structure, **self._choices("variant")}
         if general:
-            note = "# found in the numbers of its components; what was not meant is a mistake"
+            note = "# found in the numbers of its components; a choice that is not meant is a mistake"
             tables.append([note, *lines("variant", general)])
         tables += [self._component(proposal) for proposal in self.proposals]
         return "\n\n".join("\n".join(table) for table in tables) + "\n"
@@ -73,7 +73,7 @@ class Draft:
 
 
 def _stored(value: Any) -> Any:
-    """Numbers of heads are whole numbers in the file, expressions texts."""
+    """Write numbers of heads as integers and expressions as strings."""
     return int(value) if isinstance(value, str) and value.isdigit() else value
 
 

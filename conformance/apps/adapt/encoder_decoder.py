@@ -1,6 +1,6 @@
-"""Components of an encoder-decoder: which class is which, how it is built and called, and what its masks mean.
+"""Components of an encoder-decoder: which class is which, how to build and call it, and what its masks mean.
 
-What the kit finds out by names anyway is left out of the table; what is in it was tried.
+What the kit finds by names anyway is left out of the table; its entries were tried.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.apps.adapt.candidates import named
-from conformkit.conformance.apps.adapt.construction import Way, ways
+from conformkit.conformance.apps.adapt.construction import Construction, ways
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.apps.adapt.toml_text import value_text
@@ -31,9 +31,9 @@ __all__ = ["choose"]
 
 _CLOSE = 1e-4
 _WHOLLY = 2
-"""How well a candidate fits whose numbers are the definition's with masks, too."""
+"""Fit of a candidate whose numbers are the definition's, with masks too."""
 _STACKED = {"Encoder": "EncoderLayer", "Decoder": "DecoderLayer"}
-"""What takes masks as its layers do."""
+"""Components that take masks like their layers."""
 _FORMS = [{"true": true, "kind": kind} for kind, true in product(("bool", "float", "int"), ("attend", "hide"))]
 _USUAL = {"true": "attend", "kind": "bool"}
 
@@ -41,7 +41,7 @@ _USUAL = {"true": "attend", "kind": "bool"}
 def choose(
     component: Component, items: Sequence[Item], bench: Bench, search: Search, taken: Sequence[str], path: str = ""
 ) -> Proposal | None:
-    """Return the best proposal for a component, None where nothing looks like it. `path` fixes the candidate."""
+    """Return the best proposal for a component, None if nothing looks like it. `path` fixes the candidate."""
     best: Proposal | None = None
     for item in items:
         if item.path != path if path else item.path in taken or not _may_be(component, item):
@@ -63,8 +63,8 @@ def _may_be(component: Component, item: Item) -> bool:
 
 
 def _answering(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
-    """Yield what can be built and called and gives an array of the contract's shape."""
-    given: list[Way | None] = [None, *ways(component, item, items, bench.parts)]
+    """Yield candidates that can be built and called and give an array of the contract's shape."""
+    given: list[Construction | None] = [None, *ways(component, item, items, bench.parts)]
     for way, call in product(given, _calls(component, item)):
         table: dict[str, Any] = {"path": item.path}
         table |= {"construct": way.construct} if way else {}
@@ -77,12 +77,12 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         except TROUBLE as problem:
             bench.refusals.append(f"{item.path}: {problem}")
             continue
-        doubts = [*(way.doubts if way else ()), *(["what its call takes is told by places alone"] if call else ())]
+        doubts = [*(way.doubts if way else ()), *(["its call arguments are known only by position"] if call else ())]
         yield Proposal(component.name, table, doubts)
 
 
 def _calls(component: Component, item: Item) -> list[list[str] | None]:
-    """Return how it may be called: by names, and by the contract's order where not all are known."""
+    """Return how it may be called: by names, or in the contract's order if not all names are known."""
     taken = takewhile(_may_take_an_input, item.call or ())
     by_place = list(component.inputs[: len(list(taken))])
     known = {meaning(p["name"], component.inputs) or KNOWN.get(p["name"]) for p in item.call or ()} - {None}
@@ -94,7 +94,7 @@ def _may_take_an_input(parameter: Mapping[str, Any]) -> bool:
 
 
 def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
-    """Return how well it fits: whether the definition in some variant gives its numbers, and with masks, too."""
+    """Return how well it fits: whether some variant of the definition gives its numbers, also with masks."""
     name = proposal.component
     if not has_choices(name):
         layer = bench.parts.get(_STACKED.get(name, ""), {})
@@ -115,24 +115,22 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
 
 
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
-    """Remember what is known of it, for the components that it is part of."""
+    """Store what is known about it, for the components that contain it."""
     bench.parts[proposal.component] = proposal.table
     if not proposal.matched:
         why = "no variant of the definition gives its numbers"
-        proposal.doubts.append(f"{why}: taken for it by its name and shape alone")
+        proposal.doubts.append(f"{why}: chosen by its name and shape alone")
     elif has_choices(proposal.component):
         search.look_at(_probed(proposal.component, proposal.table, bench, search))
     return proposal
 
 
 def _probed(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> Subject:
-    subject = bench.subject(name, table)
-    bench.probe(subject, search.known())
-    return subject
+    return bench.probed(bench.subject(name, table), search.known())
 
 
 def _found_masks(proposal: Proposal, item: Item, bench: Bench, search: Search) -> bool:
-    """Find out of which kind masks are, and what True in them means; whether any gives the definition's numbers."""
+    """Find the kind of its masks, and what True means in them; return whether any gives the definition's numbers."""
     variant = search.found(proposal.component)
     declared = {**proposal.table, "variant": variant.differences() if variant else {}}
     names = [name for name in NAMES if name in bench.subject(proposal.component, proposal.table).bound.call.names()]
@@ -143,13 +141,13 @@ def _found_masks(proposal: Proposal, item: Item, bench: Bench, search: Search) -
         if masks:
             _declare(proposal, item, masks)
         return True
-    said = f"no {' and '.join(names)} gives what the definition gives: how it is taken is left open"
+    said = f"no {' and '.join(names)} gives the definition's result: its meaning is left open"
     proposal.doubts.append(f"{said}; docs/encoder-decoder.md says how to declare it")
     return False
 
 
 def _masks(names: Sequence[str]) -> Iterator[dict[str, dict[str, str]]]:
-    """Yield how masks may be taken: as the contract has it, all in another form, each with another polarity."""
+    """Yield possible meanings of masks: as in the contract, all in another form, each with another polarity."""
     yield {}
     forms = [dict.fromkeys(names, form) for form in _FORMS if form != _USUAL]
     forms += [dict(zip(names, mixed, strict=True)) for mixed in product(_FORMS[:2], repeat=len(names))]
@@ -162,18 +160,18 @@ def _declare(proposal: Proposal, item: Item, masks: Mapping[str, Mapping[str, st
     hiding = [name for name, form in masks.items() if form.get("true") == "hide"]
     theirs = {p["name"] for p in item.call or ()}
     if hiding and set(hiding) <= theirs and item.name == proposal.component:  # code that follows the contract
-        why = f"True in {', '.join(hiding)} hides, where the contract's says who may look"
+        why = f"True in {', '.join(hiding)} hides, but in the contract True means visible"
         proposal.offered.append((f"masks = {value_text({name: {'true': 'hide'} for name in hiding})}", why))
-        proposal.doubts.append(f"{why}: left as a mistake; where it is meant, say")
+        proposal.doubts.append(f"{why}: left as a mistake; if it is meant, declare")
         return
     proposal.table["masks"] = {name: dict(form) for name, form in masks.items()}
     if hiding:
         said = f"True in {', '.join(hiding)} hides, as tried"
-        proposal.doubts.append(f"{said}; if it should say who may look, it is a mistake")
+        proposal.doubts.append(f"{said}; if True should mean visible, it is a mistake")
 
 
 def _agrees(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> bool:
-    """Whether it gives what the definition gives, with masks that hide something."""
+    """Whether it gives the definition's result with masks that hide something."""
     try:
         subject = _probed(name, table, bench, search)
         instance = subject.build(**bench.sizes).randomize(Draw(0, "adapt masks"))

@@ -1,4 +1,4 @@
-"""What a candidate that can be built needs beside: sizes that follow, the part of its result, the longest input."""
+"""What a candidate needs besides construction: derived sizes, the part of its result, the longest input."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from conformkit.spec.components import Component, component
 __all__ = ["limit_inner", "limit_length", "pass_targets", "take_output", "tell_nature"]
 
 _WIDTHS = {48: "4 * d_model", 24: "2 * d_model", 36: "3 * d_model", 32: "8 * d_model // 3", 12: "d_model"}
-"""By extents of parameters where d_model is 12, what d_ff is where nobody is asked for it."""
+"""By extents of parameters with d_model = 12, the value of d_ff if no argument sets it."""
 
 
 def limit_inner(component: Component, proposal: Proposal, names: frozenset[str], call: Call, bench: Bench) -> None:
-    """Where nobody asks for the width inside, it follows from the other; where nobody asks for heads, it is one."""
+    """If no argument sets the inner width, it follows from the outer; if none sets the heads, there is one."""
     own = {argument.name for argument in component.arguments}
     limits: dict[str, Any] = proposal.table.get("limits", {})
     if "num_heads" in own - limits.keys() and not {"num_heads", "d_model // num_heads"} & names:
         limits["num_heads"] = 1
-        proposal.doubts.append("no argument says how many heads there are: taken for one")
+        proposal.doubts.append("no argument sets the number of heads: assumed to be one")
     if "num_layers" in own - limits.keys() and "num_layers" not in names:
         limits["num_layers"] = 1
-        proposal.doubts.append("no argument says how many blocks there are: taken for one")
+        proposal.doubts.append("no argument sets the number of blocks: assumed to be one")
     if limits:
         proposal.table["limits"] = limits
     if "d_ff" in own - limits.keys() and "d_ff" not in names:
@@ -41,7 +41,7 @@ def limit_inner(component: Component, proposal: Proposal, names: frozenset[str],
 
 
 def take_output(component: Component, proposal: Proposal, bench: Bench) -> bool:
-    """Declare which part of what comes back is the output; whether there is one of the right shape."""
+    """Declare which part of the result is the output; return whether there is one of the right shape."""
     shown = bench.shown(component.name, proposal.table)
     keys = shown.keys()
     if shown.fits and not (keys and isinstance(keys[0], str)):
@@ -60,16 +60,16 @@ def take_output(component: Component, proposal: Proposal, bench: Bench) -> bool:
 
 
 def pass_targets(component: Component, proposal: Proposal, call: Call, bench: Bench) -> bool:
-    """Pass targets to a model that gives the last position alone without them; whether it then has the right shape."""
+    """Pass targets to a model that gives only the last position without them; whether the shape is then right."""
     if not call.targets:
         return False
     proposal.table = {**proposal.table, "call": call.written(mask=call.required, targets=True)}
-    proposal.doubts.append(f"without {call.targets} it gives one position only: the ids are passed as {call.targets}")
+    proposal.doubts.append(f"without {call.targets} it returns only one position: the ids are passed as {call.targets}")
     return take_output(component, proposal, bench)
 
 
 def limit_length(component: Component, proposal: Proposal, longest: int, bench: Bench) -> None:
-    """Where a longest input is made up, or a number of its module, and longer ones are refused, say so."""
+    """Add a doubt if the longest input is a made-up value or a number of its module, and longer ones are refused."""
     if "block_size" in sizes_of(component) or (longest == LONGEST and longest not in _constants(proposal.table)):
         return
     try:
@@ -83,20 +83,20 @@ def limit_length(component: Component, proposal: Proposal, longest: int, bench: 
 
 
 def tell_nature(proposal: Proposal, bench: Bench) -> None:
-    """Say what no table can: a number format that is refused, a dropout whose rate nobody passes, one head refused."""
+    """Add doubts that no table can express: a refused number format, a fixed dropout rate, a refused single head."""
     table = proposal.table
     names = names_in(table.get("construct", {}))
     form = bench.formats.get(table["path"], "float64")
     if form != "float64":
         proposal.doubts.append(f"it refuses float64, and is judged in {form}")
     if "dropout" in sizes_of(component(proposal.component)) and "dropout" not in names:
-        why = "in training its outputs vary, and no argument passes a rate: it is fixed in the code"
+        why = "in training its outputs vary, and no argument sets the dropout rate: it is fixed in the code"
         if _varies(proposal, bench):
-            proposal.doubts.append(f"{why}; no clause on dropout applies, and what asks for training without it fails")
+            proposal.doubts.append(f"{why}; no clause on dropout applies, and clauses that need dropout off fail")
     if "num_heads" in names and not _takes_one_head(proposal, bench):
         limits = {**table.get("limits", {}), "num_heads": {"min": 2}}
         why = "with one head it raises, or gives another shape"
-        proposal.doubts.append(f"{why}: left as a mistake; where one head is out of scope, say")
+        proposal.doubts.append(f"{why}: left as a mistake; if one head is out of scope, declare")
         proposal.offered.append((f"limits = {value_text(limits)}", why))
 
 

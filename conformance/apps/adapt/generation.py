@@ -1,4 +1,4 @@
-"""How the model generates: by which method or function, called how, and how greedy text is asked for."""
+"""How the model generates: the method or function, how to call it, and how to request greedy text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
 _SWITCHES = {"do_sample": (True, False), "sample": (True, False), "sampling": (True, False), "greedy": (False, True),
              "deterministic": (False, True)}  # fmt: skip
 _OFF = {"top_k": "vocab_size", "top_p": 1.0, "temperature": 1.0}
-"""What turns an option off where its default is not None."""
+"""Values that turn an option off if its default is not None."""
 _TRANSFORMERS = {
     "max_new_tokens": "max_new_tokens", "do_sample": True, "temperature": "temperature",
     "top_k": "0 if top_k is None else top_k", "top_p": "1.0 if top_p is None else top_p", "use_cache": False,
@@ -33,7 +33,7 @@ _COUNT = 3
 
 
 def add_generation(proposal: Proposal, items: Sequence[Item], bench: Bench) -> None:
-    """Declare how it generates, unless that is found by itself; say so where nothing generates."""
+    """Declare how it generates, unless the kit finds that anyway; add a doubt if nothing generates."""
     own = (bench.export(_MODEL, proposal.table["path"])["methods"] or {}).get("generate") or ()
     if not any(_cuts_off(parameter) for parameter in own) and _length(proposal.table, bench) == "all":
         return
@@ -42,13 +42,13 @@ def add_generation(proposal: Proposal, items: Sequence[Item], bench: Bench) -> N
         if returns:
             proposal.table["generate"] = table | ({"returns": "new"} if returns == "new" else {})
             if table.get("greedy", {}).get("top_k") == 1:
-                proposal.doubts.append("greedy text is asked for by top_k = 1: a temperature of 0 is refused")
+                proposal.doubts.append("greedy text is requested by top_k = 1: a temperature of 0 is refused")
             return
     proposal.doubts.append("no way to generate was found: declare [components.TinyTransformerLM.generate]")
 
 
 def _length(table: Mapping[str, Any], bench: Bench) -> str:
-    """Return `all` or `new`, whichever ids come back when asked for greedy text; nothing where that fails."""
+    """Return `all` or `new`, depending on which ids greedy text returns; nothing if that fails."""
     try:
         subject = bench.subject(_MODEL, table)
         if subject.bound.generation is None:
@@ -65,7 +65,7 @@ def _length(table: Mapping[str, Any], bench: Bench) -> str:
 
 
 def _tables(proposal: Proposal, items: Sequence[Item], bench: Bench) -> Iterator[dict[str, Any]]:
-    """Yield what might be declared, methods before functions, plain greedy decoding before other ways."""
+    """Yield possible declarations, methods before functions, plain greedy decoding before other ways."""
     methods: Mapping[str, Any] = bench.export(_MODEL, proposal.table["path"])["methods"] or {}
     named = [(name, signature, False) for name, signature in methods.items() if _CALLED.search(name)]
     named += [(i.path, i.call, True) for i in items if i.kind == "function" and _CALLED.search(i.name.lower())]
@@ -100,7 +100,7 @@ def _table(path: str, signature: Sequence[Mapping[str, Any]], *, free: bool) -> 
 
 
 def _cuts_off(parameter: Mapping[str, Any]) -> bool:
-    """Whether an option that is left out is not off: nucleus sampling by default, say."""
+    """Whether an omitted option is still on, for example nucleus sampling by default."""
     return "if" in _value(meaning(parameter["name"], ("top_k", "top_p")) or "", parameter).split()
 
 

@@ -1,19 +1,18 @@
-"""What an implementation defines, as the worker describes it: classes, functions, dictionaries of settings."""
+"""Definitions of an implementation, as described by the worker: classes, functions, dictionaries of settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-__all__ = ["Item", "Signature"]
+from conformkit.conformance.binding.signatures import Signature
 
-Signature = Sequence[Mapping[str, Any]]
+__all__ = ["Item"]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that the implementation defines, as the worker describes it."""
+    """A definition of the implementation, as described by the worker."""
 
     path: str
     kind: str
@@ -21,7 +20,7 @@ class Item:
     call: Signature | None
     config: str | None
     objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By arguments of its constructor, the classes whose objects their annotations ask for."""
+    """By constructor argument, the classes in its annotation."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: what its mask means, and where in what it returns the output is."""
+"""Scaled dot-product attention: what its mask means, and where its result holds the output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.attention import scaled_dot_product_attention
 
-__all__ = ["Found", "of_attention"]
+__all__ = ["AttentionTable", "of_attention"]
 
 _NAME = "ScaledDotProductAttention"
 _CLOSE = 1e-4
@@ -23,8 +23,8 @@ _CONTRACT = "mask"
 
 
 @dataclass(slots=True)
-class Found:
-    """The table of a function that mixes values; `matched`: it is the definition where there is no mask."""
+class AttentionTable:
+    """The table of a function that mixes values; `matched`: without a mask it equals the definition."""
 
     table: dict[str, Any]
     matched: bool
@@ -32,21 +32,21 @@ class Found:
     offered: list[tuple[str, str]] = field(default_factory=list)
 
 
-def of_attention(item: Item, call: Call, bench: Bench) -> Found | None:
-    """Return how a function is called as scaled dot-product attention; None where it can't be, or has another shape."""
+def of_attention(item: Item, call: Call, bench: Bench) -> AttentionTable | None:
+    """Return how to call a function as scaled dot-product attention; None if that fails or gives another shape."""
     bench.sizes = {}
     for table, output in _called(item, call, bench):
         chosen = table | output
         distance = _distance(chosen, None, bench)
         if distance is not None:
-            found = Found(chosen, distance < _CLOSE)
+            found = AttentionTable(chosen, distance < _CLOSE)
             _find_mask(found, call, bench, ours=call.mask == _CONTRACT and item.name == "scaled_dot_product_attention")
             return found
     return None
 
 
 def _called(item: Item, call: Call, bench: Bench) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield tables with what to declare of what comes back; a mask that is always added is 0 where there is none."""
+    """Yield tables with declarations of the result; a mask that is always added is 0 if there is none."""
     plain = {"path": item.path, "call": call.written(mask=bool(call.mask and not call.spare))}
     added = replace(call, named={**call.named, call.mask: "0.0 if mask is None else mask"})
     tables = [plain, {**plain, "call": added.written()}] if call.required and not call.spare else [plain]
@@ -55,7 +55,7 @@ def _called(item: Item, call: Call, bench: Bench) -> Iterator[tuple[dict[str, An
 
 
 def _outputs(table: Mapping[str, Any], bench: Bench) -> Iterator[dict[str, Any]]:
-    """Yield what to declare of what comes back: nothing where it is an array or a tuple that begins with the output."""
+    """Yield declarations of the result: nothing for an array or a tuple that begins with the output."""
     try:
         shown = bench.shown(_NAME, table)
     except WorkerLost:
@@ -70,8 +70,8 @@ def _outputs(table: Mapping[str, Any], bench: Bench) -> Iterator[dict[str, Any]]
         yield {"output": key} | ({"weights_output": others[0]} if len(others) == 1 else {})
 
 
-def _find_mask(found: Found, call: Call, bench: Bench, *, ours: bool) -> None:
-    """Find which masks give what the definition gives. Code that follows the contract is held to the contract."""
+def _find_mask(found: AttentionTable, call: Call, bench: Bench, *, ours: bool) -> None:
+    """Find which masks give the definition's results. Code that follows the contract must meet the contract."""
     if not call.mask or not found.matched or ours:
         return
     for true in ("attend", "hide"):
@@ -81,19 +81,19 @@ def _find_mask(found: Found, call: Call, bench: Bench, *, ours: bool) -> None:
     if kinds == ["bool", "float"] and true == "attend":
         return
     if not kinds:
-        found.doubts.append(f"no mask passed as {call.mask} gives what the definition gives: left as it is")
+        found.doubts.append(f"no mask passed as {call.mask} gives the definition's result: left unchanged")
         return
     if true == "hide" and "bool" in kinds and call.mask == _CONTRACT:
-        why = "True in mask hides, where the contract's says who may look"
+        why = "True in mask hides, but in the contract True means visible"
         found.offered.append(('mask = { true = "hide" }', why))
-        found.doubts.append(f"{why}: left as a mistake; where it is meant, say")
+        found.doubts.append(f"{why}: left as a mistake; if it is meant, declare")
         return
     found.table["mask"] = {"kinds": kinds} | ({"true": "hide"} if true == "hide" and "bool" in kinds else {})
     lacking = {"bool", "float"} - set(kinds)
     if true == "hide" and "bool" in kinds:
-        found.doubts.append(f"True in {call.mask} hides, as tried; if it should say who may look, it is a mistake")
+        found.doubts.append(f"True in {call.mask} hides, as tried; if True should mean visible, it is a mistake")
     if lacking:
-        found.doubts.append(f"masks of {lacking.pop()} give other numbers than the definition: taken for not meant")
+        found.doubts.append(f"masks of {lacking.pop()} give other numbers than the definition: assumed not supported")
 
 
 def _takes(table: Mapping[str, Any], kind: str, true: str, bench: Bench) -> bool:
@@ -103,7 +103,7 @@ def _takes(table: Mapping[str, Any], kind: str, true: str, bench: Bench) -> bool
 
 
 def _distance(table: Mapping[str, Any], masked: str | None, bench: Bench) -> float | None:
-    """Return how far from the definition it is, relative to the largest number; None where it has another shape."""
+    """Return its distance from the definition, relative to the largest number; None if it has another shape."""
     draw = Draw(0, "adapt a mask")
     q, k, v = draw.values(2, 3, 4), draw.values(2, 5, 4), draw.values(2, 5, 7)
     mask = (np.arange(5) <= np.arange(3)[:, None] + 1) if masked else None

@@ -1,4 +1,4 @@
-"""What arguments of a constructor or a settings object stand for, judged by their names."""
+"""The meaning of arguments of a constructor or a settings object, judged by their names."""
 
 from __future__ import annotations
 
@@ -6,28 +6,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.aliases import likely_meaning
 from conformkit.spec.components import Component
 
 __all__ = ["LONGEST", "constant", "is_settings", "meant", "passed", "required_sizes", "sizes_of"]
 
 LONGEST = 256
-"""What is passed where a part wants to know the longest input, which the contract tells the whole only."""
-_MORE: dict[str, frozenset[str]] = {
-    "d_model": frozenset({"ndim", "channels", "nchannels", "dimmodel", "embd", "embsize", "featuredim",
-                          "hiddensize", "size", "c", "modelsize", "residualdim", "dresid", "nfeatures"}),
-    "num_heads": frozenset({"numhead", "nhead", "headcount", "attentionheads", "numattnheads", "attnheads"}),
-    "kv_heads": frozenset({"kvheads", "nkv", "numkv", "keyvalueheads", "nkvheads", "numkvgroups", "nkvgroups"}),
-    "d_ff": frozenset({"dimff", "mlphidden", "mlpwidth", "innerdim", "ffsize", "ffwidth", "dffn",
-                       "ffnhidden", "dmlp", "mlpsize", "inner", "feedforwarddim", "ffnhiddensize", "hiddensizeff"}),
-    "vocab_size": frozenset({"numembeddings", "vocablen", "vocabdim", "dvocab", "voc"}),
-    "num_layers": frozenset({"nblock", "numblock", "nblocks", "layercount"}),
-    "block_size": frozenset({"seqlength", "maxseq", "maxtokens", "contextlen", "window", "maxlen", "maxcontext",
-                             "maxpositions", "npositions", "nctx", "contextwindow", "maxsequencelength", "nseq",
-                             "positions"}),
-    "max_len": frozenset({"nctx", "maxpositions", "contextlen", "contextlength", "maxtokens", "maxseq", "seqlength"}),
-    "causal": frozenset({"iscausal", "usecausalmask", "causalmask", "maskfuture"}),
-}  # fmt: skip
+"""Value for a part that needs the longest input, which in the contract only the model gets."""
 _HEAD_WIDTHS = {"headsize", "headdim", "dimhead", "dhead", "headwidth", "dk", "dv", "headchannels", "kdim", "vdim"}
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
@@ -38,30 +23,29 @@ _SETTINGS = {
 
 
 def sizes_of(component: Component) -> list[str]:
-    """Return the names that a constructor's arguments may stand for."""
+    """Return the contract's names that a constructor's arguments may mean."""
     names = [argument.name for argument in component.arguments]
     return names + (["kv_heads"] if "num_heads" in names else [])
 
 
 def required_sizes(component: Component) -> list[str]:
-    """Return those that it must be told, or that limits must fix."""
+    """Return the names that it must get as arguments, or that limits must fix."""
     return [argument.name for argument in component.arguments if argument.required]
 
 
 def meant(name: str, wanted: Collection[str]) -> str | None:
-    """Return the expression in the contract's names that an argument of this name is, if it is one."""
+    """Return the expression in the contract's names for an argument of this name, if it is known."""
     if "dropout" in wanted and "drop" in name.lower() and not re.search("path|layer_?drop|token", name.lower()):
         return "dropout"
     if "causal" in wanted and _folded(name) == "bidirectional":
         return "not causal"
-    known = meaning(name, wanted)
-    return known or next((ours for ours in wanted if _folded(name) in _MORE.get(ours, ())), None)
+    return likely_meaning(name, wanted)
 
 
 def passed(
     parameters: Sequence[Mapping[str, Any]], component: Component
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the arguments whose names say what they are, the contract's that have no place, theirs without a value."""
+    """Return arguments with known names, the contract's names without an argument, and arguments without a value."""
     known: dict[str, Any] = {}
     wanted = sizes_of(component)
     for parameter in sorted(parameters, key=lambda p: p["name"] not in wanted):
@@ -81,7 +65,7 @@ def is_settings(name: str) -> bool:
 
 
 def constant(name: str, component: Component) -> Any:
-    """Return what an argument is given that the component's contract does not have; None where nobody knows."""
+    """Return a value for an argument that the component's contract does not have; None if unknown."""
     folded = _folded(name)
     if folded in _HEAD_WIDTHS:
         return "d_model // num_heads" if "num_heads" in sizes_of(component) else "d_model"

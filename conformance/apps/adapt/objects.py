@@ -1,7 +1,7 @@
-"""Arguments of a constructor that are objects of the package themselves: layers that a wrapper is handed.
+"""Constructor arguments that are objects of the package: layers that are passed to a wrapper.
 
-Which class such an argument takes is said by its annotation, else guessed by its name; what the class is built from are
-sizes, or such objects in their turn.
+The class of such an argument comes from its annotation, or is guessed by its name; its own arguments are sizes, or
+again such objects.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SOONER = re.compile(r"decoder|causal|gpt", re.IGNORECASE)
 _SHORT = {"attn": "attention", "mha": "attention", "emb": "embed", "embedding": "embed", "embeddings": "embed",
           "ff": "feedforward", "ffn": "feedforward", "enc": "encoder", "dec": "decoder"}  # fmt: skip
 _SHORTEST = 4
-"""So many letters of an argument's name say something about a class."""
+"""Minimum number of letters of an argument's name that identify a class."""
 
 
 def alternatives(
     component: Component, item: Item, items: Sequence[Item], open_: Sequence[str], deep: int = _DEEP
 ) -> Iterator[dict[str, Any]]:
-    """Yield objects for the arguments of a constructor that take some, by name, as the file builds them.
+    """Yield objects for those arguments of a constructor that take objects, by name, as the file builds them.
 
     `open_` are the required arguments whose names say nothing about sizes.
     """
@@ -51,7 +51,7 @@ def _made(component: Component, name: str, item: Item, items: Sequence[Item], de
 
 
 def _classes(name: str, item: Item, items: Sequence[Item]) -> list[Item]:
-    """Return the classes that an argument may take an object of; what reads later positions comes last."""
+    """Return the classes that fit an argument; classes that read later positions come last."""
     kinds = [other for other in items if other.kind == "class" and other.path != item.path and other.call is not None]
     said = item.objects.get(name, ())
     found = [k for k in kinds if k.path in said] if said else [k for k in kinds if _is_called(name, k.name)]
@@ -61,7 +61,7 @@ def _classes(name: str, item: Item, items: Sequence[Item]) -> list[Item]:
 
 
 def _is_called(argument: str, kind: str) -> bool:
-    """Whether a class is called like an argument, or like its last word: `block`, `src_embed`, `attn_layers`."""
+    """Whether a class has the name of an argument, or of its last word: `block`, `src_embed`, `attn_layers`."""
     words = [_SHORT.get(word, word) for word in argument.lower().split("_")]
     whole, last = "".join(words), words[-1]
     name = kind.lower().replace("_", "")

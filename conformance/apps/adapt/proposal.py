@@ -10,13 +10,13 @@ __all__ = ["Proposal"]
 
 @dataclass(slots=True)
 class Proposal:
-    """What conform.toml would say of a component: its table, what is unsure, and lines that only its author may add."""
+    """A draft of a component's table in conform.toml, with doubts, and lines that only its author may add."""
 
     component: str
     table: dict[str, Any]
     doubts: list[str] = field(default_factory=list)
     offered: list[tuple[str, str]] = field(default_factory=list)
-    """A line that would make a difference, and what speaks for it."""
+    """A line that would make a difference, and the reason for it."""
     matched: bool = False
-    """Whether the definition in some variant gives its numbers."""
+    """Whether some variant of the definition gives its numbers."""
     rank: int = 0

@@ -1,7 +1,7 @@
-"""Norms that are stored minus one, as Gemma has them: x / rms * (1 + weight).
+"""Norms that are stored minus one, as in Gemma: x / rms * (1 + weight).
 
-Where such a weight begins at zero, it is read plus one and written minus one, and the component is tried again. What
-then gives the definition's numbers is declared, parameter by parameter.
+If such a weight starts at zero, it is read plus one and written minus one, and the component is tried again. If that
+gives the definition's numbers, it is declared for each parameter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NORM = re.compile(r"(norm|(^|[._])ln)[^.]*\.(\w*weight|scale|gamma|g|w)$|(^|[._
 
 
 class _PlusOne:
-    """The worker, its norms shown as if they were stored as they are applied."""
+    """The worker, with norms shown as they are applied instead of as they are stored."""
 
     def __init__(self, link: Link) -> None:
         self.link, self.is_torch = link, link.is_torch
@@ -47,7 +47,7 @@ class _PlusOne:
 
 
 def minus_one(proposal: Proposal, search: Search, bench: Bench) -> bool:
-    """Declare the weights of a component whose norms begin at zero; whether it then gives the definition's numbers."""
+    """Declare the weights of a component whose norms start at zero; return whether it then fits the definition."""
     if proposal.component not in {"TransformerBlock", "TinyTransformerLM"}:
         return False
     link = bench.link
@@ -78,19 +78,15 @@ def _begins_at_zero(proposal: Proposal, bench: Bench) -> bool:
 
 
 def _rules(proposal: Proposal, search: Search, bench: Bench) -> Collection[Rule]:
-    """Return where its weights are in the variant whose numbers it gives; nothing where there is none."""
+    """Return its weights in the variant whose numbers it gives; empty if there is none."""
     known = search.known()
-    subject = bench.subject(proposal.component, proposal.table)
-    bench.probe(subject, known)
-    search.look_at(subject)
+    search.look_at(bench.probed(bench.subject(proposal.component, proposal.table), known))
     variant = search.found(proposal.component)
     if variant is None:
         return ()
     declared = {**proposal.table, "variant": variant.differences()}
-    subject = bench.subject(proposal.component, declared)
-    subject.tries = None
-    bench.probe(subject, known)
-    return subject.bound.rules or () if subject.bound.fits else ()
+    bound = bench.probed(bench.subject(proposal.component, declared), known, tries=None).bound
+    return bound.rules or () if bound.fits else ()
 
 
 def _less_one(source: str) -> str:

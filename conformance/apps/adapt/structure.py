@@ -1,6 +1,6 @@
-"""Choices that add or remove parameters, for components whose numbers are those of no variant.
+"""Choices that add or remove parameters, for components whose numbers match no variant.
 
-What is wrong with such a component is told best when its parameters are declared: then only the mistake is left.
+With declared parameters, the report about such a component is clearest: then only the mistake is left.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def structure(proposals: Sequence[Proposal], choices: Sequence[Undeclared], benc
 
 
 def _fewest(proposal: Proposal, base: Variant, bench: Bench) -> dict[str, Any]:
-    """Return the changes that explain the number of parameters; none where several sets of as few changes do."""
+    """Return the changes that explain the number of parameters; none if several equally small sets do."""
     instance = bench.subject(proposal.component, proposal.table).build()
     fitting = [changes for changes in _changes(proposal.component) if _explains(instance, base.but(**changes))]
     least = min((len(changes) for changes in fitting), default=0)

@@ -1,4 +1,4 @@
-"""Tables of conform.toml as text: what is tried is what is written."""
+"""Tables of conform.toml as text: the same for trying and for writing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table_text(component: str, table: Mapping[str, Any]) -> str:
 
 
 def lines(name: str, table: Mapping[str, Any]) -> list[str]:
-    """Return the lines of one table, tables called `weights` and `generate` below it as tables of their own."""
+    """Return the lines of one table, with `weights` and `generate` below it as separate tables."""
     own = {key: value for key, value in table.items() if key not in {"weights", "generate"}}
     found = [f"[{name}]", *(f"{_key(key)} = {value_text(value)}" for key, value in own.items())]
     for key in ("weights", "generate"):

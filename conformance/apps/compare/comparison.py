@@ -14,7 +14,7 @@ from conformkit.conformance.text import one_line
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 from conformkit.spec.clauses import Clause
 
-__all__ = ["SCHEMA", "Column", "Comparison", "Row", "as_object", "schema"]
+__all__ = ["SCHEMA", "ClauseRow", "Column", "Comparison", "as_object", "schema"]
 
 SCHEMA = "conformkit.comparison/1"
 
@@ -29,7 +29,7 @@ class Column:
 
     @property
     def line(self) -> str:
-        """What came of it, in a sentence."""
+        """The verdict, in a sentence."""
         return verdict_line(self.report) if self.report is not None else f"{one_line(self.name)}: {self.problem}"
 
     @property
@@ -39,8 +39,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One clause, and what became of it in each column; None where it was not judged."""
+class ClauseRow:
+    """One clause, and its verdict in each column; None if it was not judged."""
 
     clause: Clause
     verdicts: tuple[Verdict | None, ...]
@@ -53,18 +53,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All columns; what they are compared by is read off their reports."""
+    """All columns; the settings of the comparison come from their reports."""
 
     columns: tuple[Column, ...]
 
-    def rows(self, *, everything: bool = False) -> list[Row]:
-        """Return a row for each clause on which they differ, or for each, in the order of the law."""
-        found = [Row(clause, tuple(self._verdicts(clause.id))) for clause in self._clauses()]
+    def rows(self, *, everything: bool = False) -> list[ClauseRow]:
+        """Return a row for each clause on which they differ, or for every clause, in the order of the law."""
+        found = [ClauseRow(clause, tuple(self._verdicts(clause.id))) for clause in self._clauses()]
         return [row for row in found if everything or row.differs]
 
     @property
     def mixed(self) -> tuple[str, ...]:
-        """What the reports were not made alike in: profile, level, seed, clauses."""
+        """Settings in which the reports differ: profile, level, seed, clauses."""
         reports = [column.report for column in self.columns if column.report is not None]
         facts: Mapping[str, list[Any]] = {
             "profile": [r.profile for r in reports], "level": [r.level for r in reports],
@@ -73,7 +73,7 @@ class Comparison:
         return tuple(name for name, values in facts.items() if any(value != values[0] for value in values))
 
     def _clauses(self) -> list[Clause]:
-        """Return the clauses of all reports, each report's in its own order, which is the law's of its time."""
+        """Return the clauses of all reports, each report's in its own order, that of its version of the law."""
         found: dict[str, Clause] = {}
         for column in self.columns:
             found |= {r.clause.id: r.clause for r in in_order(column.report)} if column.report else {}

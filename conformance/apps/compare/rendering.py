@@ -1,4 +1,4 @@
-"""A comparison for people: in the terminal, as Markdown, as a page."""
+"""A comparison for people: in the terminal, as Markdown, as an HTML page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rich.console import Console
 
-from conformkit.conformance.apps.compare.comparison import Comparison, Row
+from conformkit.conformance.apps.compare.comparison import ClauseRow, Comparison
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.markdown import code, escape
 from conformkit.conformance.report.pages import MARKS, page
@@ -25,11 +25,11 @@ _CELL = 6
 
 
 def write(comparison: Comparison, console: Console, *, everything: bool = False) -> None:
-    """Print what each came to, then the clauses on which they differ, or all."""
+    """Print the verdict of each, then the clauses on which they differ, or all."""
     for number, column in enumerate(comparison.columns, 1):
         say(console, column.line, lead=f"{number}  ", style="" if column.conforms else "red")
     for name in comparison.mixed:
-        say(console, f"the reports differ in {name}, so that verdicts may differ by that alone", lead="note: ")
+        say(console, f"the reports differ in {name}, which alone may change verdicts", lead="note: ")
     rows = comparison.rows(everything=everything)
     console.print()
     if rows:
@@ -39,7 +39,7 @@ def write(comparison: Comparison, console: Console, *, everything: bool = False)
 
 
 def summary(comparison: Comparison) -> str:
-    """Return in one sentence on how many clauses they differ."""
+    """Return one sentence with the number of clauses on which they differ."""
     judged, differing = len(comparison.rows(everything=True)), len(comparison.rows())
     if not judged:
         return "nothing was judged"
@@ -47,7 +47,7 @@ def summary(comparison: Comparison) -> str:
 
 
 def as_markdown(comparison: Comparison, *, everything: bool = False) -> str:
-    """Return a table for a pull request; names of implementations stand in code."""
+    """Return a table for a pull request; names of implementations are written as code."""
     heads = "".join(f" {number} |" for number, _ in enumerate(comparison.columns, 1))
     lines = ["# Comparison", ""]
     lines += [
@@ -73,7 +73,7 @@ def _marked(verdict: Verdict | None) -> str:
     return f"{MARKS[verdict]} {verdict}" if verdict is not None else ""
 
 
-def _table(rows: list[Row], columns: int, console: Console) -> None:
+def _table(rows: list[ClauseRow], columns: int, console: Console) -> None:
     width = max(len(row.clause.id) for row in rows)
     if width + columns * _CELL > console.width:
         for row in rows:
@@ -91,7 +91,7 @@ def _table(rows: list[Row], columns: int, console: Console) -> None:
             say(console, lead.rstrip())
 
 
-def _in_words(row: Row) -> str:
+def _in_words(row: ClauseRow) -> str:
     by_verdict: dict[str, list[str]] = {}
     for number, verdict in enumerate(row.verdicts, 1):
         by_verdict.setdefault(SHORT[verdict], []).append(str(number))

@@ -1,7 +1,7 @@
-"""A package as it was in a revision of its git repository, laid out in a folder of its own.
+"""A package at a revision of its git repository, written into a separate folder.
 
-The repository may be somebody else's. Its settings can name commands: filters that git runs on what it writes, places
-to fetch what is missing from. So its objects are read from an empty repository of our own, and nothing is fetched.
+The repository may be foreign. Its settings can name commands: filters that git runs on files it writes, or remotes for
+missing objects. So its objects are read from an empty repository of our own, and nothing is fetched.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _NOTHING_ASKED = ("-c", "core.fsmonitor=false")
 
 
 class NoRevision(LookupError):
-    """There is no such revision, or nothing of that path in it; the text says which."""
+    """There is no such revision, or it does not contain that path; the text says which."""
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return path and revision of `path@revision`; the revision is empty where a file or folder is called like that."""
+    """Return path and revision of `path@revision`; the revision is empty if a file or folder has that whole name."""
     path, at, revision = text.rpartition("@")
     return (path, revision) if at and path and not Path(text).exists() else (text, "")
 
 
 def lay_out(path: Path, revision: str, folder: Path) -> Path:
-    """Write what the path held in that revision below the folder, and return where. Raises NoRevision."""
+    """Write the path's content in that revision below the folder, and return where. Raises NoRevision."""
     if revision.startswith("-") or not revision:
-        raise NoRevision(f"{revision!r} is no revision")
+        raise NoRevision(f"{revision!r} is not a revision")
     home = next((parent for parent in path.resolve().parents if parent.is_dir()), Path())
     top = Path(os.fsdecode(_git(home, "rev-parse", "--show-toplevel")).strip())
     if not path.resolve().is_relative_to(top.resolve()):
@@ -51,16 +51,16 @@ def lay_out(path: Path, revision: str, folder: Path) -> Path:
 
 
 def _check_size(top: Path, commit: str, names: Sequence[PurePath]) -> None:
-    """Refuse what would fill memory: a file of zeros takes no room in a repository."""
+    """Refuse content that would fill memory: a file of zeros takes no space in a repository."""
     listed = _git(top, "ls-tree", "-r", "-l", "-z", commit, "--", *map(str, names))
     sizes = [entry.partition(b"\t")[0].split()[-1] for entry in listed.split(b"\0") if entry]
     total = sum(int(size) for size in sizes if size.isdigit())
     if total > _MOST_BYTES:
-        raise NoRevision(f"{names[0]} holds {total >> 20} MiB in it, at most {_MOST_BYTES >> 20} are read")
+        raise NoRevision(f"{names[0]} holds {total >> 20} MiB at that revision, the limit is {_MOST_BYTES >> 20} MiB")
 
 
 def _archived(top: Path, commit: str, names: Sequence[PurePath]) -> bytes:
-    """Return a tar archive of what a commit holds under these names."""
+    """Return a tar archive of a commit's content under these names."""
     objects = top / os.fsdecode(_git(top, "rev-parse", "--git-path", "objects")).strip()
     form = _git(top, "rev-parse", "--show-object-format").decode().strip()
     with tempfile.TemporaryDirectory(prefix="conform-") as own:
@@ -71,7 +71,7 @@ def _archived(top: Path, commit: str, names: Sequence[PurePath]) -> bytes:
 
 
 def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """Leave out links that lead out of the folder: what they lead to is not there either."""
+    """Leave out links that lead out of the folder: their targets are missing too."""
     try:
         return tarfile.data_filter(member, folder)
     except tarfile.FilterError:

@@ -1,1 +1,1 @@
-"""Grading: many submissions, none of which is trusted, judged by one policy and scored; see docs/grading.md."""
+"""Grading: many untrusted submissions, judged by one policy and scored; see docs/grading.md."""

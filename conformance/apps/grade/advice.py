@@ -1,9 +1,9 @@
-"""Uses of forbidden libraries, read off the source: names are followed through imports and assignments.
+"""Uses of forbidden libraries in the source: names are followed through imports and assignments.
 
-Where the kit itself is forbidden, functions copied from its reference are found, too (copies.py).
+If the kit itself is forbidden, functions copied from its reference are found too (copies.py).
 
-This is advice for a person. What is hidden on purpose (`getattr`, `exec`, bytes) is not found, and finding something
-changes no points.
+This is advice for a person. Deliberately hidden uses (`getattr`, `exec`, bytes) are not found, and a finding changes no
+points.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _IMPORTERS = frozenset({"__import__", "importlib.import_module"})
 
 
 def advise(root: Path, forbidden: Iterable[str], config: Config | None = None) -> list[Advice]:
-    """Return where the sources below `root`, or its conform.toml, use what is forbidden; at most 50 places."""
+    """Return where the sources below `root`, or its conform.toml, use forbidden names; at most 50 places."""
     names = tuple(forbidden)
     found: list[Advice] = []
     for path in sources(root) if names else ():
         tree = parse(path)
         if tree is not None:
             place = path.name if path == root else str(path.relative_to(root))
-            found += [Advice(kind, what, f"{place}:{line}") for kind, what, line in _Reader(tree, names).uses()]
+            found += [Advice(kind, what, f"{place}:{line}") for kind, what, line in _ModuleReader(tree, names).uses()]
     for path_name in paths(config) if config is not None else ():
         full = path_name.replace(":", ".")
         found += [Advice("call", name, "conform.toml") for name in names if _is_in(full, name)]
@@ -40,8 +40,8 @@ def advise(root: Path, forbidden: Iterable[str], config: Config | None = None) -
     return list(dict.fromkeys(found))[:_MOST]
 
 
-class _Reader:
-    """One module: what its names stand for, wherever in it they are bound, and what it does with them."""
+class _ModuleReader:
+    """One module: the meaning of its names, wherever they are bound, and their uses."""
 
     def __init__(self, tree: ast.Module, forbidden: tuple[str, ...]) -> None:
         self._nodes = list(ast.walk(tree))
@@ -67,19 +67,19 @@ class _Reader:
             elif called is not None:
                 yield from (("call", known, node.lineno) for known in self._forbidden if _is_in(called, known))
         elif isinstance(node, ast.ClassDef):
-            for base in node.bases:  # a subclass uses what it inherits
+            for base in node.bases:  # a subclass uses its bases
                 name = _dotted(base, self._aliases) or ""
                 yield from (("call", known, node.lineno) for known in self._forbidden if _is_in(name, known))
 
 
 def _text(arguments: Sequence[ast.expr]) -> str:
-    """Return the text that is the first argument, if it is one."""
+    """Return the first argument, if it is a string."""
     first = arguments[0] if arguments else None
     return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
 
 
 def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Return what names that imports bind stand for: `n` for `torch.nn` after `from torch import nn as n`."""
+    """Return the full names of names that imports bind: `n` for `torch.nn` after `from torch import nn as n`."""
     found: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -93,7 +93,7 @@ def _imported(nodes: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def _assigned(nodes: Iterable[ast.AST], aliases: Mapping[str, str]) -> dict[str, str]:
-    """Return what plain names stand for that are assigned an imported thing: `A = nn.MultiheadAttention`."""
+    """Return the full names of plain names that are assigned an imported object: `A = nn.MultiheadAttention`."""
     found: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Assign) and (name := _dotted(node.value, aliases)) is not None:
@@ -108,7 +108,7 @@ def _brought_in(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def _dotted(node: ast.expr, aliases: Mapping[str, str]) -> str | None:
-    """Return the full name of `n.MultiheadAttention`, or None for what no import stands behind."""
+    """Return the full name of `n.MultiheadAttention`, or None if it does not come from an import."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -120,5 +120,5 @@ def _dotted(node: ast.expr, aliases: Mapping[str, str]) -> str | None:
 
 
 def _is_in(name: str, forbidden: str) -> bool:
-    """Whether a full name is the forbidden thing, or in the forbidden module."""
+    """Whether a full name is forbidden, or in a forbidden module."""
     return name == forbidden or name.startswith(forbidden + ".")

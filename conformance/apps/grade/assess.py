@@ -16,7 +16,7 @@ from conformkit.conformance.apps.grade.choice import Choice, choose
 from conformkit.conformance.apps.grade.declared import paths, permitted
 from conformkit.conformance.apps.grade.logs import log
 from conformkit.conformance.apps.grade.policy import Policy
-from conformkit.conformance.apps.grade.record import Grade, Group, Outcome
+from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
 from conformkit.conformance.apps.grade.scoring import Score, excuses, score
 from conformkit.conformance.apps.grade.scratch import new_folder, time_limit, without
 from conformkit.conformance.apps.grade.submissions import Package
@@ -26,48 +26,48 @@ from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.client.session import Limits
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox.bubblewrap import program
-from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.driver.spawn.warm import WorkerFactory
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import OutOfTime
-from conformkit.conformance.engine.loading import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Clause
 
-__all__ = ["Finished", "Task", "assess", "ungraded"]
+__all__ = ["Finished", "GradingTask", "assess", "ungraded"]
 
 _LOOK_SECONDS = 60.0
-"""Unpacking and reading sources takes a second at most, whatever the submission; unless it is made to take longer."""
+"""Unpacking and reading sources takes at most a second, unless a submission is built to take longer."""
 _TAKEN = frozenset({"torch", "numpy", "conformkit", "safetensors", "implementation"})
 Answers = dict[tuple[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """All that a process on any machine needs to grade one submission."""
+class GradingTask:
+    """Everything that a process on any machine needs to grade one submission."""
 
     package: Package
     policy: Policy
     seed: int
     kit: str
     known: Answers = field(default_factory=dict)
-    """Which clauses apply to the reference, as far as earlier tasks found out."""
+    """Which clauses apply to the reference, as found by earlier tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A grade, the log of how it came about, and what was found out about the reference on the way."""
+    """A grade, its log, and what was learned about the reference."""
 
     grade: Grade
     log: str
     learned: Answers = field(default_factory=dict)
 
 
-def assess(task: Task, scratch: Path, warm: Callable[[], Nursery]) -> Finished:
-    """Grade a submission in a folder of its own below `scratch`. `warm` gives the process that trusted code runs in.
+def assess(task: GradingTask, scratch: Path, warm: Callable[[], WorkerFactory]) -> Finished:
+    """Grade a submission in a separate folder below `scratch`. `warm` gives the process for trusted code.
 
-    Raises IsolationUnavailable, StartError: what is no submission's fault.
+    Raises IsolationUnavailable, StartError: errors that are not the submission's fault.
     """
     started = time.perf_counter()
     baseline = Baseline(dict(task.known), task.seed, warm)
@@ -77,22 +77,22 @@ def assess(task: Task, scratch: Path, warm: Callable[[], Nursery]) -> Finished:
     return Finished(grade, log(grade), baseline.learned)
 
 
-def ungraded(task: Task, outcome: Outcome, message: str, notes: tuple[str, ...] = ()) -> Grade:
-    """Return the grade of a submission that was not judged: no points, of all that there are."""
+def ungraded(task: GradingTask, outcome: SubmissionOutcome, message: str, notes: tuple[str, ...] = ()) -> Grade:
+    """Return the grade of a submission that was not judged: 0 of all points."""
     return _not_judged(task, outcome, message, notes)
 
 
 class _Case:
-    """One submission on its way through."""
+    """Grades one submission."""
 
-    def __init__(self, task: Task, folder: Path, baseline: Baseline, warm: Callable[[], Nursery]) -> None:
+    def __init__(self, task: GradingTask, folder: Path, baseline: Baseline, warm: Callable[[], WorkerFactory]) -> None:
         self._task, self._policy, self._baseline, self._warm = task, task.policy, baseline, warm
         self._root = folder / _root_name(task.package.submission.name)
         self._notes = list(task.package.notes)
         self._advice: list[Any] = []
 
     def grade(self) -> Grade:
-        """Return the grade, whatever the submission is."""
+        """Return the grade of any submission."""
         try:
             with time_limit(_LOOK_SECONDS):
                 choice = self._looked_at()
@@ -100,19 +100,19 @@ class _Case:
         except SubmissionError as problem:
             return self._not_judged(problem.outcome, str(problem))
         except ConfigError as problem:
-            return self._not_judged(Outcome.NOT_LOADED, f"its {problem}")
+            return self._not_judged(SubmissionOutcome.NOT_LOADED, f"its {problem}")
         except LoadFailure as failure:
-            outcome = Outcome.TIMEOUT if failure.late else Outcome.NOT_LOADED
+            outcome = SubmissionOutcome.TIMEOUT if failure.late else SubmissionOutcome.NOT_LOADED
             return self._not_judged(outcome, _reason(failure), failure.advice, failure.output)
         except IsolationUnavailable as problem:
-            program()  # which raises it again, unless it is only this submission that cannot be shown alone
-            return self._not_judged(Outcome.REFUSED, str(problem))
+            program()  # which raises it again, unless only this submission cannot be isolated
+            return self._not_judged(SubmissionOutcome.REFUSED, str(problem))
         except OutOfTime:
             message = f"it could not be loaded and bound within {self._policy.limits.seconds:g} s"
-            return self._not_judged(Outcome.TIMEOUT, message)
+            return self._not_judged(SubmissionOutcome.TIMEOUT, message)
 
     def _looked_at(self) -> Choice:
-        """Unpack it, find what is judged, and read what it declares and uses."""
+        """Unpack it, find the implementation, and read its declarations and imports."""
         package, policy = self._task.package, self._policy
         if package.problem is not None:
             raise package.problem
@@ -135,12 +135,12 @@ class _Case:
         report = run(self._request(choice), trusted=self._warm)
         late = not report.complete
         points = self._score(report, choice.config, late=late)
-        report.implementation = self._task.package.submission.name
-        report.location = str(choice.path.relative_to(self._root))
+        place = str(choice.path.relative_to(self._root))
+        report = replace(report, implementation=self._task.package.submission.name, location=place)
         return Grade(
             submission=self._task.package.submission,
-            outcome=Outcome.TIMEOUT if late else Outcome.JUDGED,
-            message=f"it was not judged to the end within {policy.limits.seconds:g} s" if late else "",
+            outcome=SubmissionOutcome.TIMEOUT if late else SubmissionOutcome.JUDGED,
+            message=f"judging did not finish within {policy.limits.seconds:g} s" if late else "",
             points=points.points,
             max_points=points.max_points,
             groups=points.groups,
@@ -168,7 +168,9 @@ class _Case:
 
         return score(report, self._policy, excuses(config, self._policy.allowed, applies), out_of_time=late)
 
-    def _not_judged(self, outcome: Outcome, message: str, advice: tuple[str, ...] = (), output: str = "") -> Grade:
+    def _not_judged(
+        self, outcome: SubmissionOutcome, message: str, advice: tuple[str, ...] = (), output: str = ""
+    ) -> Grade:
         told = [line for line in advice if line] + ([f"it printed: {output}"] if output else [])
         notes = (*self._notes, *self._told(told))
         return _not_judged(self._task, outcome, self._told(message), notes, tuple(self._advice))
@@ -178,7 +180,11 @@ class _Case:
 
 
 def _not_judged(
-    task: Task, outcome: Outcome, message: str, notes: tuple[str, ...] = (), advice: tuple[Any, ...] = ()
+    task: GradingTask,
+    outcome: SubmissionOutcome,
+    message: str,
+    notes: tuple[str, ...] = (),
+    advice: tuple[Any, ...] = (),
 ) -> Grade:
     policy = task.policy
     groups = tuple(Group(g.name, g.title, 0.0, g.points, len(g.clauses), 0, (), g.clauses) for g in policy.groups)
@@ -198,10 +204,10 @@ def _limits(policy: Policy) -> Limits:
 
 
 def _refuse_ours(config: Config) -> None:
-    """Refuse a conform.toml that names the kit's own code: the reference handed in is nobody's work."""
+    """Refuse a conform.toml that names the kit's own code: submitting the reference is not the student's work."""
     ours = next((path for path in paths(config) if path.partition(".")[0].partition(":")[0] == "conformkit"), None)
     if ours is not None:
-        raise Refused(f"it declares {ours} to be its own, which is the kit's")
+        raise Refused(f"it declares {ours} as its own code, but that belongs to the kit")
 
 
 def _reason(failure: LoadFailure) -> str:
@@ -209,7 +215,7 @@ def _reason(failure: LoadFailure) -> str:
 
 
 def _root_name(name: str) -> str:
-    """Return what the submission's folder is called: as at home where modules may import each other by that name."""
+    """Return the name of the submission's folder: the original one, since modules may import each other by it."""
     usable = name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and len(name) <= 80
     taken = name in sys.stdlib_module_names or name in _TAKEN
     return name if usable and not taken else "submission"

@@ -1,4 +1,4 @@
-"""Which clauses apply to the bundled reference in a variant: what does not apply there need not apply elsewhere."""
+"""Which clauses apply to the bundled reference in a variant: others need not apply to submissions either."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.diagnosis.patching import write_reference
-from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
@@ -24,17 +24,17 @@ __all__ = ["Baseline"]
 
 
 class Baseline:
-    """Remembers for each configuration which clauses apply to the reference, and judges it where nobody knows yet.
+    """Stores for each configuration which clauses apply to the reference, and judges it if that is unknown.
 
-    `known` are answers from before, by key and clause; `learned` are those that this one added.
+    `known` are earlier answers, by key and clause; `learned` are those added here.
     """
 
-    def __init__(self, known: dict[tuple[str, str], bool], seed: int, warm: Callable[[], Nursery]) -> None:
+    def __init__(self, known: dict[tuple[str, str], bool], seed: int, warm: Callable[[], WorkerFactory]) -> None:
         self._known, self._seed, self._warm = known, seed, warm
         self.learned: dict[tuple[str, str], bool] = {}
 
     def applies(self, clause: Clause, config: Config, together: Iterable[Clause] = ()) -> bool:
-        """Return whether a clause applies to the reference so configured; answer for others `together` with it."""
+        """Return whether a clause applies to the reference with this configuration; also answer for `together`."""
         key = _key(config, clause)
         if (key, clause.id) not in self._known:
             asked = {clause.id: clause} | {other.id: other for other in together if _key(config, other) == key}
@@ -56,7 +56,7 @@ class Baseline:
 
 
 def _key(config: Config, clause: Clause) -> str:
-    """Return the digest of what the answer depends on."""
+    """Return the digest of everything the answer depends on."""
     content = {
         "variant": asdict(config.variant_for(clause.component)),
         "limits": asdict(config.limits_for(clause.component)),

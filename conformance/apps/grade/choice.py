@@ -1,4 +1,4 @@
-"""Which module of a submission is the implementation: where the policy says, else where the contract's names are."""
+"""Which module of a submission is the implementation: the one named by the policy, else one with contract names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformkit.conformance.apps.grade.unpack import Unreadable
-from conformkit.conformance.binding.config import Config, find_config, load_config
+from conformkit.conformance.binding.config import Config, load_config
 from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.driver.worker.loading import defined
@@ -18,12 +18,12 @@ __all__ = ["Choice", "choose"]
 
 _FILES_NAMED = 5
 _KINDS = ("folder", "file", "package")
-"""Where several hold the same names, the last one is taken."""
+"""If several hold the same names, the last one is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is judged, what it declares about itself, and what the reader should know about how it was chosen."""
+    """The judged implementation, its declarations, and notes for the reader about the choice."""
 
     path: Path
     config: Config
@@ -44,20 +44,21 @@ class _Candidate:
 def choose(root: Path, named: str = "", *, own_config: bool = True, profile: str = "core") -> Choice:
     """Return the implementation in an unpacked submission; `named` is what the policy calls it.
 
-    Raises Unreadable where there is no Python or not what the policy names, ConfigError where its conform.toml can't be
+    Raises Unreadable if there is no Python or no module of the policy's name, ConfigError if its conform.toml can't be
     used.
     """
     files = list(sources(root))
     if not files:
-        raise Unreadable("it holds no Python file")
-    chosen, notes = (_named(root, named, files), ()) if named else _found(root, files, profile)
-    config = load_config(_folders(root, chosen)) if own_config else Config()
+        raise Unreadable("it contains no Python file")
+    nothing = Config()
+    chosen, notes, known = (_named(root, named, files), (), nothing) if named else _found(root, files, profile)
+    config = _config(_folders(root, chosen), known) if own_config else nothing
     path, module = _with_neighbors(root, chosen)
     return Choice(path, replace(config, module=config.module or module), notes)
 
 
 def _named(root: Path, named: str, files: list[Path]) -> Path:
-    """Return the file or folder of that name, at the top or in the single folder that is there, or in its `src`."""
+    """Return the file or folder of that name, at the top level, or in the only folder there, or in its `src`."""
     wanted = named if "/" in named or named.endswith(".py") else named.replace(".", "/")
     heart = _heart(root)
     for base in (root, heart, heart / "src"):
@@ -69,28 +70,30 @@ def _named(root: Path, named: str, files: list[Path]) -> Path:
 
 
 def _exports(profile: str) -> frozenset[str]:
-    """Return the names by which the components of a profile are known."""
+    """Return the names under which the components of a profile are found."""
     further = profile not in {"core", "lm"}
     parts = components_of(profile).values()
     return frozenset(name for part in parts for name in (part.export, *(part.further if further else ())))
 
 
-def _found(root: Path, files: list[Path], profile: str) -> tuple[Path, tuple[str, ...]]:
+def _found(root: Path, files: list[Path], profile: str) -> tuple[Path, tuple[str, ...], Config]:
+    """Return what is judged, notes about that, and what is declared where the search began."""
     heart = _heart(root)
-    declared = _declared(heart)
+    config = load_config([heart])
+    declared = _declared(heart, config)
     if declared is not None:
-        return declared, ()
+        return declared, (), config
     candidates = sorted(_candidates(root, files, _exports(profile)), key=lambda c: str(c.path))
     best = max(candidates, key=lambda c: c.rank(root))
     if not best.names:
-        return files[0] if len(files) == 1 else heart, ()
+        return files[0] if len(files) == 1 else heart, (), config
     others = [c for c in candidates if c.kind != "folder" and c.names == best.names and c is not best]
     notes = [f"{shown(c.path.relative_to(root))} holds the same names and was not judged" for c in others]
-    return best.path, tuple(notes)
+    return best.path, tuple(notes), config
 
 
 def _heart(root: Path) -> Path:
-    """Descend while there is nothing but one folder, as in most archives; not into a package."""
+    """Descend while there is only one folder, as in most archives; not into a package."""
     while True:
         inside = [path for path in root.iterdir() if not path.name.startswith(".")]
         folders = [path for path in inside if path.is_dir()]
@@ -99,11 +102,8 @@ def _heart(root: Path) -> Path:
         root = folders[0]
 
 
-def _declared(folder: Path) -> Path | None:
-    """Return the module that a conform.toml names the parts of, where it is one that is there."""
-    if find_config([folder]) is None:
-        return None
-    config = load_config([folder])
+def _declared(folder: Path, config: Config) -> Path | None:
+    """Return the module whose parts the conform.toml in a folder names, if it exists."""
     paths = [config.module, *(c.path for c in config.components.values() if c.path and ":" in c.path)]
     tops = {path.partition(":")[0].partition(".")[0] for path in paths if path}
     if (folder / "__init__.py").is_file() or len(tops) != 1:
@@ -131,7 +131,7 @@ def _candidates(root: Path, files: Iterable[Path], exports: frozenset[str]) -> I
 
 
 def _package(path: Path, root: Path) -> Path | None:
-    """Return the topmost package that a file is in, within the submission."""
+    """Return the topmost package of a file within the submission."""
     top, folder = None, path.parent
     while (folder / "__init__.py").is_file() and folder.is_relative_to(root):
         top, folder = folder, folder.parent
@@ -139,7 +139,7 @@ def _package(path: Path, root: Path) -> Path | None:
 
 
 def _with_neighbors(root: Path, path: Path) -> tuple[Path, str | None]:
-    """Return the folder around a module that may import what lies beside it, and the module's name; else the module."""
+    """Return the folder of a module that may import its neighbors, and the module's name; else the module."""
     loose = path.is_dir() and not (path / "__init__.py").is_file()
     if path == root or loose or (path.parent / "__init__.py").is_file() or not path.stem.isidentifier():
         return path, None
@@ -148,6 +148,14 @@ def _with_neighbors(root: Path, path: Path) -> tuple[Path, str | None]:
 
 
 def _folders(root: Path, path: Path) -> list[Path]:
-    """Return where its conform.toml may be: beside it or above it, within the submission."""
+    """Return possible places of its conform.toml: next to it or above it, within the submission."""
     first = path if path.is_dir() else path.parent
     return [folder for folder in (first, *first.parents) if folder.is_relative_to(root)]
+
+
+def _config(folders: list[Path], known: Config) -> Config:
+    """Return the nearest configuration; `known` is the one in one of these folders, if its path says so."""
+    home = known.path.parent if known.path is not None else None
+    nearer = folders.index(home) if home in folders else len(folders)
+    found = load_config(folders[:nearer])
+    return known if found.path is None and nearer < len(folders) else found

@@ -1,6 +1,6 @@
-"""Functions that are the bundled reference's, whatever their names: the same code but for names, texts and annotations.
+"""Functions copied from the bundled reference: the same code except for names, strings and annotations.
 
-This is advice for a person. Who changes a line on purpose is not found, and finding something changes no points.
+This is advice for a person. A deliberately changed line hides a copy, and a finding changes no points.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from conformkit.conformance.driver.location import parse, sources
 __all__ = ["copied"]
 
 _LEAST_NODES = 60
-"""A shorter function may well be written twice by people who have never met."""
+"""Minimum size: two people may write the same shorter function independently."""
 _DEEPEST = 60
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def copied(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield what is copied, by its full name in the kit, and where it stands below `root`."""
+    """Yield each copy: its full name in the kit, and its place below `root`."""
     for path in sources(root):
         tree = parse(path)
         place = path.name if path == root else str(path.relative_to(root))
@@ -36,7 +36,7 @@ def copied(root: Path) -> Iterator[tuple[str, str]]:
 
 @cache
 def _reference() -> dict[str, str]:
-    """Return the full names of the reference's functions by what they look like without their names."""
+    """Return the full names of the reference's functions by digest of their code without names."""
     found: dict[str, str] = {}
     folder = reference_folder()
     for file in sorted(folder.rglob("*.py"), key=lambda file: (len(file.parts), file)):
@@ -57,7 +57,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
 
 
 def _fingerprint(function: Function) -> str:
-    """Return a digest of what a function does; nothing for one that is short, or made to break who reads it."""
+    """Return a digest of a function's code; nothing for a short one, or one built to crash a parser."""
     words: list[str] = []
     names: dict[str, int] = {}
     for depth, node in _walked(function):
@@ -70,7 +70,7 @@ def _fingerprint(function: Function) -> str:
 
 
 def _walked(function: Function) -> Iterator[tuple[int, ast.AST]]:
-    """Yield the nodes of a function in the order of its text, with how deep they lie; no annotations, no docstring."""
+    """Yield the nodes of a function with their depth, in order of the text; no annotations, no docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     left: list[tuple[int, ast.AST]] = [(0, node) for node in reversed([function.args, *body])]
     while left:
@@ -82,7 +82,7 @@ def _walked(function: Function) -> Iterator[tuple[int, ast.AST]]:
 
 
 def _word(node: ast.AST, names: dict[str, int]) -> str:
-    """Return what a node says beside its kind; a name is the number of its first use, a text is any text."""
+    """Return a node's content besides its kind; a name is the number of its first use, all strings are equal."""
     if isinstance(node, ast.Name | ast.arg):
         name = node.id if isinstance(node, ast.Name) else node.arg
         return str(names.setdefault(name, len(names)))
@@ -94,7 +94,7 @@ def _word(node: ast.AST, names: dict[str, int]) -> str:
 
 
 def _constant(value: object) -> str:
-    """Return what a constant says; Python refuses to write whole numbers of thousands of digits."""
+    """Return the text of a constant; Python refuses to print integers with thousands of digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return hex(value)[:100]
     return "" if isinstance(value, str) else repr(value)[:100]

@@ -1,7 +1,7 @@
-"""The SQLite file of results and its folder: opened when nobody else works on it, refused when they are another's.
+"""The SQLite file of results and its folder: locked against other runs; foreign folders and files are refused.
 
 StoreUnusable     the folder cannot be used; nothing in it was changed
-StoreBroken       nothing more can be written there; what was stored is whole
+StoreBroken       nothing more can be written there; stored results are complete
 └── StoreDamaged  the file was changed by something else
 """
 
@@ -21,7 +21,7 @@ __all__ = [
 
 FILE = "grades.sqlite"
 VERSION = 1
-"""Of the tables. A file of another one is refused."""
+"""Version of the tables. A file of another version is refused."""
 _APPLICATION = 0x636F6E66
 SEED = "seed"
 _WAIT_SECONDS = 10.0
@@ -44,7 +44,7 @@ class StoreUnusable(ValueError):
 
 
 class StoreBroken(Exception):
-    """Nothing more can be written there. What was stored is whole."""
+    """Nothing more can be written there. Stored results are complete."""
 
 
 class StoreDamaged(StoreBroken):
@@ -52,7 +52,7 @@ class StoreDamaged(StoreBroken):
 
 
 def check_folder(out: Path) -> None:
-    """Refuse, before anything is written, what is no folder of results, and systems where none can be locked."""
+    """Refuse, before anything is written, a folder with other files, and systems without file locks."""
     try:
         import fcntl  # noqa: F401, PLC0415
     except ImportError:
@@ -66,11 +66,11 @@ def check_folder(out: Path) -> None:
     except OSError as error:
         raise StoreUnusable(f"{out} cannot be listed: {error.strerror}") from None
     if strangers and not {FILE, SEED} & set(strangers):
-        raise StoreUnusable(f"{out} holds other files, {min(strangers)} for one; name a new or an empty folder")
+        raise StoreUnusable(f"{out} holds other files, for example {min(strangers)}; name a new or an empty folder")
 
 
 def take(lock: int, out: Path) -> None:
-    """Lock the folder, by an open file in it, until that is closed. Raises StoreUnusable where another run has it."""
+    """Lock the folder by an open file in it, until that is closed. Raises StoreUnusable if another run holds it."""
     import fcntl  # noqa: PLC0415 - see check_folder
 
     try:
@@ -79,13 +79,13 @@ def take(lock: int, out: Path) -> None:
         holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
         who = f" (process {holder})" if holder else ""
         raise StoreUnusable(f"another run is grading into {out}{who}; wait for it, or name another folder") from None
-    with contextlib.suppress(OSError):  # a full disk: what it is for works without
+    with contextlib.suppress(OSError):  # a full disk: the lock works without the process id
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
 def connected(out: Path) -> sqlite3.Connection:
-    """Open the file of results, or make one. Raises StoreUnusable, or what `translated` turns into a sentence."""
+    """Open the file of results, or create it. Raises StoreUnusable, or errors that `translated` turns into text."""
     path = out / FILE
     try:
         connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
@@ -98,7 +98,7 @@ def connected(out: Path) -> sqlite3.Connection:
             _create(connection)
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
-            raise StoreUnusable(f"{path} is no SQLite file; name another folder") from None
+            raise StoreUnusable(f"{path} is not an SQLite file; name another folder") from None
         if _code(error) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
             raise StoreUnusable(f"{path} cannot be written to: {error}; name another folder") from None
         raise
@@ -119,7 +119,7 @@ def _check_file(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables in one transaction: a run killed now leaves a file without any, which is as good as none."""
+    """Create the tables in one transaction: a run killed here leaves a file without tables, which is harmless."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES.split(";"):
         connection.execute(statement)
@@ -130,7 +130,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def translated(out: Path) -> Iterator[None]:
-    """Turn what SQLite and the system say when nothing more can be written into a sentence."""
+    """Turn errors of SQLite and the system about failed writes into a sentence."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -139,10 +139,10 @@ def translated(out: Path) -> Iterator[None]:
                 f"{out / FILE} is damaged: {error}; restore it from a copy, or name a new folder"
             ) from None
         if _code(error) == sqlite3.SQLITE_FULL:
-            raise StoreBroken(f"the disk that {out} is on is full") from None
+            raise StoreBroken(f"the disk of {out} is full") from None
         raise StoreBroken(f"{out / FILE} cannot be written to: {error}") from None
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return the primary code: what else SQLite tells stands in the higher bits."""
+    """Return the primary code; SQLite puts details into the higher bits."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

@@ -1,6 +1,6 @@
-"""What a submission's conform.toml may say when it is graded: names and weights freely, the rest as the policy allows.
+"""What a submission's conform.toml may declare in grading: names and weights freely, the rest if the policy allows it.
 
-A declaration that is not allowed is ignored, and the grade says so: what can be judged without it still is.
+A declaration that is not allowed is ignored, and the grade says so: everything else is still judged.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 from conformkit.conformance.apps.grade.policy import Allowed
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import ComponentConfig, Config
-from conformkit.conformance.binding.limits import MAX_SIZE, Limits, Range
+from conformkit.conformance.binding.limits import MAX_SIZE, Range, SizeLimits
 from conformkit.spec.variants import CANONICAL, written
 
 __all__ = ["paths", "permitted"]
 
 
 def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
-    """Return the configuration without what the policy does not allow, and a sentence for each such thing.
+    """Return the configuration without disallowed declarations, and a sentence for each of those.
 
-    Number formats are the policy's alone: what an implementation can't compute in is found out anyway.
+    Number formats come from the policy alone: unsupported formats are detected anyway.
     """
     notes: list[str] = []
     components = {name: _component(own, allowed, notes) for name, own in config.components.items()}
@@ -38,7 +38,7 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
 
 
 def paths(config: Config) -> Iterator[str]:
-    """Yield every name of a module or of something in a module that a configuration lets the worker look up."""
+    """Yield every name of a module or of an object in a module that a configuration makes the worker look up."""
     if config.module:
         yield config.module
     for part in (*config.components.values(), *config.tools.values()):
@@ -46,7 +46,7 @@ def paths(config: Config) -> Iterator[str]:
 
 
 def _paths(part: Any) -> Iterator[str]:
-    """Yield those in one part, however deep its tables go."""
+    """Yield those in one part, in tables of any depth."""
     if isinstance(part, Arguments):
         yield from part.paths()
     elif isinstance(part, Mapping):
@@ -79,7 +79,7 @@ def _variant(declared: Mapping[str, Any], allowed: Allowed, place: str, notes: l
     return kept
 
 
-def _limits(declared: Limits, allowed: Allowed, place: str, notes: list[str]) -> Limits:
+def _limits(declared: SizeLimits, allowed: Allowed, place: str, notes: list[str]) -> SizeLimits:
     kept: dict[str, Range] = {}
     for name, limit in declared.sizes.items():
         if _no_narrower(limit, allowed.sizes.of(name)):
@@ -89,7 +89,7 @@ def _limits(declared: Limits, allowed: Allowed, place: str, notes: list[str]) ->
     rank = declared.rank if declared.rank == allowed.sizes.rank else None
     if rank != declared.rank:
         notes.append(_ignored(f"rank = {declared.rank} under [{place}limits]"))
-    return Limits(kept, rank)
+    return SizeLimits(kept, rank)
 
 
 def _no_narrower(declared: Range, allowed: Range) -> bool:
@@ -104,4 +104,4 @@ def _no_narrower(declared: Range, allowed: Range) -> bool:
 
 
 def _ignored(what: str) -> str:
-    return f"conform.toml declares {what}, which the policy does not allow; judged without it"
+    return f"conform.toml declares {what}, which the policy does not allow; it was ignored"

@@ -1,7 +1,7 @@
-"""Where submissions are graded: in processes of this machine, or of a cluster; the same function either way.
+"""Where submissions are graded: in processes of this machine or of a cluster, by the same function.
 
-Both are executors in the sense of concurrent.futures, and what they run hands a task to the harness of its thread, a
-process of its own on whichever machine.
+Both are executors in the sense of concurrent.futures; what they run passes a task to the harness of its thread, a
+separate process on the same machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from conformkit.conformance.apps.grade.assess import Finished, Task
+from conformkit.conformance.apps.grade.assess import Finished, GradingTask
 from conformkit.conformance.apps.grade.harness import GradingError, Harnesses
 from conformkit.conformance.versions import kit_version
 
@@ -25,15 +25,15 @@ __all__ = ["ClusterLost", "ExecutorUnusable", "Pool", "WrongKit", "cluster", "gr
 
 _CONNECT_SECONDS = "20s"
 _AT_LEAST = 64
-"""So many tasks are on their way to a cluster, which may grow while it works."""
+"""Number of tasks sent to a cluster, which may grow while it works."""
 
 
 class ExecutorUnusable(ValueError):
-    """The executor asked for is not to be had; the text says why and what to do."""
+    """The requested executor is not available; the text says why and what to do."""
 
 
 class ClusterLost(Exception):
-    """The cluster is gone, or does not answer; what is graded is stored."""
+    """The cluster is gone, or does not answer; finished grades are stored."""
 
 
 class WrongKit(GradingError):
@@ -42,36 +42,36 @@ class WrongKit(GradingError):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """An executor, what it runs, on how many tasks at once, and the exceptions that tell that it is gone."""
+    """An executor, its function, the number of simultaneous tasks, and the exceptions that mean that it is gone."""
 
     executor: Executor
-    function: Callable[[Task], Finished]
+    function: Callable[[GradingTask], Finished]
     workers: int
     name: str
     lost: tuple[type[BaseException], ...] = ()
 
-    def submit(self, task: Task) -> Future[Finished]:
-        """Let a task be graded. The future raises GradingError when that fails. Raises ClusterLost."""
+    def submit(self, task: GradingTask) -> Future[Finished]:
+        """Submit a task for grading. The future raises GradingError when that fails. Raises ClusterLost."""
         try:
             return self.executor.submit(self.function, task)
         except Exception as error:
-            raise ClusterLost(f"{self.name} takes nothing any more ({type(error).__name__})") from error
+            raise ClusterLost(f"{self.name} no longer accepts tasks ({type(error).__name__})") from error
 
 
 _harnesses: Harnesses | None = None
 _lock = threading.Lock()
 
 
-def graded(task: Task) -> Finished:
-    """Grade a submission in a harness beside this process of a cluster. Raises GradingError."""
-    global _harnesses  # noqa: PLW0603 - one set for the process, whoever sends the task
+def graded(task: GradingTask) -> Finished:
+    """Grade a submission in a harness next to this process of a cluster. Raises GradingError."""
+    global _harnesses  # noqa: PLW0603 - one set per process, for all senders of tasks
     with _lock:
         if _harnesses is None:
             _harnesses = Harnesses()
     return _graded(_harnesses, task)
 
 
-def _graded(harnesses: Harnesses, task: Task) -> Finished:
+def _graded(harnesses: Harnesses, task: GradingTask) -> Finished:
     if task.kit != kit_version():
         raise WrongKit(f"a machine of the cluster has conformkit {kit_version()}, this one {task.kit}")
     return harnesses.grade(task)
@@ -79,7 +79,7 @@ def _graded(harnesses: Harnesses, task: Task) -> Finished:
 
 @contextmanager
 def local(workers: int, scratch: Path) -> Iterator[Pool]:
-    """So many processes on this machine. At the end, however it comes, they are gone."""
+    """A number of processes on this machine, which are ended in any case."""
     harnesses = Harnesses(scratch)
     executor = ThreadPoolExecutor(workers, thread_name_prefix="grade")
     try:
@@ -107,7 +107,7 @@ def cluster(address: str) -> Iterator[Pool]:
 
 
 def _distributed() -> Any:
-    """Return the package, which is an extra. What it would log is told as a sentence, or is its own affair."""
+    """Return the package, which is an extra. Its log is silenced; problems become sentences."""
     try:
         found = import_module("distributed")
     except ImportError:

@@ -1,7 +1,7 @@
-"""A whole class: find the submissions, grade those without a grade, keep every result as it comes, write the outputs.
+"""Grade a class: find the submissions, grade those without a grade, store each result at once, write the outputs.
 
-Raises NothingToGrade, StoreUnusable, ExecutorUnusable: nothing was changed. StoreBroken, ClusterLost, NoIsolation: what
-was graded until then is stored, and the same command goes on from there.
+Raises NothingToGrade, StoreUnusable, ExecutorUnusable: nothing was changed. StoreBroken, ClusterLost, NoIsolation:
+finished grades are stored, and the same command continues from there.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from conformkit.conformance.apps.grade.assess import Finished, Task, ungraded
+from conformkit.conformance.apps.grade.assess import Finished, GradingTask, ungraded
 from conformkit.conformance.apps.grade.executor import ClusterLost, ExecutorUnusable, Pool, WrongKit, cluster, local
 from conformkit.conformance.apps.grade.harness import GradingError, NoIsolation, NoRoom, told
 from conformkit.conformance.apps.grade.logs import log
 from conformkit.conformance.apps.grade.policy import Policy
-from conformkit.conformance.apps.grade.record import Grade, Outcome
+from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.apps.grade.store import RunKey, Store, StoreBroken, StoreUnusable, opened
-from conformkit.conformance.apps.grade.submissions import Found, Package, Search, find, pack
+from conformkit.conformance.apps.grade.submissions import Package, SubmissionList, SubmissionSource, find, pack
 from conformkit.conformance.report.files import write
 from conformkit.conformance.versions import kit_version
 
-__all__ = ["GradeRequest", "Progress", "Summary", "grade", "look"]
+__all__ = ["GradeRequest", "GradingProgress", "Summary", "grade", "look"]
 
 LOGS = "logs"
 _SCRATCH = ".scratch"
 _PREFIX = "conform-grade-"
 _TRIES = 2
-"""A submission whose harness died is tried once more: another one may have taken the memory."""
+"""A submission whose harness died is tried again once: another one may have used up the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradeRequest:
-    """What to grade, by which policy, and where results go. `executor` is local or a scheduler's address."""
+    """What to grade, the policy, and the folder for results. `executor` is local or a scheduler's address."""
 
     submissions: Path
     policy: Policy
@@ -51,8 +51,8 @@ class GradeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is; `last` is the newest grade, `running` the names of what is under way."""
+class GradingProgress:
+    """The progress of a run; `last` is the newest grade, `running` the names in progress."""
 
     done: int
     total: int
@@ -62,36 +62,36 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What came of a run."""
+    """The result of a run."""
 
     grades: tuple[Grade, ...]
-    """Without their reports, which stay on disk."""
+    """The grades without their reports, which stay on disk."""
     fresh: int
-    """How many of them this run added."""
+    """Number of grades that this run added."""
     aside: tuple[str, ...] = ()
-    """Files in the folder of submissions that are none."""
+    """Files in the folder that are not submissions."""
     gone: tuple[str, ...] = ()
-    """Submissions that were graded earlier and are not in the folder any more."""
+    """Submissions that were graded earlier and are no longer in the folder."""
 
     @property
     def outcomes(self) -> Counter[str]:
-        """How often each outcome came."""
+        """Number of submissions with each outcome."""
         return Counter(grade.outcome.value for grade in self.grades)
 
 
-def look(request: GradeRequest) -> Search:
+def look(request: GradeRequest) -> SubmissionList:
     """Return what would be graded. Raises NothingToGrade, StoreUnusable."""
     search = find(request.submissions, single=request.single)
     inside = request.out.resolve()
     if request.submissions.is_dir() and inside.is_relative_to(request.submissions.resolve()):
         raise StoreUnusable(
-            f"{request.out} lies in the folder of submissions and would be one of them; put it elsewhere"
+            f"{request.out} is inside the folder of submissions and would count as one; choose another folder"
         )
     return search
 
 
-def grade(request: GradeRequest, tell: Callable[[Progress], None] = lambda _: None) -> Summary:
-    """Grade what has no grade yet, and return all grades. KeyboardInterrupt passes through; what is stored stays."""
+def grade(request: GradeRequest, tell: Callable[[GradingProgress], None] = lambda _: None) -> Summary:
+    """Grade submissions without a grade; return all grades. KeyboardInterrupt passes through; stored results stay."""
     search = look(request)
     with opened(request.out) as store, _writable(request.out):
         seed = store.seed() if request.policy.seed is None else request.policy.seed
@@ -109,20 +109,20 @@ def grade(request: GradeRequest, tell: Callable[[Progress], None] = lambda _: No
 
 
 class _Run:
-    """Keeps an executor busy and stores what it gives."""
+    """Keeps an executor busy and stores its results."""
 
     def __init__(
         self, request: GradeRequest, store: Store, key: RunKey, seed: int, pool: Pool, total: int,
-        tell: Callable[[Progress], None],
+        tell: Callable[[GradingProgress], None],
     ) -> None:  # fmt: skip
         self._request, self._store, self._key, self._seed, self._pool = request, store, key, seed, pool
         self._total, self._tell = total, tell
         self._tries: Counter[str] = Counter()
         self._answers = store.answers(key)
-        self._working: dict[Future[Finished], Found] = {}
+        self._working: dict[Future[Finished], SubmissionSource] = {}
 
-    def grade(self, todo: Sequence[Found]) -> None:
-        """Grade these, in this order but for those that are tried again."""
+    def grade(self, todo: Sequence[SubmissionSource]) -> None:
+        """Grade these, in this order except for retries."""
         waiting = deque(todo)
         self._done = self._total - len(waiting)
         self._report()
@@ -135,7 +135,7 @@ class _Run:
                 if not self._settle(found, future):
                     waiting.append(found)
 
-    def _start(self, found: Found) -> None:
+    def _start(self, found: SubmissionSource) -> None:
         task = self._task(pack(found, self._request.policy.archive))
         problem = task.package.problem
         if problem is not None:
@@ -145,11 +145,11 @@ class _Run:
         self._working[self._pool.submit(task)] = found
         self._report()
 
-    def _task(self, package: Package) -> Task:
-        return Task(package, self._request.policy, self._seed, kit_version(), dict(self._answers))
+    def _task(self, package: Package) -> GradingTask:
+        return GradingTask(package, self._request.policy, self._seed, kit_version(), dict(self._answers))
 
-    def _settle(self, found: Found, future: Future[Finished]) -> bool:
-        """Store what came of a submission; False where it is to be tried again."""
+    def _settle(self, found: SubmissionSource, future: Future[Finished]) -> bool:
+        """Store the result of a submission; return False if it will be tried again."""
         try:
             finished = future.result()
         except NoIsolation:
@@ -159,19 +159,19 @@ class _Run:
         except WrongKit as error:
             raise ExecutorUnusable(f"{error}; install one version everywhere") from None
         except self._pool.lost as error:
-            raise ClusterLost(f"{self._pool.name} does not answer any more ({type(error).__name__})") from None
-        except Exception as error:  # noqa: BLE001 - what a cluster raises for a lost machine is its own affair
+            raise ClusterLost(f"{self._pool.name} no longer answers ({type(error).__name__})") from None
+        except Exception as error:  # noqa: BLE001 - a cluster may raise anything for a lost machine
             return self._failed(found, error)
         self._keep(finished)
         return True
 
-    def _failed(self, found: Found, error: Exception) -> bool:
+    def _failed(self, found: SubmissionSource, error: Exception) -> bool:
         self._tries[found.id] += 1
         if self._tries[found.id] < _TRIES:
             return False
         task = self._task(replace(pack(found, self._request.policy.archive), data=b""))
         message = str(error) if isinstance(error, GradingError) else told(error, self._request.policy)
-        grade = ungraded(task, Outcome.KIT_FAILED, message)
+        grade = ungraded(task, SubmissionOutcome.KIT_FAILED, message)
         self._keep(Finished(grade, log(grade)))
         return True
 
@@ -186,7 +186,7 @@ class _Run:
 
     def _report(self, last: Grade | None = None) -> None:
         running = tuple(found.name for found in list(self._working.values())[: self._pool.workers])
-        self._tell(Progress(self._done, self._total, running, last))
+        self._tell(GradingProgress(self._done, self._total, running, last))
 
 
 # --- around it --------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def _pool(request: GradeRequest) -> Iterator[Pool]:
 
 @contextmanager
 def _scratch(out: Path) -> Iterator[Path]:
-    """A folder for what is unpacked. What a run that was killed left behind is removed by the next one."""
+    """A folder for unpacked files. The next run removes what a killed run left behind."""
     note = out / _SCRATCH
     with contextlib.suppress(OSError, UnicodeDecodeError):
         left = Path(note.read_text(encoding="utf-8").strip())
@@ -222,7 +222,7 @@ def _scratch(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def _writable(out: Path) -> Iterator[None]:
-    """Say which folder it is that can't be written to, when logs or outputs can't."""
+    """Name the folder that can't be written to, if logs or outputs fail."""
     try:
         yield
     except OSError as error:

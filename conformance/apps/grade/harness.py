@@ -1,14 +1,13 @@
-"""A process that grades one submission after the other, and the handle on it.
+"""A process that grades one submission after another, and its handle.
 
-It is started clean, in an empty folder and without the current one on its path. It ends when the one that started it
-does, however that one ends, and everything that it started ends with it. When it dies itself, only the submission that
-it was busy with is lost.
+It starts clean, in an empty folder and without the current folder on its path. It always ends together with the process
+that started it, and everything that it started ends with it. If it dies, only the current submission is lost.
 
 GradingError
-├── HarnessDied      it was killed, or took much longer than the policy allows; another one may do better
-├── KitFailed        it met an error of the kit's own
+├── HarnessDied      it was killed, or took much longer than the policy allows; a retry may succeed
+├── KitFailed        an error in the kit
 ├── NoRoom           the disk that submissions are unpacked on is full
-└── NoIsolation      the isolation that the policy asks for is not to be had there
+└── NoIsolation      the isolation that the policy requires is not available
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
 
-from conformkit.conformance.apps.grade.assess import Finished, Task, assess
+from conformkit.conformance.apps.grade.assess import Finished, GradingTask, assess
 from conformkit.conformance.apps.grade.policy import Policy
 from conformkit.conformance.driver.errors import IsolationUnavailable
-from conformkit.conformance.driver.spawn.shared import SharedNursery
-from conformkit.conformance.driver.spawn.warm import THREAD_VARIABLES, Nursery, nursery
+from conformkit.conformance.driver.spawn.shared import SharedFactory
+from conformkit.conformance.driver.spawn.warm import THREAD_VARIABLES, WorkerFactory, worker_factory
 
 __all__ = ["GradingError", "Harness", "HarnessDied", "Harnesses", "KitFailed", "NoIsolation", "NoRoom", "main", "told"]
 
 _EXTRA_SECONDS = 180.0
-"""What a harness may take beyond the limits of the policy, which it keeps itself: to start, unpack, diagnose."""
+"""Extra time beyond the policy's limits, which the harness enforces itself: to start, unpack, diagnose."""
 _IDLE_SECONDS = 300.0
-"""A harness that has had nothing to do for so long ends; the machine may be somebody else's, too."""
+"""A harness ends after this idle time; the machine may be shared."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OURS = ("CONFORM_IMPORT_PATH",)
-"""Variables of the one who grades that must not change a grade."""
+"""The grader's environment variables that must not change a grade."""
 
 
 class GradingError(Exception):
-    """A submission has no grade, through no fault of its own as far as anybody knows."""
+    """A submission has no grade, probably not through its own fault."""
 
 
 class HarnessDied(GradingError):
@@ -64,7 +63,7 @@ class NoRoom(GradingError):
 
 
 class NoIsolation(GradingError):
-    """The isolation that the policy asks for is not to be had; `advice` tells how to get it."""
+    """The isolation that the policy requires is not available; `advice` says how to get it."""
 
     def __init__(self, problem: str, advice: Sequence[str] = ()) -> None:
         super().__init__(problem, advice)
@@ -72,7 +71,7 @@ class NoIsolation(GradingError):
 
 
 class Harness:
-    """The handle on such a process, which starts when it is needed. For one thread at a time."""
+    """The handle of such a process, which starts when it is needed. For one thread at a time."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
@@ -81,8 +80,8 @@ class Harness:
         self._used = 0.0
         self._closed = threading.Event()
 
-    def grade(self, task: Task) -> Finished:
-        """Return what it makes of a submission. Raises GradingError; the next call has a new process then."""
+    def grade(self, task: GradingTask) -> Finished:
+        """Return the grade of a submission. Raises GradingError; then the next call uses a new process."""
         limits = task.policy.limits
         seconds = limits.seconds + limits.load_seconds + _EXTRA_SECONDS
         try:
@@ -98,7 +97,7 @@ class Harness:
         self._used = time.monotonic()
         if kind == "late":
             self.close()
-            raise HarnessDied(f"it was not done after {seconds:g} s")
+            raise HarnessDied(f"it did not finish within {seconds:g} s")
         if kind == "finished":
             found: Finished = answer
             return found
@@ -113,7 +112,7 @@ class Harness:
         self._end()
 
     def stop(self) -> None:
-        """Kill it for good, from whichever thread: whoever waits for it gets HarnessDied."""
+        """Kill it permanently, from any thread: a waiting caller gets HarnessDied."""
         self._closed.set()
         process = self._process
         if process is not None:
@@ -124,7 +123,7 @@ class Harness:
             raise HarnessDied("the run was stopped")
         idle = time.monotonic() - self._used
         if self._process is not None and (self._process.poll() is not None or idle > _IDLE_SECONDS / 2):
-            self._end()  # it has ended, or could do so while it is asked
+            self._end()  # it has ended, or could end during the request
         if self._connection is None:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -140,7 +139,7 @@ class Harness:
         return self._connection
 
     def _end(self) -> str:
-        """Kill what is left of it, and say how it ended."""
+        """Kill what is left of it, and return how it ended."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
         if connection is not None:
@@ -148,14 +147,14 @@ class Harness:
         if process is None:
             return "it was not started"
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.5)  # it is about to end, as a rule; what killed it tells more than our own signal
+            process.wait(0.5)  # it is usually about to end; its own exit status says more than our signal
         _kill(process)
         code = process.wait()
         return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
 
 
 def _environment() -> dict[str, str]:
-    """Return what a harness gets: one core, as its workers do, since as many of them run as there are cores."""
+    """Return the environment of a harness: one core, like its workers, since one harness runs per core."""
     kept = {name: value for name, value in os.environ.items() if name not in _OURS}
     return kept | dict.fromkeys(THREAD_VARIABLES, "1") | {"PYTHONSAFEPATH": "1"}
 
@@ -169,11 +168,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Grade what comes in until nobody is there any more. Arguments: descriptor, folder for what is unpacked."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever stops a run stops it from outside
+    """Grade incoming tasks until the parent is gone. Arguments: descriptor, folder for unpacked files."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a run is stopped from outside
     descriptor, scratch = int(arguments[0]), Path(arguments[1])
     connection = Connection(socket.socket(fileno=descriptor).detach())
-    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[GradingTask] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
     trusted = _Trusted()
     with contextlib.suppress(queue.Empty):
@@ -181,8 +180,8 @@ def main(arguments: list[str]) -> None:
             connection.send(_answer(tasks.get(timeout=_IDLE_SECONDS), scratch, trusted))
 
 
-def _receive(connection: Connection, tasks: queue.SimpleQueue[Task]) -> None:
-    """Take in tasks, and end the process as soon as nobody waits for the answer."""
+def _receive(connection: Connection, tasks: queue.SimpleQueue[GradingTask]) -> None:
+    """Receive tasks, and end the process as soon as nobody waits for the answer."""
     try:
         while True:
             tasks.put(connection.recv())
@@ -190,12 +189,12 @@ def _receive(connection: Connection, tasks: queue.SimpleQueue[Task]) -> None:
         os._exit(0)
 
 
-def _answer(task: Task, scratch: Path, trusted: _Trusted) -> tuple[str, Any]:
+def _answer(task: GradingTask, scratch: Path, trusted: _Trusted) -> tuple[str, Any]:
     try:
         return "finished", assess(task, scratch, trusted.warm)
     except IsolationUnavailable as error:
         return "isolation", (str(error), error.advice)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it costs one submission, and is told
+    except Exception as error:  # noqa: BLE001 - any error costs one submission, and is reported
         if isinstance(error, OSError) and error.errno in _FULL:
             return "full", f"the disk that {scratch.parent} is on, where submissions are unpacked, is full"
         frames = traceback.extract_tb(error.__traceback__)
@@ -204,28 +203,28 @@ def _answer(task: Task, scratch: Path, trusted: _Trusted) -> tuple[str, Any]:
 
 
 def told(error: Exception, policy: Policy) -> str:
-    """Return what may be said of an error of the kit's: on hidden draws its kind alone, its text could quote them."""
+    """Return the text of an error in the kit; for hidden draws only its type, since the text could quote them."""
     return type(error).__name__ if policy.seed is None else f"{type(error).__name__}: {error}"
 
 
 class _Trusted:
-    """The process in which the kit's own code runs, started when it is first needed, and kept."""
+    """The process in which the kit's own code runs, started on first use, and kept."""
 
     def __init__(self) -> None:
-        self._warm: SharedNursery | None = None
+        self._warm: SharedFactory | None = None
 
-    def warm(self) -> Nursery:
+    def warm(self) -> WorkerFactory:
         """Return it."""
         if self._warm is None or not self._warm.alive:
-            self._warm = SharedNursery(nursery(1, torch=True))
+            self._warm = SharedFactory(worker_factory(1, torch=True))
         return self._warm
 
 
-# --- in the one that starts it ----------------------------------------------------------------------------------------
+# --- in the parent ----------------------------------------------------------------------------------------------------
 
 
 class Harnesses:
-    """One harness for each thread that grades, and the folder that they unpack into."""
+    """One harness for each grading thread, and their folder for unpacked files."""
 
     def __init__(self, scratch: Path | None = None) -> None:
         self._scratch = scratch
@@ -234,7 +233,7 @@ class Harnesses:
         self._all: list[Harness] = []
         self._lock = threading.Lock()
 
-    def grade(self, task: Task) -> Finished:
+    def grade(self, task: GradingTask) -> Finished:
         """Grade in this thread's harness. Raises GradingError."""
         if not hasattr(self._local, "harness"):
             with self._lock:
@@ -244,13 +243,13 @@ class Harnesses:
         return found
 
     def stop(self) -> None:
-        """End all of them, for good: whoever waits for one is let go."""
+        """End all of them permanently: waiting callers are released."""
         with self._lock:
             for harness in self._all:
                 harness.stop()
 
     def close(self) -> None:
-        """Clear away what is left of them, when nobody waits any more."""
+        """Remove what is left of them, once nobody waits."""
         self.stop()
         with self._lock:
             for harness in self._all:
@@ -268,7 +267,7 @@ class Harnesses:
 
 
 def _folder_of_the_cluster() -> str | None:
-    """Return the folder of the Dask worker that this is, which is swept even after a worker that was killed."""
+    """Return the folder of this Dask worker, which is cleaned up even after a killed worker."""
     distributed = sys.modules.get("distributed")
     try:
         return None if distributed is None else str(distributed.get_worker().local_directory)

@@ -1,4 +1,4 @@
-"""The log of one submission: what a person wants to know who asks what happened to it."""
+"""The log of one submission, for a person who asks what happened to it."""
 
 from __future__ import annotations
 

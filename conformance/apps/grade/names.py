@@ -1,4 +1,4 @@
-"""Names of submissions: which file or folder is whose, and what it is called in file names."""
+"""Names of submissions: which file or folder is whose, and its name in file names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from conformkit.conformance.text import one_line
 __all__ = ["ARCHIVES", "OTHER_ARCHIVES", "bare", "identity", "legible", "same", "twins"]
 
 ARCHIVES: Mapping[str, str] = {".zip": "zip", ".tar": "tar", ".tar.gz": "tar", ".tgz": "tar"}
-"""Kinds of archives by the end of their name."""
+"""Kinds of archives by file extension."""
 OTHER_ARCHIVES = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst", ".tar.bz2", ".tar.xz", ".tar.zst", ".ipynb")
-"""What students hand in although nothing here reads it."""
+"""Extensions that students hand in although they are not supported."""
 
 _LONGEST = 80
 _LINE = 400
@@ -23,7 +23,7 @@ _TAG = 6
 
 
 def bare(name: str) -> tuple[str, str]:
-    """Split `alice.tar.gz` into the name and what it ends with, of the ends that mean something here."""
+    """Split `alice.tar.gz` into the name and a known extension."""
     lower = name.lower()
     ends = [end for end in (*ARCHIVES, *OTHER_ARCHIVES, ".py") if lower.endswith(end) and len(lower) > len(end)]
     end = max(ends, key=len, default="")
@@ -31,18 +31,18 @@ def bare(name: str) -> tuple[str, str]:
 
 
 def same(name: str) -> str:
-    """Return what two names have in common that some file system takes for one."""
+    """Return a key that is equal for two names that some file system treats as the same."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def identity(name: str) -> str:
-    """Return a name that is fit for files everywhere: the same one, or a plain one with a tag that is its own."""
+    """Return a name that is safe for files everywhere: the same one, or a plain one with a unique tag."""
     word = _plain(name)
     return word if word == name else f"{word}-{_tag(name)}"
 
 
 def legible(name: str) -> str:
-    """Return a name as text on one line, also where it is no text, has lines of its own or runs from right to left."""
+    """Return a name as text on one line, even if it is not valid text, has several lines or runs right to left."""
     return name if name.isprintable() else one_line(name, _LINE)
 
 

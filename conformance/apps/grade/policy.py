@@ -1,4 +1,4 @@
-"""The instructor's policy: what counts, how much, what a submission may declare and use up, and what is told."""
+"""The instructor's policy: what counts and how much, what a submission may declare and use, what students see."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = [
 
 Loss = Literal["clause", "group", "all"]
 OPTIONAL = ("weights",)
-"""Abilities that the contract leaves open: nobody needs them, and no policy has to say so."""
+"""Optional abilities in the contract: nobody needs them, and no policy has to mention them."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPolicy:
-    """Clauses that share a number of points: in equal parts (`partial`), or for all of them only (`all`)."""
+    """Clauses that share a number of points: in equal parts (`partial`), or only if all pass (`all`)."""
 
     name: str
     title: str
@@ -31,27 +31,27 @@ class GroupPolicy:
     clauses: tuple[str, ...]
     credit: Literal["partial", "all"] = "partial"
     required: tuple[str, ...] = ()
-    """Without these the group gives nothing."""
+    """If one of these fails, the group gives no points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a submission's conform.toml may declare beyond names and weights, and what it need not be able to do."""
+    """What a submission's conform.toml may declare beyond names and weights, and which abilities it may lack."""
 
     variant: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By choice, the values that are right beside the canonical one."""
-    sizes: sizes.Limits = field(default_factory=sizes.Limits)
+    """By choice, the allowed values besides the canonical one."""
+    sizes: sizes.SizeLimits = field(default_factory=sizes.SizeLimits)
     """The narrowest limits that may be declared."""
     dtypes: tuple[str, ...] = ("float64", "float32")
     lacking: tuple[str, ...] = ()
-    """Abilities whose clauses are left out where a submission has not got them."""
+    """Abilities whose clauses are excluded if a submission lacks them."""
     not_applicable: tuple[str, ...] = ()
-    """Clauses that are left out where they don't apply, whatever the reason."""
+    """Clauses that are excluded if they don't apply, whatever the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What judging one submission may take."""
+    """Limits of judging one submission."""
 
     seconds: float = 300.0
     call_seconds: float = 20.0
@@ -60,26 +60,26 @@ class RunLimits:
     output: int = 8 << 20
     processes: int = 64
     file: int = 64 << 20
-    """The largest file that it may write."""
+    """Maximum size of a file that it writes."""
     disk: int = 256 << 20
-    """All that it may write."""
+    """Maximum size of all files that it writes."""
     threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How much a submission may contain, unpacked."""
+    """Limits of an unpacked submission."""
 
     bytes: int = 64 << 20
     files: int = 2000
     depth: int = 20
     ratio: int = 200
-    """How many times larger than itself an archive may become."""
+    """Maximum ratio of unpacked to packed size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What a clause that ended in a crash or a timeout takes with it, and what counts when the whole time was up."""
+    """What else is lost after a crash or a timeout, and what counts after the deadline."""
 
     crash: Loss = "clause"
     timeout: Loss = "clause"
@@ -88,31 +88,31 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything that decides about points. Two policies with one digest give every submission the same points."""
+    """Everything that decides about points. Policies with the same digest give every submission the same points."""
 
     title: str = ""
     profile: str = "core"
     level: Level = Level.MUST
     groups: tuple[GroupPolicy, ...] = ()
     required: tuple[str, ...] = ()
-    """Without these the whole score is zero."""
+    """If one of these fails, the whole score is zero."""
     allowed: Allowed = field(default_factory=Allowed)
     limits: RunLimits = field(default_factory=RunLimits)
     archive: ArchiveLimits = field(default_factory=ArchiveLimits)
     losses: Losses = field(default_factory=Losses)
     forbidden: tuple[str, ...] = ()
     seed: int | None = None
-    """None: a secret one, drawn for the run."""
+    """None: a hidden one, drawn for the run."""
     hints: int = 1
     isolation: str = "sandbox"
     impl: str = ""
-    """What a submission's module is called; empty: it is looked for."""
+    """Name of a submission's module; if empty, it is searched for."""
     conform: str = ""
-    """The text of a conform.toml that holds for every submission instead of its own."""
+    """Text of a conform.toml that replaces every submission's own."""
 
     @property
     def max_points(self) -> float:
-        """What a submission to which everything applies can get."""
+        """Maximum points, if every clause applies."""
         return sum(group.points for group in self.groups)
 
     def wanted(self) -> tuple[str, ...]:
@@ -121,13 +121,13 @@ class Policy:
         return tuple(clause for clause in clauses() if clause in named)
 
     def digest(self) -> str:
-        """Return the SHA-256 of what the policy says, whatever its layout and comments."""
+        """Return the SHA-256 of the policy's content, independent of layout and comments."""
         content = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
 
 def default_group(profile: str, level: Level) -> GroupPolicy:
-    """Return the group of a policy that names none: every clause about what an implementation must export."""
+    """Return the group of a policy without groups: every clause about required exports."""
     counted = (c for c in clauses_of(profile).values() if binding(c, level) and _required(c))
     return GroupPolicy("all", "Everything", 100.0, tuple(clause.id for clause in counted))
 

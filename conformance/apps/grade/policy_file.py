@@ -1,4 +1,4 @@
-"""Read policy.toml. What cannot be used is refused with its line and the nearest known name."""
+"""Read policy.toml. Errors name the line and the nearest known name."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def read_policy(path: Path) -> Policy:
 
 
 def example() -> str:
-    """Return the text of a policy that uses every key, with comments; it can be used as it is."""
+    """Return the text of a valid policy that uses every key, with comments."""
     return files(__package__).joinpath("policy.example.toml").read_text(encoding="utf-8")
 
 
 def parse_policy(text: str, path: Path = Path("policy.toml")) -> Policy:
-    """Return the policy that a text declares; relative paths in it start where `path` lies. Raises ConfigError."""
+    """Return the policy in a text; relative paths in it start at the folder of `path`. Raises ConfigError."""
     top = parse_document(text, path).table(_TOP)
     profile = top["profile"].choice(PROFILES) if "profile" in top else "core"
     level = Level(top["level"].choice(list(Level))) if "level" in top else Level.MUST
@@ -82,7 +82,7 @@ def parse_policy(text: str, path: Path = Path("policy.toml")) -> Policy:
 
 
 def abilities(profile: str) -> tuple[str, ...]:
-    """Return what an implementation may be able to do, as the clauses of a profile name it after `Applies:`."""
+    """Return the abilities that clauses of a profile name after `Applies:`."""
     named = {name for clause in clauses_of(profile).values() for name in clause.applies}
     return tuple(sorted(named - choices().keys() - {*OPTIONAL}))
 
@@ -93,7 +93,7 @@ def abilities(profile: str) -> tuple[str, ...]:
 def _groups(node: Node, profile: str, level: Level) -> tuple[GroupPolicy, ...]:
     found = tuple(_group(item, profile, level) for item in node.items())
     if not found:
-        raise node.error("no group gives any points", "leave the key out to count every clause alike")
+        raise node.error("no group gives any points", "remove the key to count all clauses equally")
     owners: dict[str, str] = {}
     for item, group in zip(node.items(), found, strict=True):
         if group.name in owners.values():
@@ -114,7 +114,7 @@ def _group(node: Node, profile: str, level: Level) -> GroupPolicy:
         raise keys["clauses"].error("the list is empty")
     name = keys["name"].text(40)
     if not _NAME.fullmatch(name):
-        raise keys["name"].error(f"{shown(name)} is no name for a group", "use letters, digits, - and _")
+        raise keys["name"].error(f"{shown(name)} is not a valid name for a group", "use letters, digits, - and _")
     return GroupPolicy(
         name=name,
         title=keys["title"].text(200) if "title" in keys else name,
@@ -133,7 +133,7 @@ def _points(node: Node) -> float:
 
 
 def _clauses(node: Node, profile: str, level: Level) -> tuple[str, ...]:
-    """Return the ids that a list of ids and prefixes stands for; a prefix picks those that count at the level."""
+    """Return the ids that a list of ids and prefixes selects; a prefix selects those that count at the level."""
     found: set[str] = set()
     for item in node.items():
         found |= _matching(item, profile, level)
@@ -144,15 +144,15 @@ def _matching(node: Node, profile: str, level: Level) -> set[str]:
     word = node.text(80).strip().upper()
     if word in clauses():
         if word not in clauses_of(profile):
-            raise node.error(f"{word} is of profile {clauses()[word].profile}, the policy's is {profile}")
+            raise node.error(f"{word} belongs to profile {clauses()[word].profile}, the policy's is {profile}")
         return {word}
     try:
         chosen = select(()) if word == "*" else select((word.removesuffix("*"),))
     except UnknownClauseError as error:
-        raise node.error(f"no clause is called {shown(node.value)}", _nearest(error)) from None
+        raise node.error(f"there is no clause {shown(node.value)}", _nearest(error)) from None
     counted = {clause.id for clause in chosen if clause.id in clauses_of(profile) and binding(clause, level)}
     if not counted:
-        raise node.error(f"{shown(node.value)} names no clause of profile {profile} at level {level}")
+        raise node.error(f"{shown(node.value)} selects no clause of profile {profile} at level {level}")
     return counted
 
 
@@ -176,12 +176,12 @@ def _allowed(node: Node, profile: str) -> Allowed:
 
 
 def _variants(node: Node) -> dict[str, tuple[Any, ...]]:
-    """Return the values allowed of each choice, read as a conform.toml that declares them would be."""
+    """Return the allowed values of each choice, read like a conform.toml that declares them."""
     found: dict[str, tuple[Any, ...]] = {}
     for name, value in node.table(choices(), "choice").items():
         found[name] = tuple(_choice(name, item) for item in value.items())
         if not found[name]:
-            raise value.error("the list is empty", "leave the line out: the canonical value is always allowed")
+            raise value.error("the list is empty", "remove the line: the canonical value is always allowed")
     return found
 
 
@@ -222,7 +222,7 @@ def _amount(node: Node) -> int:
     match = _SIZE.fullmatch(node.text(40))
     size = math.floor(float(match[1]) * _UNITS[match[2]]) if match else 0
     if not 1 << 10 <= size <= 1 << 44:
-        raise node.error(f"{shown(node.value)} is no amount of bytes", 'write it as "512 MiB" or "4 GiB"')
+        raise node.error(f"{shown(node.value)} is not an amount of bytes", 'write it as "512 MiB" or "4 GiB"')
     return size
 
 
@@ -240,7 +240,7 @@ def _losses(node: Node) -> Losses:
 def _dotted(node: Node) -> tuple[str, ...]:
     for item in node.items():
         if not _DOTTED.fullmatch(item.text(200)):
-            raise item.error(f"{shown(item.value)} is no dotted name", 'write "package" or "package.module.name"')
+            raise item.error(f"{shown(item.value)} is not a dotted name", 'write "package" or "package.module.name"')
     return tuple(item.text() for item in node.items())
 
 
@@ -248,7 +248,7 @@ def _seed(node: Node) -> int | None:
     if isinstance(node.value, str):
         if node.value != HIDDEN:
             near = hint(nearest(node.value, [HIDDEN]), f'write "{HIDDEN}" or a number')
-            raise node.error(f"{shown(node.value)} is no seed", near)
+            raise node.error(f"{shown(node.value)} is not a seed", near)
         return None
     return node.whole(0, 2**63 - 1)
 
@@ -257,13 +257,13 @@ def _impl(node: Node) -> str:
     text = node.text(200)
     if not _IMPL.fullmatch(text):
         raise node.error(
-            f"{shown(text)} is no module, file or folder of a submission", 'write "solution" or "src/model.py"'
+            f"{shown(text)} is not a module, file or folder of a submission", 'write "solution" or "src/model.py"'
         )
     return text
 
 
 def _conform(node: Node, policy: Path) -> str:
-    """Return the text of the file that binds every submission; errors in it name that file."""
+    """Return the text of the conform.toml for every submission; errors in it name that file."""
     path = policy.parent / node.text(1000)
     if not path.is_file():
         raise node.error(f"there is no file {shown(path)}")

@@ -1,4 +1,4 @@
-"""What is told on stderr while a class is graded: a bar where somebody watches, else a line a submission."""
+"""Progress on stderr while a class is graded: a bar on a terminal, else one line per submission."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from conformkit.conformance.apps.grade.grade import Progress
-from conformkit.conformance.apps.grade.record import Grade, Outcome
+from conformkit.conformance.apps.grade.grade import GradingProgress
+from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.text import listed, number, one_line
 
 __all__ = ["points", "watched"]
@@ -21,8 +21,8 @@ _WIDEST = 24
 
 
 @contextmanager
-def watched(page: Console, *, bar: bool, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yield what a run tells its progress to."""
+def watched(page: Console, *, bar: bool, quiet: bool) -> Iterator[Callable[[GradingProgress], None]]:
+    """Yield the progress callback of a run."""
     if quiet or not bar:
         yield (lambda _: None) if quiet else (lambda now: _line(page, now))
         return
@@ -38,17 +38,17 @@ def watched(page: Console, *, bar: bool, quiet: bool) -> Iterator[Callable[[Prog
 
 
 def points(grade: Grade) -> str:
-    """Return `87.5 of 100`, and what happened where it was not judged."""
+    """Return `87.5 of 100`, with the outcome if it was not judged."""
     text = f"{number(grade.points)} of {number(grade.max_points)}"
-    return text if grade.outcome is Outcome.JUDGED else f"{text} ({grade.outcome})"
+    return text if grade.outcome is SubmissionOutcome.JUDGED else f"{text} ({grade.outcome})"
 
 
-def _move(shown: Bar, task: TaskID, now: Progress) -> None:
+def _move(shown: Bar, task: TaskID, now: GradingProgress) -> None:
     running = listed([_short(name) for name in now.running], _SHOWN)
     shown.update(task, completed=now.done, total=now.total, description=running)
 
 
-def _line(page: Console, now: Progress) -> None:
+def _line(page: Console, now: GradingProgress) -> None:
     if now.last is not None:
         name = one_line(now.last.submission.name, 60)
         page.print(Text(f"[{now.done}/{now.total}] {name}: {points(now.last)}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What grading one submission gives: the record that is stored, and that all outputs are made of."""
+"""The result of grading one submission: the stored record from which all outputs are made."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from typing import Any
 
 from conformkit.conformance.text import one_line, plain, rounded
 
-__all__ = ["SCHEMA", "Advice", "Grade", "Group", "Outcome", "Submission", "schema"]
+__all__ = ["SCHEMA", "Advice", "Grade", "Group", "Submission", "SubmissionOutcome", "schema"]
 
 SCHEMA = "conformkit.grade/1"
-"""Name and version of the form. A field may be added under the same number; one that changes or goes away raises it."""
+"""Name and version of the format. New fields keep the number; changing or removing a field raises it."""
 
 
-class Outcome(StrEnum):
-    """What became of a submission."""
+class SubmissionOutcome(StrEnum):
+    """The outcome of a submission."""
 
     JUDGED = "judged"
     TIMEOUT = "timeout"
-    """The time for the whole submission was up; what was judged until then is in the report."""
+    """The time limit of the whole submission was reached; the report has what was judged before."""
     NOT_LOADED = "not loaded"
     """It could not be imported or bound, or its conform.toml cannot be used."""
     UNREADABLE = "unreadable"
-    """No archive that can be read, no Python in it, no permission."""
+    """Not a readable archive, no Python in it, or no permission."""
     REFUSED = "refused"
-    """It breaks a rule that no honest submission breaks: paths that lead out, an archive that is a bomb."""
+    """It breaks a rule that no honest submission breaks: paths that lead out, or an archive bomb."""
     KIT_FAILED = "kit failed"
-    """Not the submission's fault as far as anybody knows: it is graded anew by the next run."""
+    """Probably not the submission's fault: the next run grades it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Whose it is and where it came from; `id` is fit for file names, `name` is for people."""
+    """Whose it is and where it came from; `id` is safe for file names, `name` is for people."""
 
     id: str
     name: str
@@ -55,17 +55,17 @@ class Group:
     points: float
     max_points: float
     clauses: int
-    """How many count for this submission."""
+    """Number of clauses that count for this submission."""
     passed: int
     required: tuple[str, ...] = ()
-    """Required clauses that do not hold, for which the group gives no points."""
+    """Required clauses that fail, so that the group gives no points."""
     failed: tuple[str, ...] = ()
-    """Clauses that count and do not hold, whatever the verdict."""
+    """Clauses that count and do not pass, whatever the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A use of a library that the policy forbids, seen in the source: for a person to look at, no change of points."""
+    """A use of a forbidden library, seen in the source: for a person to check; it changes no points."""
 
     kind: str
     """`import` or `call`; `copy` of a function of the kit's reference."""
@@ -79,25 +79,25 @@ class Grade:
     """One submission, graded."""
 
     submission: Submission
-    outcome: Outcome
+    outcome: SubmissionOutcome
     message: str = ""
     """Why it was not judged, one sentence."""
     points: float = 0.0
     max_points: float = 0.0
     groups: tuple[Group, ...] = ()
     required: tuple[str, ...] = ()
-    """Clauses required of the whole submission that do not hold, for which it gets no points at all."""
+    """Clauses required of the whole submission that fail, so that it gets no points at all."""
     advice: tuple[Advice, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the reader should know: what was left out of the archive, which declarations the policy does not allow."""
+    """Notes for the reader: what was left out of the archive, which declarations the policy does not allow."""
     hidden: bool = False
-    """Whether the draws are secret: then no output shows drawn numbers or the seed."""
+    """Whether the draws are hidden: then no output shows drawn numbers or the seed."""
     report: Mapping[str, Any] | None = None
     """The run's report, of schema conformkit.report/1."""
     seconds: float = field(default=0.0, compare=False)
 
     def as_object(self) -> dict[str, Any]:
-        """Return the form that is stored and published."""
+        """Return the object that is stored and published."""
         return {
             "schema": SCHEMA,
             "submission": {
@@ -121,10 +121,10 @@ class Grade:
 
     @classmethod
     def from_object(cls, found: Mapping[str, Any]) -> Grade:
-        """Return the grade that an object of this form stands for."""
+        """Return the grade that such an object holds."""
         return cls(
             submission=Submission(**found["submission"]),
-            outcome=Outcome(found["outcome"]),
+            outcome=SubmissionOutcome(found["outcome"]),
             message=found["message"],
             points=_stored_number(found["points"]),
             max_points=_stored_number(found["max_points"]),
@@ -163,7 +163,7 @@ def _group(group: Group) -> dict[str, Any]:
 
 
 def _number(value: float) -> float:
-    """Points, as they are told: JSON knows no infinity and no NaN, and neither is a score."""
+    """Points for JSON, which has no infinity and no NaN; neither is a score."""
     return rounded(value) if math.isfinite(value) else 0.0
 
 
@@ -175,5 +175,5 @@ def _stored_group(found: Mapping[str, Any]) -> Group:
 def _stored_number(value: Any) -> float:
     """Return points that were stored. Raises ValueError, TypeError."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no number of points")
+        raise ValueError(f"{value} is not a number of points")
     return float(value)

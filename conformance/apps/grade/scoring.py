@@ -1,8 +1,8 @@
 """From verdicts to points. A score starts at zero, and only a pass raises it.
 
-What does not pass does not count, whatever it is called: failed, blocked, crashed, not implemented, not run. A clause
-is left out of the reckoning only where it cannot apply: to the declared, allowed variant; to the bundled reference in
-that variant either; or where the policy says so. What the implementation itself brings about leaves nothing out.
+A clause without a pass gives no points: failed, blocked, crashed, not implemented, not run. A clause is excluded from
+the score only if it cannot apply to the declared, allowed variant, or does not apply to the bundled reference in that
+variant either, or if the policy says so. Nothing that the implementation does can exclude a clause.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["Excuse", "Score", "excuses", "score"]
 
 _NAMED = 12
 Excuse = Callable[[Clause], bool]
-"""Whether a clause that does not apply is left out of the reckoning."""
+"""Whether a clause that does not apply is excluded from the score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The points of a submission, and what the reader should know about them."""
+    """The points of a submission, with notes for the reader."""
 
     points: float
     max_points: float
@@ -38,7 +38,7 @@ class Score:
 
 
 def score(report: Report, policy: Policy, excused: Excuse, *, out_of_time: bool = False) -> Score:
-    """Return the points that a report is worth. `out_of_time`: the time for the whole submission was up."""
+    """Return the points for a report. `out_of_time`: the time limit of the whole submission was reached."""
     results = {result.clause.id: result for result in report.results}
     holds = _holding(policy, results, excused)
     groups = [_group(group, holds, results, policy) for group in policy.groups]
@@ -52,9 +52,9 @@ def score(report: Report, policy: Policy, excused: Excuse, *, out_of_time: bool 
 
 
 def excuses(config: Config, allowed: Allowed, reference_applies: Excuse) -> Excuse:
-    """Return what decides whether a clause that does not apply to this configuration is left out.
+    """Return the function that decides whether a clause that does not apply to this configuration is excluded.
 
-    `reference_applies` is asked last: it may have to judge the reference for an answer.
+    `reference_applies` is called last: it may have to judge the reference.
     """
 
     def excused(clause: Clause) -> bool:
@@ -68,7 +68,7 @@ def excuses(config: Config, allowed: Allowed, reference_applies: Excuse) -> Excu
 
 
 def _other_variant(clause: Clause, config: Config) -> bool:
-    """Whether the declared variant is none of those that a clause is about."""
+    """Whether a clause is not about the declared variant."""
     if not is_component(clause.component):
         return False
     variant = config.variant_for(clause.component)
@@ -81,7 +81,7 @@ def _other_variant(clause: Clause, config: Config) -> bool:
 
 
 def _holding(policy: Policy, results: Mapping[str, Result], excused: Excuse) -> dict[str, bool]:
-    """Return for every clause that counts whether it holds; a clause that is left out is not there."""
+    """Return for every clause that counts whether it passes; excluded clauses are missing."""
     found: dict[str, bool] = {}
     for name in policy.wanted():
         result = results.get(name)
@@ -114,7 +114,7 @@ def _group(group: GroupPolicy, holds: Mapping[str, bool], results: Mapping[str, 
 
 
 def _ended(policy: Policy, results: Mapping[str, Result], loss: str) -> list[str]:
-    """Return the clauses that ended in a way that costs more than themselves: their group, or everything."""
+    """Return the clauses that ended in a crash or timeout that costs their group, or everything."""
     kinds = {Verdict.CRASH: policy.losses.crash, Verdict.TIMEOUT: policy.losses.timeout}
     counted = {clause for group in policy.groups for clause in group.clauses}
     return [name for name, result in results.items() if kinds.get(result.verdict) == loss and name in counted]
@@ -128,12 +128,12 @@ def _notes(
             yield f"{name} ended in a {results[name].verdict}, which costs {cost}"
     silent = [n for n in failed if n in results and results[n].verdict is Verdict.NOT_APPLICABLE]
     if silent:
-        told = "what says nothing about this implementation counts as not passed, unless the policy allows it"
+        told = "clauses that do not apply to this implementation count as not passed, unless the policy allows it"
         yield f"{told}: {listed(silent, _NAMED)}"
     senseless = [n for n in failed if n in results and results[n].outline == SENSELESS]
     if senseless:
         advice = "if the code looks right, report it as a mistake of the kit"
-        told = f"what came back made no sense to these tests, which count as not passed; {advice}"
+        told = f"these tests could not interpret the results and count as not passed; {advice}"
         yield f"{told}: {listed(senseless, _NAMED)}"
     for group in groups:
         if not group.clauses:

@@ -1,4 +1,4 @@
-"""A folder for one submission that is gone afterwards, a limit on looking at it, and texts without its path."""
+"""A temporary folder for one submission, a time limit for reading it, and texts without its path."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["new_folder", "time_limit", "without"]
 
 
 def without(folder: Path, name: str, value: Any) -> Any:
-    """Return a tree of texts without the path of a folder that is gone by the time that anybody reads them.
+    """Return a tree of texts without the path of a temporary folder.
 
-    What lies in it is named from there; the folder itself is called `name`.
+    Paths in it become relative; the folder itself is called `name`.
     """
     path = str(folder)
     if isinstance(value, str):
@@ -33,7 +33,7 @@ def without(folder: Path, name: str, value: Any) -> Any:
 
 @contextmanager
 def new_folder(scratch: Path) -> Iterator[Path]:
-    """A new folder, gone at the end, even where a submission took away the right to look into it."""
+    """A new folder that is removed at the end, even if a submission removed the permission to read it."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
     try:
         yield folder.resolve()
@@ -42,7 +42,7 @@ def new_folder(scratch: Path) -> Iterator[Path]:
 
 
 def _insist(function: Callable[[str], Any], path: str, error: Any) -> None:
-    """Take back what keeps a file from being removed."""
+    """Restore permissions that keep a file from being removed."""
     del error
     try:
         Path(path).parent.chmod(0o700)
@@ -54,13 +54,13 @@ def _insist(function: Callable[[str], Any], path: str, error: Any) -> None:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise Refused when this takes longer; only in a main thread, where signals arrive."""
+    """Raise Refused if this takes longer; only in a main thread, which receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(*_: object) -> NoReturn:
-        raise Refused(f"looking at it takes longer than {seconds:g} s")
+        raise Refused(f"reading it takes longer than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -1,8 +1,8 @@
-"""Results on disk: one SQLite file, one transaction a result, one run at a time.
+"""Results on disk: one SQLite file, one transaction per result, one run at a time.
 
-A result's key is whose submission it is, its content, the policy, the kit, the law and the seed. A result that is there
-is never judged again nor lost, whenever the run is killed. A submission that changed is judged anew; its earlier
-results stay, marked as superseded.
+The key of a result: the submission's owner and content, the policy, the kit, the law and the seed. A stored result is
+never judged again or lost, even if the run is killed. A changed submission is judged again; its earlier results stay,
+marked as superseded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from conformkit.conformance.apps.grade.database import (
     take,
     translated,
 )
-from conformkit.conformance.apps.grade.record import Grade, Outcome, Submission
+from conformkit.conformance.apps.grade.record import Grade, Submission, SubmissionOutcome
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
 __all__ = ["FILE", "VERSION", "RunKey", "Store", "StoreBroken", "StoreDamaged", "StoreUnusable", "opened"]
@@ -40,7 +40,7 @@ _LOCK = ".lock"
 
 
 class RunKey:
-    """What a grade depends on beside the submission itself. The seed is in it as a digest only."""
+    """What a grade depends on besides the submission itself. The seed is included only as a digest."""
 
     def __init__(self, policy: str, seed: int) -> None:
         self.policy, self.kit, self.spec = policy, kit_version(), SPEC_VERSION
@@ -50,9 +50,9 @@ class RunKey:
 
 @contextmanager
 def opened(out: Path) -> Iterator[Store]:
-    """Open the results in a folder, making it if need be; nobody else can meanwhile.
+    """Open the results in a folder, creating it if necessary; other runs are locked out.
 
-    Raises StoreUnusable, and StoreBroken where nothing more can be written.
+    Raises StoreUnusable, and StoreBroken if nothing more can be written.
     """
     check_folder(out)
     try:
@@ -75,7 +75,7 @@ class Store:
         self._out, self._connection = out, connection
 
     def seed(self) -> int:
-        """Return the secret seed of this folder, drawn when it is first asked for."""
+        """Return the hidden seed of this folder, drawn on first use."""
         path = self._out / SEED
         try:
             return _read_seed(path)
@@ -85,20 +85,20 @@ class Store:
             raise StoreUnusable(f"{path} holds no seed ({error}); restore it, or name a new out folder") from None
 
     def begin(self, key: RunKey) -> None:
-        """Note what the results of this run depend on."""
+        """Store what the results of this run depend on."""
         with self._transaction() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO run VALUES (?, ?, ?, ?)", (key.text, key.policy, key.kit, key.spec)
             )
 
     def has(self, submission: Submission, key: RunKey) -> bool:
-        """Whether a submission is done; if so, this result is the one that counts from now on."""
+        """Whether a submission is done; if so, this result counts from now on."""
         rows = self._connection.execute(
             "SELECT digest = ? AND run = ? AS this, outcome, superseded FROM result WHERE submission = ?",
             (submission.digest, key.text, submission.id),
         ).fetchall()
         found = next((row for row in rows if row[0]), None)
-        if found is None or found[1] == Outcome.KIT_FAILED:
+        if found is None or found[1] == SubmissionOutcome.KIT_FAILED:
             return False
         if found[2] or any(not superseded for this, _, superseded in rows if not this):
             with self._transaction() as connection:
@@ -110,7 +110,7 @@ class Store:
         return True
 
     def add(self, grade: Grade, key: RunKey, answers: dict[tuple[str, str], bool]) -> None:
-        """Store a grade and what was learned meanwhile, all or nothing. The first verdict on a submission stays."""
+        """Store a grade and what was learned with it, all or nothing. The first verdict on a submission stays."""
         who = grade.submission
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction() as connection:
@@ -118,7 +118,7 @@ class Store:
             connection.execute(
                 "INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET outcome = excluded.outcome, "
                 "grade = excluded.grade, finished = excluded.finished WHERE outcome = ?",
-                (who.id, who.digest, key.text, grade.outcome, grade.as_json(), now, Outcome.KIT_FAILED),
+                (who.id, who.digest, key.text, grade.outcome, grade.as_json(), now, SubmissionOutcome.KIT_FAILED),
             )
             connection.executemany(
                 "INSERT OR IGNORE INTO answer VALUES (?, ?, ?, ?)",
@@ -126,20 +126,20 @@ class Store:
             )
 
     def answers(self, key: RunKey) -> dict[tuple[str, str], bool]:
-        """Return which clauses apply to the reference, as far as is known."""
+        """Return which clauses are known to apply, or not to apply, to the reference."""
         rows = self._connection.execute("SELECT configuration, clause, applies FROM answer WHERE run = ?", (key.text,))
         return {(configuration, clause): bool(applies) for configuration, clause, applies in rows}
 
     def grades(self, ids: Iterable[str]) -> Sequence[Grade]:
         """Return the grades that count, of these submissions, in this order; those not graded yet are missing.
 
-        They are read when they are looked at: ten thousand reports are more than memory holds.
+        They are read on access: ten thousand reports do not fit into memory.
         """
         graded = {row[0] for row in self._connection.execute("SELECT submission FROM result WHERE NOT superseded")}
         return _Grades(self._connection, [identity for identity in ids if identity in graded])
 
     def others(self, ids: Iterable[str]) -> list[str]:
-        """Return the submissions that have a grade here and are none of these."""
+        """Return the submissions that have a grade here and are not in this list."""
         rows = self._connection.execute(
             "SELECT DISTINCT submission FROM result WHERE NOT superseded ORDER BY submission"
         )
@@ -159,7 +159,7 @@ class Store:
 
 
 class _Grades(Sequence[Grade]):
-    """Grades that stay on disk until they are looked at, one by one."""
+    """Grades that stay on disk until they are accessed, one by one."""
 
     def __init__(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         self._connection, self._ids = connection, ids
@@ -180,7 +180,7 @@ class _Grades(Sequence[Grade]):
         try:
             return Grade.from_object(json.loads(row[0]))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            told = f"{FILE} holds a grade of {self._ids[place]} that conform grade has not written"
+            told = f"{FILE} holds a grade of {self._ids[place]} that conform grade did not write"
             raise StoreDamaged(
                 f"{told} ({type(error).__name__}); restore it from a copy, or name a new folder"
             ) from None
@@ -196,7 +196,7 @@ def _supersede(connection: sqlite3.Connection, submission: Submission, key: RunK
 def _read_seed(path: Path) -> int:
     """Return the seed in a file. Raises OSError, ValueError."""
     if path.exists() and not path.is_file():
-        raise ValueError("it is no file")
+        raise ValueError("it is not a file")
     seed = int(path.read_text(encoding="ascii"))
     if seed < 0:
         raise ValueError("it is below 0")
@@ -204,7 +204,7 @@ def _read_seed(path: Path) -> int:
 
 
 def _drawn(path: Path) -> int:
-    """Draw a seed and keep it where only its owner reads it."""
+    """Draw a seed and store it in a file that only its owner can read."""
     seed = secrets.randbits(63)
     draft = path.with_name(f".{path.name}.draft")
     draft.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Find the submissions in a folder, and pack each into bytes that any process on any machine can unpack.
+"""Find the submissions in a folder, and pack each into bytes that a process on any machine can unpack.
 
-Folders, archives, single files and git checkouts (the work tree; nothing of git is run) are taken. A folder that holds
-nothing but one archive, as learning platforms make them, stands for that archive.
+Accepted are folders, archives, single files and git checkouts (only the work tree; git is not run). A folder that holds
+only one archive, as learning platforms create them, counts as that archive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conformkit.conformance.apps.grade.unpack import Member, Plan, Refused, Subm
 from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.driver.spawn.usage import amount
 
-__all__ = ["Found", "NothingToGrade", "Package", "Search", "find", "pack"]
+__all__ = ["NothingToGrade", "Package", "SubmissionList", "SubmissionSource", "find", "pack"]
 
 
 class NothingToGrade(ValueError):
@@ -30,8 +30,8 @@ class NothingToGrade(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One submission, not read yet. `kind` is folder, zip, tar, file, or none where nothing here reads it."""
+class SubmissionSource:
+    """One submission, not read yet. `kind` is folder, zip, tar, file, or none if it is not supported."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A submission as bytes, or the problem that keeps it from being one."""
+    """A submission as bytes, or the problem that prevents reading it."""
 
     submission: Submission
     kind: str
@@ -54,19 +54,19 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """The submissions in the order of their names, and the files beside them that are none."""
+class SubmissionList:
+    """The submissions in order of their names, and the other files in the folder."""
 
-    found: tuple[Found, ...]
+    found: tuple[SubmissionSource, ...]
     aside: tuple[str, ...]
 
 
-def find(place: Path, *, single: bool = False) -> Search:
+def find(place: Path, *, single: bool = False) -> SubmissionList:
     """Look for submissions in a folder; `place` itself is one if it is a file, or `single`. Raises NothingToGrade."""
     if not place.exists():
         raise NothingToGrade(f"there is no folder {place}")
     if single or place.is_file():
-        return Search(_named([(place.resolve().name, place, "")]), ())
+        return SubmissionList(_named([(place.resolve().name, place, "")]), ())
     try:
         entries = sorted(place.iterdir(), key=lambda path: (same(path.name), path.name))
     except OSError as error:
@@ -76,11 +76,11 @@ def find(place: Path, *, single: bool = False) -> Search:
     chosen = [path for path in visible if _may_be_one(path)]
     if not chosen:
         raise NothingToGrade(f"{place} holds no submissions: no folder, archive or Python file")
-    return Search(_named([(path.name, path, path.name) for path in chosen]), tuple(path.name for path in aside))
+    return SubmissionList(_named([(path.name, path, path.name) for path in chosen]), tuple(path.name for path in aside))
 
 
-def pack(found: Found, limits: ArchiveLimits) -> Package:
-    """Read a submission. One that cannot be read is a package with the problem in it."""
+def pack(found: SubmissionSource, limits: ArchiveLimits) -> Package:
+    """Read a submission. One that cannot be read becomes a package with the problem."""
     submission = Submission(found.id, found.name, found.source, hashlib.sha256(b"").hexdigest())
     try:
         if found.kind == "none":
@@ -106,19 +106,21 @@ def _may_be_one(path: Path) -> bool:
     return path.is_symlink() or path.is_dir() or bool(bare(path.name)[1])
 
 
-def _named(places: list[tuple[str, Path, str]]) -> tuple[Found, ...]:
+def _named(places: list[tuple[str, Path, str]]) -> tuple[SubmissionSource, ...]:
     """Give each its name and id. Raises NothingToGrade where two have the same."""
     names = [bare(name)[0] if not path.is_dir() else name for name, path, _ in places]
     for words in (names, list(map(identity, names))):
         for key in twins(words):
             clash = [str(path) for word, (_, path, _) in zip(words, places, strict=True) if same(word) == key]
             advice = "rename or remove one of them"
-            raise NothingToGrade(f"{' and '.join(clash[:2])} would be the same student's; {advice}")
+            raise NothingToGrade(f"{' and '.join(clash[:2])} would belong to the same student; {advice}")
     found = []
     for name, (_, path, source) in zip(names, places, strict=True):
         real, kind = _kind(path)
         inside = "" if real == path else f"/{real.name}"
-        found.append(Found(identity(name), legible(name), legible((source or path.name) + inside), real, kind))
+        found.append(
+            SubmissionSource(identity(name), legible(name), legible((source or path.name) + inside), real, kind)
+        )
     return tuple(found)
 
 
@@ -136,7 +138,7 @@ def _kind(path: Path) -> tuple[Path, str]:
 
 
 def _only_archive(folder: Path) -> Path | None:
-    """Return the archive that a folder consists of, if it does."""
+    """Return the archive if a folder holds nothing else."""
     try:
         inside = [path for path in folder.iterdir() if not (path.name.startswith(".") or is_junk(path.name))]
     except OSError:
@@ -147,19 +149,19 @@ def _only_archive(folder: Path) -> Path | None:
 
 def _unknown(path: Path) -> str:
     if path.is_symlink():
-        return "it is a link; put the folder or file itself there"
-    return f"nothing here reads {bare(path.name)[1]} files; a folder, .zip, .tar.gz or .py is wanted"
+        return "it is a link; replace it by the folder or file itself"
+    return f"{bare(path.name)[1]} files are not supported; use a folder, .zip, .tar.gz or .py"
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def _content(path: Path, limits: ArchiveLimits) -> bytes:
-    """Return what a file holds; refuse what is no plain file, or too long."""
+    """Return the content of a file; refuse one that is not a plain file, or too long."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Refused(f"{shown(path.name)} is a device or a pipe; only files and folders are taken")
+            raise Refused(f"{shown(path.name)} is a device or a pipe; only files and folders are allowed")
         data = stream.read(limits.bytes + 1)
     if len(data) > limits.bytes:
         raise Refused(f"it is larger than {amount(limits.bytes)}")
@@ -167,7 +169,7 @@ def _content(path: Path, limits: ArchiveLimits) -> bytes:
 
 
 def _tarred(folder: Path, limits: ArchiveLimits) -> tuple[bytes, list[str]]:
-    """Pack a folder; the same content gives the same bytes. Links and what is no submission's are left out."""
+    """Pack a folder; the same content gives the same bytes. Links and files that are not part of it are left out."""
     plan = Plan(limits)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -184,9 +186,9 @@ def _tarred(folder: Path, limits: ArchiveLimits) -> tuple[bytes, list[str]]:
 
 
 def _files(folder: Path, depth: int) -> Iterator[tuple[Member, Path]]:
-    """Yield everything below a folder that is no folder, in the order of names; folders that are links are links.
+    """Yield everything below a folder except folders, in order of names; links to folders are links.
 
-    Raises Refused where folders are within each other beyond `depth`, empty ones too: `os.walk` calls itself for each.
+    Raises Refused if folders are nested deeper than `depth`, even empty ones: `os.walk` is recursive.
     """
 
     def fail(error: OSError) -> None:
@@ -197,7 +199,7 @@ def _files(folder: Path, depth: int) -> Iterator[tuple[Member, Path]]:
         linked = [name for name in folders if Path(parent, name).is_symlink()]
         folders[:] = [name for name in folders if name not in linked]
         if folders and len(Path(parent).relative_to(folder).parts) >= depth:
-            raise Refused(f"{shown(folders[0])} lies more than {depth} folders deep")
+            raise Refused(f"{shown(folders[0])} is more than {depth} folders deep")
         for name in sorted([*names, *linked]):
             path = Path(parent, name)
             yield Member(str(path.relative_to(folder)), _kind_of_file(path), path.lstat().st_size), path

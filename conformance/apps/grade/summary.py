@@ -1,4 +1,4 @@
-"""What is printed when a class is graded: who needs a look, how the points are spread, where the results are."""
+"""The text after grading a class: what needs attention, the distribution of points, where the results are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from conformkit.conformance.apps.grade.grade import LOGS, GradeRequest, Summary
 from conformkit.conformance.apps.grade.progress import points
-from conformkit.conformance.apps.grade.record import Grade, Outcome
+from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.text import count, one_line
 
 __all__ = ["write_summary"]
@@ -32,10 +32,12 @@ def _lines(summary: Summary, *, verbose: bool) -> Iterator[str]:
     if verbose:
         yield from (f"{one_line(grade.submission.name, 60)}: {points(grade)}" for grade in summary.grades)
         yield ""
-    yield from _listed("needs a look", [_trouble(g) for g in summary.grades if g.outcome is not Outcome.JUDGED])
+    yield from _listed(
+        "needs attention", [_trouble(g) for g in summary.grades if g.outcome is not SubmissionOutcome.JUDGED]
+    )
     yield from _listed("forbidden", [_advised(grade) for grade in summary.grades if grade.advice])
     if summary.aside:
-        yield from _listed("left aside", [one_line(name, 60) for name in summary.aside])
+        yield from _listed("ignored", [one_line(name, 60) for name in summary.aside])
     if summary.gone:
         yield from _listed("graded earlier, not in the folder now", list(summary.gone))
     shares = [g.points / g.max_points for g in summary.grades if g.max_points]
@@ -58,7 +60,7 @@ def _advised(grade: Grade) -> str:
     first = grade.advice[0]
     more = f" and {len(grade.advice) - 1} more" if len(grade.advice) > 1 else ""
     use = f"{one_line(first.what)} ({one_line(first.where)}){more}"
-    return f"{one_line(grade.submission.name, 60)} may use {use}; look yourself"
+    return f"{one_line(grade.submission.name, 60)} may use {use}; check it yourself"
 
 
 def _last(summary: Summary, request: GradeRequest) -> str:

@@ -1,8 +1,8 @@
-"""Unpack what strangers packed: nothing lands outside, nothing but plain files, no more than the limits allow.
+"""Unpack untrusted archives: nothing outside the folder, only plain files, no more than the limits allow.
 
 SubmissionError
 ├── Unreadable     it is broken, or of a kind that cannot be read; an honest mistake
-└── Refused        it breaks a rule that no honest archive breaks, or a limit
+└── Refused        it breaks a rule that no honest archive breaks, or exceeds a limit
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from conformkit.conformance.apps.grade.policy import ArchiveLimits
-from conformkit.conformance.apps.grade.record import Outcome
+from conformkit.conformance.apps.grade.record import SubmissionOutcome
 from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.driver.spawn.usage import amount
 
@@ -35,26 +35,26 @@ _JUNK = frozenset(
         ".pytest_cache", ".ruff_cache",
     }
 )  # fmt: skip
-"""What is in a submission without being one: caches, version control, what operating systems leave behind."""
+"""Files that are not part of a submission: caches, version control, leftovers of operating systems."""
 _SMALL = 1 << 20
-"""A ratio says nothing about an archive that becomes no larger than this."""
+"""The ratio is only checked for archives that become larger than this."""
 _CHUNK = 1 << 16
 _ENTRY = b"PK\x01\x02"
 _ENTRIES_PER_FILE = 50
 _LONGEST_NAME = 400
 _HARMFUL = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that end a line, or turn around what is read."""
+"""Characters that end a line, or change the direction of text."""
 _NOT_ITS_FAULT = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )  # fmt: skip
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, LookupError, RuntimeError)
-"""What the readers of archives raise for broken ones."""
+"""Exceptions for broken archives."""
 
 
 class SubmissionError(Exception):
     """A submission that cannot be judged; the text is a sentence for its author."""
 
-    outcome = Outcome.UNREADABLE
+    outcome = SubmissionOutcome.UNREADABLE
 
 
 class Unreadable(SubmissionError):
@@ -64,12 +64,12 @@ class Unreadable(SubmissionError):
 class Refused(SubmissionError):
     """It breaks a rule that no honest submission breaks, or a limit of the policy."""
 
-    outcome = Outcome.REFUSED
+    outcome = SubmissionOutcome.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What an archive or a folder holds, other than a folder. `kind` is file, link or special."""
+    """A member of an archive or a folder, other than a folder. `kind` is file, link or special."""
 
     name: str
     kind: str
@@ -81,7 +81,7 @@ _Entry = tuple[Member, Callable[[], IO[bytes]]]
 
 
 class Plan:
-    """Decides, member by member, what is taken, what is left out, and what ends it. `notes` tell what was left out."""
+    """Decides for each member whether to take it, leave it out, or stop. `notes` say what was left out."""
 
     def __init__(self, limits: ArchiveLimits) -> None:
         self.notes: list[str] = []
@@ -91,12 +91,12 @@ class Plan:
         self._bytes = 0
 
     def takes(self, member: Member) -> PurePosixPath | None:
-        """Return where a member goes, or None where it is left out. Raises Refused."""
+        """Return the target of a member, or None if it is left out. Raises Refused."""
         path = _checked(member.name, self._limits)
         if path is None or any(map(is_junk, path.parts)):
             return None
         if member.kind == "special":
-            raise Refused(f"{shown(member.name)} is a device or a pipe; only files and folders are taken")
+            raise Refused(f"{shown(member.name)} is a device or a pipe; only files and folders are allowed")
         if member.kind == "link":
             self.notes.append(f"{shown(member.name)} is a link and was left out")
             return None
@@ -104,7 +104,7 @@ class Plan:
         return path
 
     def spend(self, size: int) -> None:
-        """Count bytes that were really unpacked. Raises Refused."""
+        """Count bytes that were actually unpacked. Raises Refused."""
         self._bytes += size
         if self._bytes > self._limits.bytes:
             raise Refused(f"unpacked it is larger than {amount(self._limits.bytes)}")
@@ -113,11 +113,11 @@ class Plan:
         key = _key(path)
         if key in self._taken or key in self._folders:
             other = shown(self._taken.get(key, str(path)))
-            raise Refused(f"{shown(member.name)} and {other} are one file where case does not count")
+            raise Refused(f"{shown(member.name)} and {other} are the same file on systems that ignore case")
         above = [_key(parent) for parent in path.parents]
         clash = next((folder for folder in above if folder in self._taken), None)
         if clash is not None:
-            raise Refused(f"{shown(self._taken[clash])} is a file and a folder")
+            raise Refused(f"{shown(self._taken[clash])} is both a file and a folder")
         self._folders.update(above)
         self._taken[key] = str(path)
         if len(self._taken) > self._limits.files:
@@ -127,9 +127,9 @@ class Plan:
 
 
 def unpack(data: bytes, kind: str, name: str, target: Path, limits: ArchiveLimits) -> list[str]:
-    """Write a submission into a folder that is there and empty; return notes on what was left out.
+    """Write a submission into an existing empty folder; return notes on what was left out.
 
-    `kind` is file (then it is called `name`), zip or tar. Raises SubmissionError.
+    `kind` is file (written as `name`), zip or tar. Raises SubmissionError.
     """
     plan = Plan(limits)
     if kind == "file":
@@ -154,7 +154,7 @@ def unpack(data: bytes, kind: str, name: str, target: Path, limits: ArchiveLimit
 
 
 def is_junk(name: str) -> bool:
-    """Whether a file or folder of this name is in a submission without being one."""
+    """Whether a file or folder of this name is not part of the submission."""
     return name in _JUNK or name.startswith("._")
 
 
@@ -164,20 +164,20 @@ def _write(opened: Callable[[], IO[bytes]], place: Path, plan: Plan) -> None:
         while chunk := source.read(_CHUNK):
             plan.spend(len(chunk))
             copy.write(chunk)
-    place.chmod(0o644)  # whatever the archive and the umask say: the user in a sandbox is another one
+    place.chmod(0o644)  # whatever the archive and the umask say: a sandbox runs as another user
 
 
 def _checked(name: str, limits: ArchiveLimits) -> PurePosixPath | None:
-    """Return the path that a member's name stands for, None for the root itself. Raises Refused."""
+    """Return the path of a member's name, None for the root itself. Raises Refused."""
     if any(c in _HARMFUL or unicodedata.category(c) in {"Cc", "Cs"} for c in name):
         raise Refused(f"{shown(name)} has a control character in its name")
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or (path.parts and path.parts[0].endswith(":")):
         raise Refused(f"{shown(name)} leads out of the archive")
     if len(path.parts) > limits.depth:
-        raise Refused(f"{shown(name)} lies more than {limits.depth} folders deep")
+        raise Refused(f"{shown(name)} is more than {limits.depth} folders deep")
     if len(name.encode()) > _LONGEST_NAME or any(len(part.encode()) > 200 for part in path.parts):
-        raise Refused(f"{shown(name)} is longer than a name may be")
+        raise Refused(f"{shown(name)} is too long for a file name")
     return path if path.parts else None
 
 
@@ -189,7 +189,7 @@ def _key(path: PurePosixPath) -> str:
 
 
 def _zipped(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
-    """Yield what a zip holds, after a look at what it claims to become."""
+    """Yield the members of a zip, after checking its declared sizes."""
     if data.count(_ENTRY) > limits.files * _ENTRIES_PER_FILE:
         raise Refused(f"it has more than {limits.files} files")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -199,7 +199,7 @@ def _zipped(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
             if entry.flag_bits & 1:
                 raise Unreadable("the archive is encrypted")
             if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-                raise Unreadable("the archive is compressed in an unusual way; make it with zip or zipfile")
+                raise Unreadable("the archive is compressed in an unusual way; create it with zip or zipfile")
             yield Member(entry.orig_filename, _zip_kind(entry), entry.file_size), partial(archive.open, entry)
 
 
@@ -212,14 +212,14 @@ def _zip_kind(entry: zipfile.ZipInfo) -> str:
 
 def _check_ratio(unpacked: int, packed: int, limits: ArchiveLimits) -> None:
     if unpacked > max(_SMALL, limits.ratio * packed):
-        raise Refused(f"it becomes more than {limits.ratio} times larger than it is")
+        raise Refused(f"unpacked it is more than {limits.ratio} times larger")
 
 
 # --- tar --------------------------------------------------------------------------------------------------------------
 
 
 def _tarred(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
-    """Yield what a tar holds, however it is compressed, while it is read once from front to back."""
+    """Yield the members of a tar with any compression, reading it once from front to back."""
     entries = 0
     with tarfile.open(fileobj=_Bounded(data, limits), mode="r|") as archive:  # type: ignore[call-overload]
         for entry in archive:
@@ -244,7 +244,7 @@ def _tar_kind(entry: tarfile.TarInfo) -> str:
 
 
 class _Bounded:
-    """The bytes of a tar, decompressed as they are asked for, up to a limit: where a bomb goes off."""
+    """The bytes of a tar, decompressed on demand, up to a limit that stops archive bombs."""
 
     def __init__(self, data: bytes, limits: ArchiveLimits) -> None:
         self._stream = _decompressed(data)

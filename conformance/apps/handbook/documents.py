@@ -1,4 +1,4 @@
-"""The source of every page: an index, a page a document of the law, a page of its known mistakes, the errata."""
+"""The source of every page: an index, a page per document of the law, a page of its known mistakes, the errata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from conformkit.spec.sources import with_public
 __all__ = ["sources"]
 
 _TITLES = {"core": "The core", "lm": "The language model", "seq2seq": "The encoder-decoder"}
-"""By profile; milestones are selections of these documents."""
+"""Titles by profile; milestones are selections of these documents."""
 
 
 def sources() -> dict[str, str]:
@@ -42,10 +42,10 @@ def sources() -> dict[str, str]:
 
 _INTRODUCTION = """\
 {clauses} clauses say what attention, a transformer block and a tiny language model MUST, SHOULD and MAY do (RFC 2119).
-Each has a test that proves it, a reason, and what to do where it fails.
+Each has a test, a reason, and what to do if it fails.
 
-{total} known mistakes show that the tests see something: {killed} of them break a MUST. Where an implementation gives
-the numbers of one of them, its report names it.
+{total} known mistakes show that the tests work: {killed} of them break a MUST. If an implementation gives the numbers
+of one of them, its report names it.
 
 In a terminal, `conform explain ID` shows the same."""
 
@@ -73,7 +73,7 @@ def _contents(caption: str, pages: Sequence[str]) -> str:
 
 
 def _law(stem: str) -> str:
-    """Return a document of the law: what people wrote as they wrote it, each clause as an entry."""
+    """Return a document of the law: its prose unchanged, each clause as an entry."""
     members = {clause.line: clause for clause in clauses().values() if clause.document == stem}
     lines: list[str] = [f"({document(stem)})="]
     inside, level = False, 2
@@ -133,7 +133,7 @@ def _mistakes() -> Mapping[str, Sequence[Defect]]:
 
 def _known(stem: str) -> str:
     title = _text(stem).splitlines()[0].removeprefix("# ").strip()
-    text = f"# Mistakes: {title}\n\nWhat is known to go wrong with [what this document demands](#{document(stem)}).\n"
+    text = f"# Mistakes: {title}\n\nKnown mistakes in [what this document requires](#{document(stem)}).\n"
     return "\n".join([text, *map(_mistake, _mistakes()[stem])])
 
 
@@ -149,8 +149,9 @@ def _mistake(known: Defect) -> str:
 
 
 def _patch(patch: Patch) -> str:
-    """Return a patch as a change of lines: without it the reference is right."""
-    lines = [f"# {patch.file}", *(f"-{line}" for line in patch.find.splitlines())]
+    """Return a patch as a diff: without it the reference is right."""
+    where = f"{patch.file}, {patch.at}" if patch.at else patch.file
+    lines = [f"# {where}", *(f"-{line}" for line in patch.find.splitlines())]
     return code("\n".join([*lines, *(f"+{line}" for line in patch.replace.splitlines())]), "diff")
 
 
@@ -158,7 +159,7 @@ def _patch(patch: Patch) -> str:
 
 
 def _errata() -> str:
-    """Return the errata: the introduction as it is written, each point as an entry."""
+    """Return the errata: the introduction unchanged, each point as an entry."""
     introduction = _text("errata").partition("\n## ")[0]
     return "\n".join([introduction, *_by_subject()])
 

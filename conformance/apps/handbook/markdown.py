@@ -1,4 +1,4 @@
-"""How an entry is written in Markdown, as MyST reads it: an anchor, a heading, prose shown as it stands, fields."""
+"""How an entry is written in MyST Markdown: an anchor, a heading, prose shown unchanged, fields."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _CODE = re.compile(r"(`[^`]+`)")
 
 
 def prose(text: str) -> str:
-    """Return prose of the law: `code` and *stress* mean what they do there, nothing else means anything."""
+    """Return prose of the law: `code` and *emphasis* keep their meaning, all other markup is escaped."""
     parts = _CODE.split(" ".join(text.split()))
     return "".join(part if _CODE.fullmatch(part) else _SPECIAL.sub(r"\\\1", part) for part in parts)
 
 
 def code(text: str, language: str) -> str:
-    """Return a block of code, fenced by more backticks than it has."""
+    """Return a block of code, fenced by more backticks than it contains."""
     longest = max((len(ticks) for ticks in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
 
 def entry(anchor: str, heading: str, *paragraphs: str, level: int = 2) -> str:
-    """Return what a link leads to: an anchor, a heading, and what stands below."""
+    """Return a link target: an anchor, a heading, and the text below."""
     below = "".join(f"\n{paragraph.rstrip()}\n" for paragraph in paragraphs if paragraph)
     return f"({anchor})=\n{'#' * level} {prose(heading)}\n{below}"
 
 
 def fields(values: Mapping[str, str]) -> str:
-    """Return names and what they say, those left out that say nothing."""
+    """Return names with their values, without empty ones."""
     return "\n".join(f":{name}: {value}" for name, value in values.items() if value)
 
 
@@ -72,5 +72,5 @@ def to_mistake(name: str, title: str) -> str:
 
 
 def to_erratum(name: str, title: str) -> str:
-    """Return a link to a point on which a source errs."""
+    """Return a link to an erratum."""
     return f"[{name}](#{name.lower()}): {prose(title)}"

@@ -1,4 +1,4 @@
-"""Pages for a browser out of the sources of a handbook. Sphinx does it: links, index and search without a network."""
+"""HTML pages from the sources of a handbook, made by Sphinx: links, index and search work without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SETTINGS = {
 
 
 class BuildError(ValueError):
-    """No pages came out; says why."""
+    """The pages could not be built; the text says why."""
 
 
 def build(folder: Path) -> int:
@@ -52,5 +52,5 @@ def _run(texts: Path, out: Path, trees: Path) -> None:
             status=None, warning=warnings, freshenv=True, keep_going=True,
         )  # fmt: skip
         made.build()
-    if warnings.getvalue():  # a link that leads nowhere, above all
+    if warnings.getvalue():  # mostly dead links
         raise BuildError(warnings.getvalue().strip())

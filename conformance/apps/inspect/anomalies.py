@@ -1,7 +1,7 @@
-"""What a right, untrained model hardly shows: numbers that are not finite, dead, growing, cut off, or too sure.
+"""Signs that a right, untrained model rarely shows: non-finite, dead, growing, detached or overconfident values.
 
-Each rule says where, what, and what to do next. None is a verdict: whoever starts a projection at 0 on purpose will
-find it here.
+Each rule says where, what, and what to do next. None is a verdict: a projection that starts at 0 on purpose is listed
+too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from conformkit.conformance.text import listed
 __all__ = ["conspicuous"]
 
 _DEAD = 0.25
-"""Such a share of units, 0 at every position, is no accident of one batch."""
+"""If this share of units is 0 at every position, it is not a coincidence of one batch."""
 _GROWTH = 1.6
-"""By such a factor the stream grows from block to block where something is added twice, or scaled up."""
+"""Growth of the residual stream per block if something is added twice or scaled up."""
 _HUGE = 1e4
 _FALL = 1e-3
 _SHARP = 0.05
@@ -28,7 +28,7 @@ _NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
 
 def conspicuous(found: Inspection) -> Iterator[Conspicuous]:
-    """Yield what stands out, causes before what follows from them."""
+    """Yield what stands out, causes before consequences."""
     broken = list(_not_finite(found))
     yield from broken
     rules = (_dead, _zero, _growing, _heads, _not_reached, _gradients, _too_sure)
@@ -37,13 +37,13 @@ def conspicuous(found: Inspection) -> Iterator[Conspicuous]:
 
 
 def _not_finite(found: Inspection) -> Iterator[Conspicuous]:
-    """Name the first part whose output is not finite: the others take it over."""
+    """Name the first part whose output is not finite: later parts only pass it on."""
     first = next((part for part in found.parts if part.broken), None)
     if first is not None:
         yield Conspicuous(
             _called(first.name),
             f"{first.broken} of {_numbers(first)} numbers are NaN or infinite, here first",
-            "look at what it divides by, roots, exponentiates: a row whose scores are all hidden, a norm without eps",
+            "look at divisions, roots and exponentials: a row whose scores are all hidden, a norm without eps",
         )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def _dead(found: Inspection) -> Iterator[Conspicuous]:
         if part.units and part.dead / part.units >= _DEAD:
             yield Conspicuous(
                 _called(part.name), f"{part.dead} of {part.units} units are 0 at every position: dead",
-                "look at the bias and the scale before the activation; what is dead gets no gradient and stays so",
+                "look at the bias and the scale before the activation; dead units get no gradient and stay dead",
             )  # fmt: skip
 
 
@@ -67,20 +67,20 @@ def _zero(found: Inspection) -> Iterator[Conspicuous]:
 
 
 def _growing(found: Inspection) -> Iterator[Conspicuous]:
-    """Compare numbered parts of one name, the first with the last; then look for what is huge at all."""
+    """Compare the first and the last of numbered parts with one name; then look for huge values anywhere."""
     for parts in _rows(found.parts, lambda part: part.name):
         first, last = parts[0].rms, parts[-1].rms
         if first > 0.0 and last / first > _GROWTH ** (len(parts) - 1):
             yield Conspicuous(
                 f"{parts[0].name} … {parts[-1].name}", f"the output grows from {first:.3g} to {last:.3g}: it explodes",
-                "add the residual once, normalize what a block reads, and scale the scores and the projections",
+                "add the residual once, normalize the input of each block, and scale the scores and the projections",
             )  # fmt: skip
             return
     huge = next((part for part in found.parts if part.largest > _HUGE), None)
     if huge is not None:
         yield Conspicuous(
             _called(huge.name), f"its output reaches {huge.largest:.3g}: it explodes",
-            "start its weights smaller, about 1/√(inputs), and normalize what it reads",
+            "initialize its weights smaller, about 1/√(inputs), and normalize its input",
         )  # fmt: skip
 
 
@@ -90,8 +90,8 @@ def _heads(found: Inspection) -> Iterator[Conspicuous]:
         alike = [head for head, entropy in enumerate(heads.entropy) if entropy >= _ALIKE * heads.most > 0.0]
         if alike:
             yield Conspicuous(
-                _called(heads.part), f"{_listed('head', alike)}: all positions weigh the same",
-                "see that scores are made of queries and keys, and that the softmax gets them unchanged",
+                _called(heads.part), f"{_listed('head', alike)}: all positions have equal weights",
+                "check that scores come from queries and keys, and that the softmax gets them unchanged",
             )  # fmt: skip
 
 
@@ -99,8 +99,8 @@ def _one_place(heads: Heads) -> Iterator[Conspicuous]:
     sharp = [head for head, entropy in enumerate(heads.entropy) if entropy < _SHARP * heads.most]
     if sharp:
         yield Conspicuous(
-            _called(heads.part), f"{_listed('head', sharp)}: entropy near 0, each query looks at one position only",
-            "divide the scores by √d_k, start W_q and W_k smaller, and look at the mask",
+            _called(heads.part), f"{_listed('head', sharp)}: entropy near 0, each query attends to one position only",
+            "divide the scores by √d_k, initialize W_q and W_k smaller, and check the mask",
         )  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def _not_reached(found: Inspection) -> Iterator[Conspicuous]:
     if still:
         yield Conspicuous(
             _listed("parameter", still), "the gradient is exactly 0",
-            "look at what follows: dead units, a factor 0, a result that is not used",
+            "look at later steps: dead units, a factor of 0, an unused result",
         )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _gradients(found: Inspection) -> Iterator[Conspicuous]:
     if bad:
         yield Conspicuous(
             _listed("parameter", bad), "the gradient is NaN or infinite",
-            "look for a root or a logarithm of 0, and for -inf in what is differentiated",
+            "look for a root or a logarithm of 0, and for -inf in differentiated values",
         )  # fmt: skip
         return
     for name, norms in _by_block(found).items():
@@ -134,12 +134,12 @@ def _gradients(found: Inspection) -> Iterator[Conspicuous]:
         if len(norms) > 1 and 0.0 < first < _FALL * last:
             yield Conspicuous(
                 name, f"the gradient falls from {last:.3g} in the last to {first:.3g} in the first: it vanishes",
-                "see that each block adds to the stream instead of replacing it, and normalizes what it reads",
+                "check that each block adds to the residual stream instead of replacing it, and normalizes its input",
             )  # fmt: skip
         if len(norms) > 1 and 0.0 < last < _FALL * first:
             yield Conspicuous(
                 name, f"the gradient grows from {last:.3g} in the last to {first:.3g} in the first: it explodes",
-                "normalize what a block reads, start its weights smaller, and clip while training",
+                "normalize the input of each block, initialize its weights smaller, and clip gradients in training",
             )  # fmt: skip
 
 
@@ -149,13 +149,13 @@ def _too_sure(found: Inspection) -> Iterator[Conspicuous]:
         return
     if not math.isfinite(found.loss) or found.loss > math.log(size) + _ABOVE_CHANCE:
         yield Conspicuous(
-            "logits", f"the loss of ids drawn evenly is {found.loss:.3g}, ln {size} is {math.log(size):.3g}",
-            "start embedding and head smaller: an untrained model knows nothing",
+            "logits", f"the loss on uniformly drawn ids is {found.loss:.3g}, ln {size} is {math.log(size):.3g}",
+            "initialize embedding and head smaller: an untrained model should predict all ids equally",
         )  # fmt: skip
 
 
 def _by_block(found: Inspection) -> dict[str, list[float]]:
-    """Return, for parameters under a number, the norm of all gradients by that number."""
+    """Return, for numbered parameters, the norm of all gradients by number."""
     squares: dict[str, dict[int, float]] = {}
     for weight in found.weights:
         match = re.match(r"^(.*?)\.?(\d+)\.", weight.name)
@@ -166,7 +166,7 @@ def _by_block(found: Inspection) -> dict[str, list[float]]:
 
 
 def _rows(parts: Sequence[Part], name: Callable[[Part], str]) -> Iterator[list[Part]]:
-    """Yield runs of parts that differ by the number at their end, three at least, in the order of numbers."""
+    """Yield runs of at least three parts whose names differ only by the number at the end, in order of numbers."""
     runs: dict[str, dict[int, Part]] = {}
     for part in parts:
         match = _NUMBERED.match(name(part))

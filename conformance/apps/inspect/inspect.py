@@ -1,4 +1,4 @@
-"""Construct a component as it is initialized, call it, differentiate it, and say what happened inside."""
+"""Construct a component with its own initialization, call it, differentiate it, and report what happened inside."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from conformkit.conformance.apps.inspect.inspection import Heads, Inspection, Pa
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
-from conformkit.conformance.driver.spawn.warm import Nursery
+from conformkit.conformance.engine.finding import LoadFailure, find
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.loading import LoadFailure, opened
+from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -31,11 +32,11 @@ __all__ = ["SIZES", "InspectRequest", "InspectionFailed", "inspect"]
 SIZES: Mapping[str, int] = {
     "d_model": 48, "num_heads": 3, "d_ff": 192, "vocab_size": 65, "num_layers": 4, "block_size": 24, "max_len": 24,
 }  # fmt: skip
-"""Small enough for a second, deep enough to see what grows from block to block."""
+"""Small enough for one second, deep enough to show growth from block to block."""
 
 
 class InspectionFailed(Exception):
-    """The component could not be constructed, called or differentiated; `where` is its own line at fault."""
+    """The component could not be constructed, called or differentiated; `where` is the line at fault."""
 
     def __init__(self, problem: str, where: str = "") -> None:
         super().__init__(problem)
@@ -44,11 +45,11 @@ class InspectionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InspectRequest:
-    """What to look into, and how."""
+    """What to inspect, and how."""
 
     impl: str
     component: str = ""
-    """By default the model, or else the largest component that there is."""
+    """By default the model, or else the largest component that exists."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Arguments of the constructor; `SIZES` for those that are not given."""
     batch: int = 5
@@ -59,17 +60,18 @@ class InspectRequest:
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything
-def inspect(request: InspectRequest, early: Nursery | None = None) -> Inspection:
-    """Look into one component. Raises LoadFailure, ConfigError, IsolationUnavailable or InspectionFailed."""
+def inspect(request: InspectRequest, early: HeadStart | None = None) -> Inspection:
+    """Inspect one component. Raises LoadFailure, ConfigError, IsolationUnavailable or InspectionFailed."""
     run = RunRequest(request.impl, seed=request.seed, isolation=request.isolation, config=request.config, unbound=True)
-    with opened(run, early) as (implementation, _):
+    start = early or HeadStart()
+    with opened(run, start.warm, located=find(run, start.location)) as (implementation, _):
         subject = _chosen(implementation, request)
         try:
             found = _looked_into(subject, implementation, request)
         except ImplementationFailure as failure:
             raise InspectionFailed(f"{subject.name} raised {failure.type}: {failure.message}", failure.where) from None
         except (DriverError, ClauseFailure, NotApplicable, NoSizeError) as error:
-            raise InspectionFailed(f"{subject.name} cannot be looked into: {error}") from None
+            raise InspectionFailed(f"{subject.name} cannot be inspected: {error}") from None
     return replace(found, conspicuous=tuple(conspicuous(found)))
 
 
@@ -101,7 +103,7 @@ def _looked_into(subject: Subject, implementation: Implementation, request: Insp
 
 
 def _constructed(subject: Subject, request: InspectRequest) -> Instance:
-    """Construct it with the sizes asked for, as they are, and the others near the usual ones."""
+    """Construct it with exactly the requested sizes, and the others near the usual ones."""
     taken = {argument.name for argument in COMPONENTS[subject.name].arguments}
     wanted = {name: value for name, value in {**SIZES, **request.sizes}.items() if name in taken}
     sizes = subject.sizes(**wanted) | {name: wanted[name] for name in request.sizes if name in wanted}
@@ -114,7 +116,7 @@ def _known(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _descent(subject: Subject, ids: Array, out: Array, draw: Draw) -> tuple[float | None, Array]:
-    """Return the loss where there is one, and what to pull back: its gradient, else a random direction of length 1."""
+    """Return the loss, if any, and the cotangent: its gradient, else a random direction of length 1."""
     if subject.name != "TinyTransformerLM":
         direction = draw.values(*out.shape)
         return None, direction / max(float(np.linalg.norm(direction)), 1.0)
@@ -139,19 +141,19 @@ def _norm(gradient: Array | None) -> float | None:
 
 
 def _heads(seen: Sequence[Mapping[str, Any]], batch: int, heads: int | None) -> list[Heads]:
-    """Bring the entropies by leading index into one row of heads a part."""
+    """Turn the entropies by leading index into one row of heads per part."""
     found: dict[str, tuple[list[float], float]] = {}
     for note in seen:
         leading = tuple(note["shape"][:-2])
         if math.prod(leading) != len(note["entropy"]):
-            raise ClauseFailure("what it says of its attention contradicts itself")
+            raise ClauseFailure("its reports about its attention are inconsistent")
         rows, most = found.get(note["part"], ([], 0.0))
         found[note["part"]] = ([*rows, *_by_head(note["entropy"], leading, batch, heads)], max(most, note["most"]))
     return [Heads(part, tuple(rows), most) for part, (rows, most) in found.items()]
 
 
 def _by_head(entropy: Sequence[float], leading: tuple[int, ...], batch: int, heads: int | None) -> list[float]:
-    """Average over the batch, wherever it is among the leading axes; without one, each index is a head."""
+    """Average over the batch, wherever that is among the leading axes; without a batch, each index is a head."""
     values = np.asarray(entropy).reshape(leading)
     if len(leading) == 1 and heads and leading[0] == batch * heads:
         values = values.reshape(batch, heads)

@@ -11,25 +11,25 @@ __all__ = ["Conspicuous", "Heads", "Inspection", "Part", "Weight"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a part returned when it was last called; its name is empty for the whole."""
+    """What a part returned in its last call; the name is empty for the whole component."""
 
     name: str
     kind: str
     shape: tuple[int, ...]
     rms: float
-    """Of what is finite, as `largest`."""
+    """Over finite numbers, like `largest`."""
     largest: float
     broken: int
-    """How many numbers are NaN or infinite."""
+    """Number of values that are NaN or infinite."""
     calls: int
     dead: int
-    """How many units of an activation inside are 0 at every position, of `units`."""
+    """Number of an inner activation's units, out of `units`, that are 0 at every position."""
     units: int
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The mean entropy of a part's attention by head, in nats, and the most that it can be."""
+    """The mean entropy of a part's attention by head, in nats, and its maximum."""
 
     part: str
     entropy: tuple[float, ...]
@@ -38,7 +38,7 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A trainable parameter; its gradient's norm is None where no gradient arrives, NaN where it is not finite."""
+    """A trainable parameter; its gradient's norm is None if no gradient arrives, NaN if it is not finite."""
 
     name: str
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class Weight:
 
     @property
     def count(self) -> int:
-        """How many numbers it has."""
+        """Number of values it has."""
         return math.prod(self.shape)
 
     @property
@@ -57,7 +57,7 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Conspicuous:
-    """Something that a right, untrained model hardly shows: where, what, and what to do next."""
+    """Something that a right, untrained model rarely shows: where, what, and what to do next."""
 
     place: str
     problem: str
@@ -80,7 +80,7 @@ class Inspection:
     heads: Sequence[Heads]
     weights: Sequence[Weight]
     differentiated: bool
-    """Whether there are gradients to speak of."""
+    """Whether there are gradients."""
     loss: float | None
-    """Of a language model, the mean cross-entropy in nats on ids drawn evenly."""
+    """For a language model, the mean cross-entropy in nats on uniformly drawn ids."""
     conspicuous: Sequence[Conspicuous] = field(default=())

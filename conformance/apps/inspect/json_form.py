@@ -1,4 +1,4 @@
-"""An inspection as JSON, in the form of inspect.schema.json."""
+"""An inspection as JSON, as described by inspect.schema.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformkit.conformance.versions import kit_version
 __all__ = ["SCHEMA", "as_json", "as_object", "schema"]
 
 SCHEMA = "conformkit.inspection/1"
-"""Name and version of the form. A field may be added under the same number; one that changes or goes away raises it."""
+"""Name and version of the format. New fields keep the number; changing or removing a field raises it."""
 
 
 def as_json(found: Inspection) -> str:
@@ -24,7 +24,7 @@ def as_json(found: Inspection) -> str:
 
 
 def as_object(found: Inspection) -> dict[str, Any]:
-    """Return the inspection as plain dictionaries and lists; null stands for what is not finite."""
+    """Return the inspection as plain dictionaries and lists; null stands for a number that is not finite."""
     return {
         "schema": SCHEMA,
         "kit": kit_version(),

@@ -20,7 +20,7 @@ __all__ = ["write"]
 _NAME = 80
 _MOST = 40
 _SILENT = {"Dropout", "Identity"}
-"""Parts that give in eval mode what they are given."""
+"""Parts that return their input in eval mode."""
 
 
 def write(found: Inspection, page: Console) -> None:
@@ -59,7 +59,7 @@ def _table(found: Inspection) -> Table:
         table.add_row(
             Text(one_line(part.name, _NAME) or "the whole"), _shape(part.shape), _rms(part), *_sums(found, weights)
         )
-    for owner, weights in own.items():  # what is held by no part that was called
+    for owner, weights in own.items():  # parameters of parts that were not called
         table.add_row(Text(one_line(owner, _NAME) or "the whole"), "", "", *_sums(found, weights))
     return table
 
@@ -72,7 +72,7 @@ def _by_owner(found: Inspection) -> dict[str, list[Weight]]:
 
 
 def _sums(found: Inspection, weights: Sequence[Weight]) -> tuple[str, str]:
-    """Return how many numbers the parameters of one part have, and the norm of all their gradients."""
+    """Return the number of trainable numbers of one part, and the norm of all their gradients."""
     if not weights:
         return "", ""
     numbers = f"{sum(weight.count for weight in weights):,}"
@@ -93,9 +93,7 @@ def _shape(shape: Sequence[int]) -> str:
 def _attention(found: Inspection, page: Console) -> None:
     page.print()
     if not found.heads:
-        page.print(
-            Text("No weights of attention were seen: they may be computed in one fused operation, or not at all.")
-        )
+        page.print(Text("No attention weights were seen: they may be computed in one fused operation, or not at all."))
         return
     page.print(Text("Entropy of attention by head, in nats:", style="bold"))
     for heads in found.heads[:_MOST]:
@@ -108,10 +106,10 @@ def _attention(found: Inspection, page: Console) -> None:
 def _conspicuous(found: Inspection, page: Console) -> None:
     page.print()
     if not found.differentiated:
-        why = "NumPy has no derivatives" if found.framework == "numpy" else "its output hangs on nothing that learns"
+        why = "NumPy has no derivatives" if found.framework == "numpy" else "its output depends on no parameter"
         page.print(Text(f"No gradients: {why}."))
     if not found.conspicuous:
-        page.print(Text("Nothing stands out: nothing dead, exploding, or cut off.", style="green"))
+        page.print(Text("Nothing stands out: no dead, exploding or detached parts.", style="green"))
         return
     page.print(Text(f"{count(len(found.conspicuous), 'thing')} to look at:", style="bold red"))
     for item in found.conspicuous[:_MOST]:

@@ -14,20 +14,20 @@ __all__ = ["Filled"]
 
 
 def _named(name: str, value: str) -> str:
-    """Return a named argument; the implementation says what its arguments are called, and that may be no name."""
+    """Return a named argument; the implementation chooses the name, which may not be an identifier."""
     return f"{name}={value}" if name.isidentifier() and not iskeyword(name) else f"**{{{name!r}: {value}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Writes what stands for arrays by `inputs`, their variables, and for the object by `component`."""
+    """Writes arguments: arrays by `inputs`, their variables, and the object by `component`."""
 
     page: Page
     inputs: Mapping[str, str]
     component: str
 
     def arguments(self, header: Mapping[str, Any]) -> str:
-        """Return what stands between the parentheses."""
+        """Return the text between the parentheses."""
         given = [self.text(item) for item in header.get("args") or []]
         named = [_named(name, self.text(item)) for name, item in (header.get("kwargs") or {}).items()]
         return ", ".join(given + named)

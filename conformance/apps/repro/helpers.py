@@ -1,4 +1,4 @@
-"""Functions that some scripts need. They stand in the script, which imports nothing of the kit."""
+"""Functions that some scripts need. They are copied into the script, which does not import the kit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["PUT", "STRIDED_NUMPY", "STRIDED_TORCH"]
 
 PUT = '''\
 def put(item, path, value):
-    """Replace what is at a.b.0 beneath an object, by attributes, keys and indices."""
+    """Replace the value at a.b.0 below an object, by attributes, keys and indices."""
     keys = item if isinstance(item, dict) else ()
     key = next((k for k in keys if f"{path}.".startswith(f"{k}.")), path.partition(".")[0])
     rest = path[len(str(key)) + 1 :]
@@ -24,7 +24,7 @@ def put(item, path, value):
     else:
         setattr(item, key, value)
 '''
-"""For objects that register nothing, and so have no way of their own to get at an array by its name."""
+"""For objects that register nothing, so that their arrays are not accessible by name."""
 
 STRIDED_TORCH = '''\
 def strided(x):

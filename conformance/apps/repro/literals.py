@@ -1,4 +1,4 @@
-"""Arrays as Python that a person can read and a script can run."""
+"""Arrays as readable Python expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["array_text", "nested"]
 
 _WIDTH = 112
 _SHORT = 6
-"""Characters of a number that is short enough as it is."""
+"""Maximum length of a number that needs no shortening."""
 
 
 def array_text(array: Array, *, torch: bool) -> str:
@@ -33,7 +33,7 @@ def array_text(array: Array, *, torch: bool) -> str:
 
 
 def nested(array: Array, library: str, indent: int = 0) -> str:
-    """Return nested lists with the shortest numbers that mean the same, a row a line where it gets long."""
+    """Return nested lists with the shortest numbers that have the same value, one row per line if they are long."""
     flat = _nested(array, lambda number: _number(number, library))
     if len(flat) + indent <= _WIDTH or array.ndim < 2:
         return flat
@@ -61,7 +61,7 @@ def _number(number: Any, library: str) -> str:
 
 
 def _as_float32(array: Array) -> Array | None:
-    """Return a float64 array as float32, where that loses nothing and is shorter to read."""
+    """Return a float64 array as float32, if that loses nothing and is shorter."""
     if array.dtype != np.float64 or all(len(str(number)) <= _SHORT for number in array.ravel().tolist()):
         return None
     with np.errstate(over="ignore"):
@@ -77,7 +77,7 @@ def _dtype(array: Array, library: str) -> str:
 
 
 def _well_known(array: Array, library: str) -> str:
-    """Return what is shorter than its numbers: constants, and the mask that hides what comes later."""
+    """Return an expression that is shorter than the numbers: for constants, and for the causal mask."""
     dtype = f", dtype={_dtype(array, library)}"
     if not array.size or (array.size > 3 and np.all(array == array.flat[0])):
         value = _number(array.flat[0], library) if array.size else "0"

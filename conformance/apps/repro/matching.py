@@ -1,4 +1,4 @@
-"""Where numbers that a check looked at come from: which outputs, and which part of them."""
+"""Where the numbers of a check come from: which outputs, and which part of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Origin:
 
 
 Output = tuple[int, str, Array]
-"""Number of a call, name of its output, what it gave."""
+"""Number of a call, name of its output, its value."""
 
 
 def find(wanted: Array, outputs: Sequence[Output]) -> Origin | None:
@@ -37,7 +37,7 @@ def find(wanted: Array, outputs: Sequence[Output]) -> Origin | None:
 
 
 def find_entry(number: Any, outputs: Sequence[Output]) -> Origin | None:
-    """Return where a single number comes from, if it is none that one meets everywhere."""
+    """Return where a single number comes from, unless it is a very common one."""
     if not np.issubdtype(type(number), np.floating) or not np.isfinite(number) or float(number) in {0.0, 1.0, -1.0}:
         return None
     for call, name, output in reversed(outputs):
@@ -60,7 +60,7 @@ def _derived(output: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _part(wanted: Array, array: Array) -> str | None:
-    """Return the subscript that gives `wanted`, nothing for all of it, None where there is none."""
+    """Return the subscript that gives `wanted`, nothing for the whole array, None if there is none."""
     if wanted.shape == array.shape and np.array_equal(wanted, array, equal_nan=wanted.dtype.kind == "f"):
         return ""
     if not wanted.size or wanted.size > array.size or wanted.dtype.kind != array.dtype.kind:
@@ -82,7 +82,7 @@ def _axes(wanted: Array, array: Array) -> str | None:
 
 
 def _columns(wanted: Array, array: Array) -> str | None:
-    """Return which neighbouring columns of ids these are: the last ones that fit, since text grows to the right."""
+    """Return which adjacent columns of ids these are: the last ones that fit, since text grows to the right."""
     if wanted.ndim != 2 or array.ndim != 2 or len(wanted) != len(array):
         return None
     for first in range(array.shape[1] - wanted.shape[1], -1, -1):
@@ -92,7 +92,7 @@ def _columns(wanted: Array, array: Array) -> str | None:
 
 
 def _places(wanted: Array, array: Array) -> Array | None:
-    """Return the place of each number among all of `array`; None where one is missing or there several times."""
+    """Return the index of each number in `array`; None if one is missing or occurs several times."""
     flat = array.ravel()
     order = np.argsort(flat, kind="stable")
     ranked = flat[order]
@@ -101,7 +101,7 @@ def _places(wanted: Array, array: Array) -> Array | None:
 
 
 def _product(indices: Array, shape: tuple[int, ...]) -> list[Array | int] | None:
-    """Return what is chosen of each axis, if indices (axes, …) choose from axes one by one, in their order."""
+    """Return the selection along each axis, if indices (axes, …) select from axes one by one, in order."""
     chosen: list[Array | int] = []
     axis = 0
     for own in indices:
@@ -118,7 +118,7 @@ def _product(indices: Array, shape: tuple[int, ...]) -> list[Array | int] | None
 
 
 def _index(chosen: Sequence[Array | int]) -> tuple[Any, ...]:
-    """Return the index as the subscript will be understood."""
+    """Return the index as the subscript is interpreted."""
     return tuple(c if isinstance(c, int) or not _is_range(c) else slice(int(c[0]), int(c[-1]) + 1) for c in chosen)
 
 

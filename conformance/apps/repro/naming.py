@@ -1,4 +1,4 @@
-"""What the user's own code is called, and how a script gets at it."""
+"""The names of the user's own code, and how a script imports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformkit.conformance.driver.client.interface import Driver
 __all__ = ["Imports"]
 
 _STAND_IN = "implementation_"
-"""What the name of a module begins with whose file's name is taken, or is no name."""
+"""Prefix of a module's name if its file's name is taken, or is not an identifier."""
 
 
 class Imports:
@@ -35,7 +35,7 @@ class Imports:
         """Return the expression for `module:attribute`, or for an attribute of the implementation."""
         module, _, attribute = str(self.export(path)["path"]).rpartition(":")
         if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
-            raise Irreproducible("no line of Python imports what it is called")
+            raise Irreproducible("its name cannot be imported by a line of Python")
         first = attribute.partition(".")[0]
         names = self._names.setdefault(module, [])
         if first not in names:
@@ -59,13 +59,13 @@ class Imports:
 
     @property
     def folders(self) -> list[Path]:
-        """What Python needs to be told; a script's own folder and what is installed it knows."""
+        """Yield the import paths to add; a script's own folder and installed packages are known to Python."""
         entries = dict.fromkeys(self._driver.location.sys_path)
         known = {"site-packages", "dist-packages"}
         return [e for e in reversed(entries) if e != self._folder and e.name not in known]
 
     def _describe(self, path: str) -> Mapping[str, Any]:
-        """Ask the worker; a bare name is searched for as it was when it was loaded."""
+        """Ask the worker; a bare name is searched for in the same way as when it was loaded."""
         asked: list[Mapping[str, str | None]] = [{path: path}]
         if ":" not in path:
             asked = [{path: None}, {path: f"{self._module}:{path}"}]
@@ -74,7 +74,7 @@ class Imports:
             export: Mapping[str, Any] = reply.header["exports"][path]
             if export["found"]:
                 return export
-        raise Irreproducible("what was called is not there when it is looked for again")
+        raise Irreproducible("the called object is not found in a second search")
 
 
 def _of_file(module: str, path: Path, names: Sequence[str]) -> Iterator[str]:

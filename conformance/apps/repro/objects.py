@@ -1,4 +1,4 @@
-"""The objects of a script: how each is constructed, filled, copied, switched."""
+"""The objects of a script: how each is constructed, filled, copied and switched between modes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _CASTS = {"float64": "double", "float32": "float", "float16": "half", "bfloat16"
 
 
 class Objects:
-    """Writes the steps that lead to a call, and knows the variables of what was built, by handle."""
+    """Writes the steps that lead to a call, and knows the variables of objects by handle."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._names: dict[int, str] = {}
         self._builds: dict[int, Record] = {}
         self._modes: dict[int, str] = {}
-        """Functions have none."""
+        """Empty for functions."""
 
     def name(self, handle: int) -> str:
         """Return its variable; of a function, its name."""
         return self._names[handle]
 
     def constructed(self, record: Record) -> Iterator[str]:
-        """Yield what makes an object, converts it, and puts it into evaluation mode."""
+        """Yield the lines that make an object, convert it, and put it into evaluation mode."""
         header, handle = record.header, record.handle or 0
         path, factory = str(header["path"]), bool(header.get("factory"))
         kind, target = self._page.imports.export(path)["kind"], self._page.imports.name(path)
@@ -54,7 +54,7 @@ class Objects:
             yield from self._switch(handle, "eval")
 
     def copied(self, record: Record) -> Iterator[str]:
-        """Yield what copies an object."""
+        """Yield the line that copies an object."""
         self._page.modules.add("copy")
         original, handle = int(record.header["handle"]), record.handle or 0
         self._builds[handle] = self._builds[original]
@@ -62,11 +62,11 @@ class Objects:
         self._modes[handle] = self._modes[original]
 
     def cast(self, record: Record) -> Iterator[str]:
-        """Yield what converts an object later on."""
+        """Yield the line that converts an object later."""
         yield f"{self._names[record.handle or 0]}.{_CASTS[str(record.header['dtype'])]}()"
 
     def written(self, record: Record) -> Iterator[str]:
-        """Yield what sets parameters."""
+        """Yield the lines that set parameters."""
         handle = record.handle or 0
         name, weights = self._names[handle], self._page.named_weights(record.arrays)
         if not self.is_module(handle):
@@ -82,7 +82,7 @@ class Objects:
         yield f"        {name}.{get}(name).copy_(value)"
 
     def switched(self, handle: int, mode: str | None) -> Iterator[str]:
-        """Yield what changes the mode, if it does."""
+        """Yield the lines that change the mode, if it changes."""
         if mode is None or self._modes.get(handle, mode) == mode:
             return
         if self.is_module(handle):
@@ -92,12 +92,12 @@ class Objects:
             yield from self._switch(handle, mode)
 
     def seeded(self, seed: Any) -> Iterator[str]:
-        """Yield what seeds."""
+        """Yield the lines that set the seed."""
         if seed is not None:
             yield f"torch.manual_seed({seed})" if self._page.torch else f"np.random.seed({seed})"
 
     def called(self, record: Record) -> str:
-        """Return what is called: an object, a method of it, a function."""
+        """Return the callable: an object, a method of it, or a function."""
         header, handle = record.header, record.handle or 0
         name, method = self._names[handle], header.get("method")
         if header.get("function"):
@@ -112,12 +112,12 @@ class Objects:
         return f"({name} if callable({name}) else {name}.forward)" if self._page.torch else f"{name}.forward"
 
     def is_module(self, handle: int) -> bool:
-        """Whether an object is a torch module: what it holds is registered, and it says how it is called."""
+        """Whether an object is a torch module, with registered parameters and a known way to call it."""
         kinds = {p["kind"] for p in self._listing(handle)}
         return self._page.torch and kinds <= {"parameter", "buffer"} and (bool(kinds) or self._is_bare_module(handle))
 
     def _is_bare_module(self, handle: int) -> bool:
-        """Whether one that holds nothing was made by a class with `forward` that has no `eval` of its own."""
+        """Whether an object without parameters is of a class with `forward` but without its own `eval`."""
         methods = self._methods(handle)
         return handle in self._names and "forward" in methods and "eval" not in methods
 
@@ -132,7 +132,7 @@ class Objects:
         return "" if dtype is None or refused else f".{_CASTS[str(dtype)]}()"
 
     def _switch(self, handle: int, mode: str) -> Iterator[str]:
-        """Yield what switches an object that is no torch module, where it knows modes."""
+        """Yield the line that switches an object that is not a torch module, if it has modes."""
         name = self._names[handle]
         self._modes[handle] = mode
         if mode in self._methods(handle):

@@ -15,13 +15,13 @@ __all__ = ["Page"]
 
 
 _INLINE = 200
-"""So many numbers may stand in the script; with more, they are in a file beside it."""
+"""Maximum count of numbers in the script; if there are more, they go into a file next to it."""
 _STANDARD = ("copy", "importlib.util", "pathlib", "sys")
 
 
 @dataclass(slots=True)
 class Page:
-    """Names, arrays and helpers, gathered while the steps are written. What is known under a name is not kept twice."""
+    """Names, arrays and helpers, collected while the steps are written. Nothing is stored under two names."""
 
     imports: Imports
     torch: bool
@@ -32,17 +32,17 @@ class Page:
 
     @property
     def library(self) -> str:
-        """What arrays come from."""
+        """The library of arrays."""
         return "torch" if self.torch else "np"
 
     def free(self, name: str) -> str:
-        """Return a name for a variable that hides nothing imported."""
+        """Return a name for a variable that shadows no import."""
         while name in self.imports.taken:
             name += "_"
         return name
 
     def array(self, array: Array, name: str) -> str:
-        """Return the variable of an input; a new one of about this name where there is none yet."""
+        """Return the variable of an input; a new one with a similar name if there is none yet."""
         for known, other in self.arrays.items():
             if not known.startswith("want") and _identical(array, other):
                 return known
@@ -68,11 +68,11 @@ class Page:
 
     @property
     def inline(self) -> bool:
-        """Whether the numbers are few enough to stand in the script."""
+        """Whether the numbers are few enough for the script."""
         return sum(a.size for a in self.stored().values() if a.size and not (a == a.flat[0]).all()) <= _INLINE
 
     def stored(self) -> dict[str, Array]:
-        """Return all arrays by the names that they have in a file."""
+        """Return all arrays by their names in the file."""
         weights = {f"{name}: {key}": array for name, own in self.weights.items() for key, array in own.items()}
         return {**self.arrays, **weights}
 
@@ -111,7 +111,7 @@ class Page:
             yield f"{name} = {{key[{len(start)}:]: {item} for key in arrays if key.startswith({start!r})}}"
 
     def _is_native(self, name: str) -> bool:
-        """Whether it is passed to the implementation, not compared with."""
+        """Whether it is passed to the implementation, rather than compared with its output."""
         return self.torch and not name.startswith("want")
 
 

@@ -1,4 +1,4 @@
-"""What was asked of an implementation, and what came back."""
+"""The requests to an implementation, and the replies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Record", "Recorder"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One request with its reply, or with what was raised instead."""
+    """One request with its reply, or with the exception."""
 
     header: Mapping[str, Any]
     arrays: Mapping[str, Array]
@@ -28,12 +28,12 @@ class Record:
 
     @property
     def operation(self) -> str:
-        """What was asked for: `build`, `write`, `call`, …."""
+        """The operation: `build`, `write`, `call`, …."""
         return str(self.header["op"])
 
     @property
     def handle(self) -> int | None:
-        """The object that it is about: of what makes one, the new one."""
+        """The object that it uses; for an operation that creates one, the new object."""
         found = self.reply.get("handle") if self.operation in {"build", "copy"} else self.header.get("handle")
         return None if found is None else int(found)
 
@@ -44,7 +44,7 @@ class Record:
 
 
 class Recorder(Driver):
-    """Passes everything on to a driver, and keeps a record of it. Arrays are copied: tests change theirs in place."""
+    """Passes everything on to a driver and records it. Arrays are copied, since tests change theirs in place."""
 
     def __init__(self, inner: Driver) -> None:
         super().__init__(inner.location, inner.framework, inner.limits)
@@ -61,12 +61,12 @@ class Recorder(Driver):
         return self._inner.start()
 
     def restart(self) -> LoadReply:
-        """Load it again; what was built before is gone."""
+        """Load it again; earlier objects are gone."""
         self.records.clear()
         return self._inner.restart()
 
     def request(self, header: Mapping[str, Any], tensors: Arrays = NO_ARRAYS, seconds: float | None = None) -> Reply:
-        """Carry out one operation, and keep a record of it."""
+        """Carry out one operation and record it."""
         given = _copied(tensors)
         try:
             reply = self._inner.request(header, tensors, seconds)
@@ -80,7 +80,7 @@ class Recorder(Driver):
         return reply
 
     def take_output(self) -> str:
-        """Return what was printed since the last time."""
+        """Return what was printed since the last call."""
         return self._inner.take_output()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Judge one clause, and write what it found wrong as a script."""
+"""Judge one clause, and write its failure as a script."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from conformkit.spec.clauses import Clause
 __all__ = ["Reproduction", "reproduce"]
 
 _VISIBLE = 1e-3
-"""What a clause measures otherwise is shown by an output that is off by this much."""
-_MEASURED = "What the clause measures is no output; below, the output itself is not what the definition gives."
-_SMALLER = "Below is a smaller call that shows it, too; --no-shrink keeps the one that was judged."
+"""If a clause measures something else than outputs, an output with this error shows the mistake."""
+_MEASURED = "The clause does not measure an output; below, the output itself differs from the definition's."
+_SMALLER = "Below is a smaller call that shows it too; --no-shrink keeps the one that was judged."
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """The verdict on the clause, and a script that shows why; without one, `reason` says why there is none."""
+    """The verdict on the clause, and a script that shows why; without a script, `reason` says why."""
 
     result: Result
     script: Script | None = None
@@ -49,7 +49,7 @@ class Reproduction:
 
 @dataclass(slots=True)
 class _Watch:
-    """What happened while the test of the clause ran."""
+    """The requests made while the test of the clause ran."""
 
     recorder: Recorder
     instances: dict[int, Instance] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class _Watch:
         self.instances[instance.handle] = instance
 
     def over(self, test: Test) -> Test:
-        """Return the test, watched. What it needs has been judged by the time it runs."""
+        """Return the test with recording. Clauses that it needs are judged before it runs."""
 
         @wraps(test)
         def watched(**provided: Any) -> None:
@@ -77,19 +77,18 @@ _OTHERWISE = (
     ArithmeticError, ClauseFailure, ImplementationFailure, LookupError, ProtocolError, TypeError, ValueError,
     WorkerLost,
 )  # fmt: skip
-"""What comes of an implementation that answers otherwise when it is asked again, or not at all."""
+"""Errors if an implementation answers differently when it is asked again, or not at all."""
 
 
 def reproduce(request: RunRequest, clause_id: str, folder: Path, again: str, *, shrink: bool = True) -> Reproduction:
-    """Judge the clause; where it is broken, return a script to be put into `folder`. `again` makes it once more.
+    """Judge the clause; if it fails, return a script for `folder`. `again` is the command that makes it again.
 
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
     with opened(request) as (implementation, location):
         watch = _Watch(Recorder(implementation.session))
         implementation.session = watch.recorder
-        for subject in implementation.subjects():
-            subject.on_built = watch.built
+        implementation.watch(watch.built)
         suite = {name: watch.over(test) if name == clause_id else test for name, test in tests().items()}
         result = Judge(implementation, suite, seed=request.seed).result(clause_id)
         reason = _reason(result)
@@ -109,18 +108,18 @@ def reproduce(request: RunRequest, clause_id: str, folder: Path, again: str, *, 
 def _reason(result: Result) -> str:
     """Return why there is nothing to write a script about."""
     if result.verdict is Verdict.BLOCKED:
-        return f"it is blocked by {result.blocked_by}, which fails; try conform repro {result.blocked_by}"
+        return f"it is not checked until {result.blocked_by} passes; try conform repro {result.blocked_by}"
     if result.verdict is Verdict.TIMEOUT:
-        return "the call did not end in time: a script would not end either"
+        return "the call timed out: a script would not end either"
     if result.verdict is Verdict.CRASH:
-        return "the process was lost in that call, and with it what was in it"
+        return "the process ended in that call, and its data was lost"
     if not result.verdict.red:
         return result.reason or "it holds"
     return ""
 
 
 def _title(result: Result, impl: str) -> str:
-    lines = [f"{result.clause.id} does not hold for {impl}: {result.clause.title[:1].lower()}{result.clause.title[1:]}"]
+    lines = [f"{result.clause.id} fails for {impl}: {result.clause.title[:1].lower()}{result.clause.title[1:]}"]
     lines += ["", f"The clause says: {result.message}", *(f"    {line}" for line in result.details)]
     return "\n".join(lines)
 
@@ -150,13 +149,12 @@ def _scene(implementation: Implementation, clause: Clause, watch: _Watch, *, shr
 
 
 def _first_attempt(implementation: Implementation, clause: Clause, watch: _Watch) -> list[Record]:
-    """Build and call again what could not be built or called when it was bound."""
+    """Build and call again a component that could not be built or called during binding."""
     if not implementation.has(clause.component):
         return []
     subject = implementation.subject(clause.component)
-    subject.bound.failure = None
     with suppress(ImplementationFailure, ClauseFailure):
-        subject.example(Draw(0, clause.id))
+        subject.retried().example(Draw(0, clause.id))
     records = list(watch.recorder.records)
     if records and records[-1].failure is None:
         with suppress(ImplementationFailure, ClauseFailure):
@@ -166,7 +164,7 @@ def _first_attempt(implementation: Implementation, clause: Clause, watch: _Watch
 
 
 def _definite(watch: _Watch, records: Sequence[Record]) -> Definite | None:
-    """Return the last call, done again, beside what the definition gives for it."""
+    """Return the last call, repeated, with the definition's result for it."""
     number = next((n for n in reversed(range(len(records))) if records[n].calls), None)
     if number is None or records[-1].failure is not None or records[number].handle is None:
         return None
@@ -192,7 +190,7 @@ def _is_definition(compared: Compared, definite: Definite) -> bool:
 
 
 def _of(judged: Definite, definite: Definite, watch: _Watch) -> Scene:
-    """Do it once more, and keep the requests."""
+    """Repeat it, and keep the requests."""
     instance = definite.instance
     watch.recorder.restart()
     fresh = instance.subject.construct(instance.sizes, dtype=instance.dtype)

@@ -1,4 +1,4 @@
-"""The few requests out of many that show a failure."""
+"""The few requests, out of many, that show a failure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _FEW_CALLS = 4
 
 
 class Irreproducible(Exception):
-    """No few calls show it; the text says why."""
+    """The failure cannot be reproduced with few calls; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What was compared, and where it comes from.
 
-    `got` is an output or a part of one, or with `entry` the single number that is quoted. `want` is such a part as
-    well, or None where the number is known otherwise: then `wanted` holds it.
+    `got` is an output or a part of one, or with `entry` the single quoted number. `want` is such a part too, or None if
+    the number is known in another way: then `wanted` holds it.
     """
 
     got: Origin
@@ -42,44 +42,44 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Requests in their order, the numbers of those whose outputs are shown, and what they show."""
+    """Requests in order, the numbers of those whose outputs are shown, and what they show."""
 
     records: tuple[Record, ...]
     shown: tuple[int, ...]
     finding: Finding | None = None
     note: str = ""
-    """How this differs from what the clause was judged on."""
+    """How this differs from the calls that the clause was judged on."""
 
     @property
     def raises(self) -> bool:
-        """Whether the last request is one that fails."""
+        """Whether the last request fails."""
         return self.records[-1].failure is not None
 
 
 def choose(records: Sequence[Record], compared: Compared | None, driver: Driver) -> Scene:
-    """Return the calls that a failure is about, with what they need. Raises Irreproducible."""
+    """Return the calls that a failure is about, with the requests they need. Raises Irreproducible."""
     used = [r for r in records if r.operation in {"build", "copy", "cast", "write", "call", "vjp"}]
     if not used:
-        raise Irreproducible("the implementation was not asked for anything when it failed")
+        raise Irreproducible("the clause failed without any call to the implementation")
     finding = _found(used, compared) if compared is not None and not used[-1].failure else None
     shown = _shown(used, finding)
     for with_history in (False, True):
         numbers = _needed(used, shown, with_history=with_history)
         if sum(used[n].calls for n in numbers) > _MOST_CALLS:
-            raise Irreproducible("it shows in many calls together, not in a few")
+            raise Irreproducible("it cannot be reproduced with few calls")
         scene = _scene(used, numbers, shown, finding)
         if scene.raises or _repeats(scene, driver):
             return scene
-    raise Irreproducible("the same calls alone give something else: it depends on what was called before")
+    raise Irreproducible("the same calls alone give another result: it depends on earlier calls")
 
 
 def outputs_of(records: Sequence[Record]) -> list[Output]:
-    """Return everything that calls gave."""
+    """Return all outputs of calls."""
     return [(n, name, array) for n, r in enumerate(records) if r.calls for name, array in _results(r)]
 
 
 def perform(records: Sequence[Record], driver: Driver) -> tuple[list[Reply], dict[int, int]]:
-    """Do it again in a fresh worker; return the replies, and the new handles by the old ones."""
+    """Repeat it in a fresh worker; return the replies, and the new handles by the old ones."""
     driver.restart()
     handles: dict[int, int] = {}
     replies = []
@@ -116,14 +116,14 @@ def _found(records: Sequence[Record], compared: Compared) -> Finding | None:
 
 
 def _elsewhere(want: Array, outputs: Sequence[Output], others: Sequence[Output]) -> Origin | None:
-    """Return where a wanted array comes from; constants come from nowhere."""
+    """Return where a wanted array comes from; constants have no origin."""
     if not want.size or (want == want.flat[0]).all():
         return None
     return find(want, others) or find(want, outputs)
 
 
 def _shown(records: Sequence[Record], finding: Finding | None) -> tuple[int, ...]:
-    """Return the numbers of the calls to look at: those compared, else the last ones on the same object."""
+    """Return the numbers of the relevant calls: those compared, else the last ones on the same object."""
     if finding is not None:
         origins = [finding.got, *([finding.want] if finding.want else [])]
         return tuple(sorted({origin.call for origin in origins}))
@@ -134,7 +134,7 @@ def _shown(records: Sequence[Record], finding: Finding | None) -> tuple[int, ...
         return ()
     own = [n for n in calls if records[n].handle == records[calls[-1]].handle and records[n].failure is None]
     if len(own) > _MOST_CALLS:
-        raise Irreproducible(f"it shows in {len(own)} calls together, not in one")
+        raise Irreproducible(f"it needs {len(own)} calls together, one is not enough")
     return tuple(own[-_FEW_CALLS:])
 
 
@@ -160,7 +160,7 @@ def _needed(records: Sequence[Record], shown: Sequence[int], *, with_history: bo
 
 
 def _makes_parameters(records: Sequence[Record], number: int) -> bool:
-    """Whether this is the first call of an object whose parameters come into being with it."""
+    """Whether this is the first call of an object, which creates its parameters."""
     handle = records[number].handle
     own = [n for n in range(number + 1) if records[n].handle == handle]
     lazy = bool(records[own[0]].reply.get("lazy"))
@@ -168,7 +168,7 @@ def _makes_parameters(records: Sequence[Record], number: int) -> bool:
 
 
 def _without_overwritten(records: Sequence[Record], numbers: Sequence[int]) -> list[int]:
-    """Leave out what is written to an object and then written again before anybody looks."""
+    """Leave out writes to an object that are overwritten before they have an effect."""
     kept = []
     for position, n in enumerate(numbers):
         later = [records[m] for m in numbers[position + 1 :] if records[m].handle == records[n].handle]
@@ -194,7 +194,7 @@ def _moved(origin: Origin, new: Mapping[int, int]) -> Origin:
 
 
 def _repeats(scene: Scene, driver: Driver) -> bool:
-    """Whether doing it again, with nothing else, gives the same."""
+    """Whether repeating only these requests gives the same."""
     try:
         replies, _ = perform(scene.records, driver)
     except ImplementationFailure:

@@ -24,20 +24,20 @@ _MANY_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The text of a script, and the arrays that it reads from the file beside it, if there are too many numbers."""
+    """The text of a script, and the arrays in the file next to it, if there are too many numbers."""
 
     text: str
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
     def npz(self) -> bytes:
-        """Return the file beside it."""
+        """Return the file next to it."""
         stream = io.BytesIO()
         np.savez_compressed(stream, **self.arrays)  # type: ignore[arg-type]
         return stream.getvalue()
 
 
 def write_script(scene: Scene, imports: Imports, framework: str, title: str, told: str) -> Script:
-    """Return the script; `title` says what fails, `told` how to make it again."""
+    """Return the script; `title` says what fails, `told` how to create it again."""
     page = Page(imports, torch=framework == "torch")
     steps = Steps(scene, page)
     lines = list(steps.lines())
@@ -70,7 +70,7 @@ def _shown(scene: Scene, steps: Steps, page: Page) -> Iterator[str]:
 
 
 def _outputs(scene: Scene, number: int, steps: Steps) -> Iterator[str]:
-    """Print what a call gave; of many rows of ids, how often each came last."""
+    """Yield the lines that print a call's result; for many rows of ids, how often each came last."""
     own = {name: variable for (n, name), variable in steps.outputs.items() if n == number}
     for name, variable in own.items():
         label = f"gradient of {name.partition(':')[2]}" if name.startswith(("grad:", "param:")) else variable
@@ -79,7 +79,7 @@ def _outputs(scene: Scene, number: int, steps: Steps) -> Iterator[str]:
             yield f"print({label!r}, {variable})"
         elif result.dtype.kind == "i" and result.ndim == 2 and len(result) > _MANY_ROWS:
             yield f"ids, counts = np.unique({variable}[:, -1], return_counts=True)"
-            yield 'print("last ids", ids, "how often each came", counts, sep="\\n")'
+            yield 'print("last ids", ids, "counts", counts, sep="\\n")'
         else:
             yield f'print({label!r}, {variable}.dtype, {variable}.shape, {variable}, sep="\\n")'
 
@@ -96,7 +96,7 @@ def _parameters(scene: Scene, steps: Steps) -> Iterator[str]:
 
 
 def _compared(finding: Finding, steps: Steps, page: Page) -> Iterator[str]:
-    """Print both sides, and the worst entry as the report quotes it."""
+    """Yield the lines that print both sides, and the worst entry as the report quotes it."""
     wanted = np.asarray(finding.wanted)
     yield f"got = {_origin(finding.got, steps)}"
     if finding.want is not None:
@@ -130,7 +130,7 @@ def _scalar(number: Any) -> str:
 
 
 def _readable(want: Array) -> Array:
-    """Round to ten digits, which no tolerance but equality can tell."""
+    """Round to ten digits, which only a test for equality can distinguish."""
     if want.dtype != np.float64 or not want.size or not np.isfinite(want).all():
         return want
     size = float(np.abs(want).max())

@@ -1,4 +1,4 @@
-"""How a script picks the array out of what a call returns, which replies describe as `tuple(tensor, None)`."""
+"""How a script picks the array from a call's result, which replies describe as `tuple(tensor, None)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Returned", "pick", "returned"]
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A value by the name of its type, with what it holds: by position, or by key."""
+    """A value described by the name of its type and its contents, by position or by key."""
 
     name: str
     parts: tuple[Returned, ...] = ()
@@ -38,7 +38,7 @@ def returned(structure: str) -> Returned:
 
 
 def pick(value: Returned, selector: Any) -> tuple[str, bool]:
-    """Return what follows the call to get at the array, with `{}` for the call, and whether that is a native array."""
+    """Return the expression for the array, with `{}` for the call, and whether that is a native array."""
     if selector is not None:
         return _selected(value, selector), True
     if value.is_array or not value.parts:
@@ -70,7 +70,7 @@ def _paths(value: Returned, text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Split at the commas that are in no parentheses."""
+    """Split at commas outside parentheses."""
     depth, start = 0, 0
     for place, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)

@@ -1,4 +1,4 @@
-"""A smaller call that shows the same: an output that is not the definition's, with numbers that one can read."""
+"""A smaller call that shows the same failure: a wrong output, with readable numbers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SIZES = (
 _OTHERS = {"d_ff": 3, "vocab_size": 5, "num_layers": 1, "d_k": 2, "d_v": 3}
 _SHAPES = ((1, 1), (1, 2), (1, 3), (2, 2), (1, 4), (2, 3), (1, 6), (2, 5))
 _FRACTION = 0.03
-"""A smaller call must be off by this part of what the first one was off by."""
+"""The error of a smaller call must be at least this share of the first one's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definite:
-    """A call, and what the definition gives for it."""
+    """A call, and the definition's result for it."""
 
     instance: Instance
     inputs: tuple[Array | None, ...]
@@ -49,7 +49,7 @@ class Definite:
 
 
 def against_definition(instance: Instance, record: Record) -> Definite | None:
-    """Return what the definition says to a recorded call; None where it says nothing about such a call."""
+    """Return the definition's result for a recorded call; None if it does not cover such a call."""
     inputs = _inputs(instance, record)
     if inputs is None or record.operation != "call":
         return None
@@ -65,7 +65,7 @@ def against_definition(instance: Instance, record: Record) -> Definite | None:
 
 
 def smaller(found: Definite, tolerance: float) -> Definite:
-    """Return a smaller call that is as wrong, or the same one with rounded numbers, or the same one."""
+    """Return a smaller call with a similar error, or the same call with rounded numbers, or the same call."""
     enough = max(tolerance, _FRACTION * found.error)
     size = _numbers(found.instance, found.inputs)
     candidates = sorted(_settings(found), key=lambda setting: setting[0])
@@ -83,7 +83,7 @@ def smaller(found: Definite, tolerance: float) -> Definite:
 
 
 def _settings(found: Definite) -> Iterator[tuple[int, dict[str, Any], tuple[Array | None, ...]]]:
-    """Yield sizes and inputs, with how many numbers they are."""
+    """Yield sizes and inputs, with their count of numbers."""
     subject, kept = found.instance.subject, {"causal", "dropout"} & found.instance.sizes.keys()
     for wanted in _SIZES if "d_model" in found.instance.sizes else ({},):
         for batch, tokens in _SHAPES:
@@ -144,7 +144,7 @@ def _numbers(instance: Instance, inputs: tuple[Array | None, ...]) -> int:
 
 
 def _inputs(instance: Instance, record: Record) -> tuple[Array | None, ...] | None:
-    """Return the contract's inputs of a recorded call; None where they can't be told."""
+    """Return the contract's inputs of a recorded call; None if they are unknown."""
     bound = instance.subject.bound
     names = bound.component.inputs
     if names[0] not in record.arrays:

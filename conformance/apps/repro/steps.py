@@ -1,4 +1,4 @@
-"""The calls of a script, and the variables of what they give."""
+"""The calls of a script, and the variables of their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NARROW = {"float16", "bfloat16"}
 
 
 class Steps:
-    """Writes the requests of a scene, one after the other."""
+    """Writes the requests of a scene, one after another."""
 
     def __init__(self, scene: Scene, page: Page) -> None:
         self._scene = scene
@@ -63,7 +63,7 @@ class Steps:
             yield call
 
     def _prepared(self, record: Record) -> Generator[str, None, str]:
-        """Yield what sets mode and seed, return the call itself."""
+        """Yield the lines that set mode and seed; return the call itself."""
         handle = record.handle or 0
         yield from self.objects.switched(handle, record.header.get("mode"))
         filled = Filled(self._page, self._inputs(record), self.objects.name(handle))
@@ -108,7 +108,7 @@ class Steps:
         yield from (f"{name} = {self._plain(name)}" for name in [*names, out])
 
     def _wanted(self, number: int) -> set[str]:
-        """Return the names of the outputs of a call that are looked at."""
+        """Return the names of the outputs of a call that are shown."""
         finding = self._scene.finding
         if finding is None:
             found = {name for name in _asked(self._scene.records[number]) if not name.startswith("echo:")}
@@ -137,5 +137,5 @@ def _structure(record: Record) -> Returned:
 
 
 def _asked(record: Record) -> list[str]:
-    """Return what a request gave, and for which of its gradients there was none."""
+    """Return the results of a request, with None for missing gradients."""
     return [*record.results, *(str(name) for name in record.reply.get("none") or [])]

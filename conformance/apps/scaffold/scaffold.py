@@ -1,4 +1,4 @@
-"""A package of typed stubs, generated from the contract: what it says of each part is what the law says today."""
+"""A package of typed stubs, generated from the contract: its texts are those of the current law."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from conformkit.conformance.apps.scaffold.stub_types import FRAMEWORKS, Framework, arguments, imports, result
-from conformkit.spec.clauses import MILESTONES, PROFILES, Clause, Level, clauses_of
+from conformkit.conformance.apps.scaffold.stub_types import FRAMEWORKS, StubFramework, arguments, imports, result
+from conformkit.spec.clauses import MILESTONE_PROFILES, PROFILES, Clause, Level, clauses_of
 from conformkit.spec.components import GENERATE, Component, components_of
-from conformkit.spec.tools import FUNCTION, Tool, tools_of
+from conformkit.spec.tools import FUNCTION, ToolContract, tools_of
 
 __all__ = ["obstacle", "package", "write_package"]
 
 _WIDTH = 100
 _LISTED = 40
-"""So many clauses are listed at most; `conform spec` lists them all."""
+"""Maximum number of clauses to list; `conform spec` lists them all."""
 
 
 def package(name: str, framework: str = "torch", profile: str = "core") -> dict[str, str]:
@@ -40,25 +40,25 @@ def package(name: str, framework: str = "torch", profile: str = "core") -> dict[
 
 
 def obstacle(path: Path) -> str:
-    """Return why no package can be made there, with what to do, or nothing."""
+    """Return why no package can be created there and what to do, or nothing."""
     target = path.resolve()
     name = target.name
     if not name.isidentifier() or keyword.iskeyword(name):
-        what = "is a keyword of Python" if keyword.iskeyword(name) else "is no name of a package"
-        return f"{name!r} {what}; take letters, digits and underscores, such as my_transformer"
+        what = "is a keyword of Python" if keyword.iskeyword(name) else "is not a package name"
+        return f"{name!r} {what}; use letters, digits and underscores, such as my_transformer"
     if target.is_dir() and any(target.iterdir()):
-        return f"{path} exists and is not empty, and nothing is overwritten; choose another name"
+        return f"{path} exists and is not empty; choose another name"
     if target.exists() and not target.is_dir():
-        return f"{path} is a file, and nothing is overwritten; choose another name"
+        return f"{path} is an existing file; choose another name"
     if not target.parent.is_dir():
         return f"the folder {path.parent} does not exist; create it with: mkdir -p {path.parent}"
     if name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None:
-        return f"{name} is the name of an installed module, which would hide yours or be hidden; choose another name"
+        return f"{name} is the name of an installed module, which would conflict with yours; choose another name"
     return ""
 
 
 def write_package(path: Path, files: Mapping[str, str]) -> None:
-    """Write all files or none. Raises OSError where something is there by then, or nothing may be written."""
+    """Write all files or none. Raises OSError if something exists there, or if writing is not permitted."""
     target = path.resolve()
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -66,14 +66,14 @@ def write_package(path: Path, files: Mapping[str, str]) -> None:
             (draft / name).write_text(text, encoding="utf-8")
         draft.chmod(0o755)
         if target.is_dir():
-            target.rmdir()  # refuses what is not empty
-        draft.rename(target)  # refuses what is no folder
+            target.rmdir()  # fails if it is not empty
+        draft.rename(target)  # fails if it is not a folder
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
-def _exports(how: Framework, profile: str) -> Iterator[tuple[str, str]]:
+def _exports(how: StubFramework, profile: str) -> Iterator[tuple[str, str]]:
     for component in _components(profile).values():
         yield component.export, _component(component, how, profile)
     if profile != "core":
@@ -82,8 +82,8 @@ def _exports(how: Framework, profile: str) -> Iterator[tuple[str, str]]:
 
 
 def _components(profile: str) -> Mapping[str, Component]:
-    """Return what a package of a profile begins with: of an encoder-decoder, what its milestones are about, too."""
-    steps = (*MILESTONES, profile) if profile == "seq2seq" else (profile,)
+    """Return the exports of a new package of a profile; for an encoder-decoder, also those of its milestones."""
+    steps = (*MILESTONE_PROFILES, profile) if profile == "seq2seq" else (profile,)
     return {name: component for step in steps for name, component in components_of(step).items()}
 
 
@@ -102,7 +102,7 @@ def _protocol(export: str) -> type:
     return named.get(export) or named["".join(word[:1].upper() + word[1:] for word in export.split("_"))]
 
 
-def _component(component: Component, how: Framework, profile: str) -> str:
+def _component(component: Component, how: StubFramework, profile: str) -> str:
     protocol = _protocol(component.export)
     document = _docstring(_doc(protocol), _clauses_of(component.name, component.prefix, component.profile))
     call = arguments(_parameters(protocol, "__call__"), how)
@@ -117,12 +117,12 @@ def _component(component: Component, how: Framework, profile: str) -> str:
     return _class(component.name, how.base, document, parts)
 
 
-def _method(protocol: type, name: str, how: Framework) -> str:
+def _method(protocol: type, name: str, how: StubFramework) -> str:
     given = arguments(_parameters(protocol, name), how)
     return _def(name, ["self", *given], how.array, _docstring(inspect.getdoc(getattr(protocol, name)) or "", []))
 
 
-def _generate(protocol: type, how: Framework, profile: str) -> str:
+def _generate(protocol: type, how: StubFramework, profile: str) -> str:
     given = _parameters(protocol, "generate")
     if profile != "core":
         known = {parameter.name for parameter in given}
@@ -132,14 +132,14 @@ def _generate(protocol: type, how: Framework, profile: str) -> str:
     return _def("generate", ["self", *arguments(given, how)], how.array, document)
 
 
-def _function(tool: Tool, how: Framework) -> str:
+def _function(tool: ToolContract, how: StubFramework) -> str:
     protocol = _protocol(tool.name)
     given = arguments(tool.calls[FUNCTION], how, lists=tool.lists)
     document = _docstring(_doc(protocol), _clauses_of(tool.name, "", tool.profile))
     return _def(tool.name, given, result(tool, FUNCTION, how), document)
 
 
-def _class_of(tool: Tool, how: Framework) -> str:
+def _class_of(tool: ToolContract, how: StubFramework) -> str:
     protocol = _protocol(tool.name)
     document = _docstring(_doc(protocol), _clauses_of(tool.name, "", tool.profile))
     head = "".join(f"{name}: int\n" for name in tool.attributes)
@@ -162,7 +162,7 @@ def _doc(protocol: type) -> str:
 
 
 def _clauses_of(component: str, prefix: str, profile: str) -> list[str]:
-    """Return what binds it, by id and title, and which other groups of clauses are about it."""
+    """Return its binding clauses by id and title, and which other groups of clauses are about it."""
     own = [c for c in clauses_of(profile).values() if c.component == component and c.level is Level.MUST]
     listed = [c for c in own if prefix in {"", c.prefix}]
     others = Counter(c.prefix for c in own if c not in listed)
@@ -211,9 +211,9 @@ def _module(stem: str, texts: list[str]) -> str:
 
 def _init(name: str, modules: Mapping[str, Mapping[str, str]], profile: str) -> str:
     option = "" if profile == "core" else f" --profile {profile}"
-    steps = ";\n--profile milestone1 to milestone5 does so for one step after the other" if profile == "seq2seq" else ""
+    steps = ";\n--profile milestone1 to milestone5 does so step by step" if profile == "seq2seq" else ""
     document = (
-        f'"""Stubs of a small transformer, to be filled in.\n\n    conform run --impl {name}{option}\n\n'
+        f'"""Stubs of a small transformer to fill in.\n\n    conform run --impl {name}{option}\n\n'
         f'says what is wrong, and what to write next{steps}.\n"""\n'
     )
     lines = [f"from .{stem} import {', '.join(sorted(found))}" for stem, found in sorted(modules.items())]

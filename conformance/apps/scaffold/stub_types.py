@@ -1,4 +1,4 @@
-"""Types of the contract's arguments and results, as a framework writes them; the contract itself knows no framework."""
+"""Types of the contract's arguments and results in a framework; the contract itself is independent of frameworks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformkit.spec.components import Argument
-from conformkit.spec.tools import Tool
+from conformkit.spec.tools import ToolContract
 
-__all__ = ["FRAMEWORKS", "Framework", "arguments", "imports", "result"]
+__all__ = ["FRAMEWORKS", "StubFramework", "arguments", "imports", "result"]
 
 
 @dataclass(frozen=True, slots=True)
-class Framework:
-    """How components look in it: base class, what the constructor begins with, the method that is called."""
+class StubFramework:
+    """How components look in it: base class, first line of the constructor, name of the called method."""
 
     array: str
     base: str
@@ -28,9 +28,9 @@ class Framework:
 
 _STANDARD: Mapping[str, tuple[str, ...]] = {"collections.abc": ("Iterable", "Sequence"), "typing": ("Any",)}
 
-FRAMEWORKS: Mapping[str, Framework] = {
-    "torch": Framework("Tensor", "nn.Module", "super().__init__()", "forward", "nn.Module"),
-    "numpy": Framework("np.ndarray", "", "", "__call__", "Any"),
+FRAMEWORKS: Mapping[str, StubFramework] = {
+    "torch": StubFramework("Tensor", "nn.Module", "super().__init__()", "forward", "nn.Module"),
+    "numpy": StubFramework("np.ndarray", "", "", "__call__", "Any"),
 }
 
 _INTEGERS = (
@@ -60,18 +60,18 @@ _RESULTS: Mapping[str, str] = {
     **dict.fromkeys(("create_padding_mask", "create_causal_mask", "shift_right", "LabelSmoothingLoss"), "ARRAY"),
     "exponential_moving_average": "list[float]", "rolling_mean": "list[float]",
 }  # fmt: skip
-"""Of what is no number and no pair of arrays."""
+"""Result types other than numbers and pairs of arrays."""
 
 
 def arguments(
-    given: Iterable[Argument | inspect.Parameter], how: Framework, *, lists: tuple[str, ...] = ()
+    given: Iterable[Argument | inspect.Parameter], how: StubFramework, *, lists: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return arguments as they stand in a signature, with types and defaults."""
+    """Return arguments as written in a signature, with types and defaults."""
     return [_argument(item, how, lists) for item in given]
 
 
-def result(tool: Tool, method: str, how: Framework) -> str:
-    """Return the type of what a tool's method gives."""
+def result(tool: ToolContract, method: str, how: StubFramework) -> str:
+    """Return the result type of a tool's method."""
     name = method or tool.name
     kind = _RESULTS.get(name) or ("tuple[ARRAY, ARRAY]" if tool.parts else "float")
     return _written(kind, how)
@@ -90,7 +90,7 @@ def _from(module: str, names: tuple[str, ...], code: str) -> str:
     return f"from {module} import {', '.join(used)}" if used else ""
 
 
-def _argument(item: Argument | inspect.Parameter, how: Framework, lists: tuple[str, ...]) -> str:
+def _argument(item: Argument | inspect.Parameter, how: StubFramework, lists: tuple[str, ...]) -> str:
     required = item.required if isinstance(item, Argument) else item.default is inspect.Parameter.empty
     kind = ("list[int]" if item.name == "ids" else "Sequence[float]") if item.name in lists else _type(item)
     kind = _written(kind, how)
@@ -98,10 +98,10 @@ def _argument(item: Argument | inspect.Parameter, how: Framework, lists: tuple[s
 
 
 def _type(item: Any) -> str:
-    kind = _TYPES.get(item.name, "float")  # max_norm: None where nothing is clipped
+    kind = _TYPES.get(item.name, "float")  # max_norm: None if nothing is clipped
     optional = getattr(item, "default", None) is None and not getattr(item, "required", True)
     return f"{kind} | None" if optional and "None" not in kind else kind
 
 
-def _written(kind: str, how: Framework) -> str:
+def _written(kind: str, how: StubFramework) -> str:
     return kind.replace("ARRAY", how.array).replace("MODULE", how.module)

@@ -1,1 +1,1 @@
-"""Judge again whenever a file is saved: what changed, what it can affect, what became of it."""
+"""Judge again whenever a file is saved: what changed, what it can affect, and the results."""

@@ -1,6 +1,6 @@
-"""What a change of the sources can affect, read off their text: definitions, and who mentions whom.
+"""What a change of the sources can affect, read from their text: definitions, and which mentions which.
 
-It decides what is judged first, no more: everything is judged in the end, so what this can't see costs time only.
+It only decides what is judged first: everything is judged in the end, so a missed effect only costs time.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from conformkit.conformance.apps.watch.snapshot import Files
 __all__ = ["Change", "change"]
 
 Node = tuple[Path, str]
-"""A definition at the top of a file; with the name "", whatever else stands there."""
+"""A definition at the top level of a file; with the name "", everything else there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A word that a file's imports bind; with `*`, whatever there is in the file."""
+    """A word that a file's imports bind; with `*`, everything in the file."""
 
     file: Path
     word: str
 
 
 Mention = tuple[Node | _Bound, set[Node | _Bound]]
-"""What depends on others, and these."""
+"""Nodes and those they depend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """Which files differ, which definitions in them, and what mentions those, directly or not.
 
-    `everything`: nobody can tell, because a file is no Python, came, went, or is no source.
+    `everything`: the effect is unknown, because a file is not valid Python, was added or removed, or is not a source.
     """
 
     files: tuple[Path, ...]
@@ -47,11 +47,11 @@ class Change:
 
     @property
     def silent(self) -> bool:
-        """Whether no definition differs: comments, blank lines."""
+        """Whether no definition differs, only comments or blank lines."""
         return not self.everything and not self.direct
 
     def reaches(self, file: Path, line: int, files: Files, *, directly: bool = False) -> bool:
-        """Whether it can affect what is defined there; also where that can't be told."""
+        """Whether it can affect what is defined there, or if that is unknown."""
         if self.everything or file not in files:
             return True
         tree = _parsed(files[file])
@@ -60,7 +60,7 @@ class Change:
 
 
 def change(before: Files, after: Files) -> Change:
-    """Return what differs and what that can affect."""
+    """Return what differs and what it can affect."""
     differing = tuple(path for path in {**before, **after} if before.get(path) != after.get(path))
     trees = [_parsed(files[path]) for path in differing for files in (before, after) if path in files]
     whole = any(path not in before or path not in after or path.suffix != ".py" for path in differing)
@@ -85,7 +85,7 @@ def _parsed(content: bytes) -> ast.Module | None:
 
 
 def _named(tree: ast.Module | None) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield each statement at the top with the name that it defines, "" where it defines none of its own."""
+    """Yield each top-level statement with the name that it defines, "" if it defines none."""
     for node in tree.body if tree else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
@@ -104,7 +104,7 @@ def _dumped(content: bytes) -> Mapping[str, str]:
 
 
 def _dump(node: ast.stmt, content: bytes) -> str:
-    """Return what a statement says; of one that is too deep, or has a number too long to be written, its whole file."""
+    """Return the content of a statement; the whole file if it is too deep, or has a number too long to print."""
     try:
         return ast.dump(node)
     except (RecursionError, ValueError):
@@ -112,7 +112,7 @@ def _dump(node: ast.stmt, content: bytes) -> str:
 
 
 def _dependents(changed: Iterable[Node], files: Files) -> frozenset[Node]:
-    """Return the changed nodes and all that mention them, directly or not, also through what other files import."""
+    """Return the changed nodes and all that mention them, directly or not, also through imports of other files."""
     mentioned_by: dict[Node | _Bound, set[Node | _Bound]] = {}
     for path, content in files.items():
         for node, mentioned in chain(_mentions(path, content), _imports(path, content, files)):
@@ -128,9 +128,9 @@ def _dependents(changed: Iterable[Node], files: Files) -> frozenset[Node]:
 
 
 def _mentions(path: Path, content: bytes) -> Iterator[Mention]:
-    """Yield each node of a file with what it mentions; all mention what stands at the top.
+    """Yield each node of a file with what it mentions; all mention the statements at the top level.
 
-    What is imported and not mentioned affects nothing.
+    Unused imports affect nothing.
     """
     words = _words(content)
     own = {name for name, _ in words}
@@ -142,15 +142,15 @@ def _mentions(path: Path, content: bytes) -> Iterator[Mention]:
 
 @lru_cache(maxsize=512)
 def _words(content: bytes) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return each name at the top and the words in its statement."""
+    """Return each top-level name and the words in its statement."""
     named = _named(_parsed(content))
     return tuple((name, frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))) for name, node in named)
 
 
 def _imports(path: Path, content: bytes, files: Files) -> Iterator[Mention]:
-    """Yield each word that an import binds with what it may stand for; a word for the whole file, with all in it.
+    """Yield each word that an import binds with its possible meanings; a word for a whole file means all in it.
 
-    A word that another file has imported stands for one of that file's words: nothing is followed here.
+    A word imported from another file means one of that file's words: chains are not followed here.
     """
     whole: set[Node | _Bound] = {(path, ""), *((path, name) for name, _ in _words(content))}
     for node in _import_statements(content):
@@ -172,7 +172,7 @@ def _import_statements(content: bytes) -> tuple[ast.Import | ast.ImportFrom, ...
 
 
 def _targets(node: ast.ImportFrom, name: str, path: Path, files: Files) -> Iterator[Node | _Bound]:
-    """Yield what a name may be that is imported from a module: defined there, imported there, or a module itself."""
+    """Yield what a name imported from a module may be: defined there, imported there, or a module itself."""
     module = node.module or ""
     homes = path.parents[node.level - 1 : node.level] if node.level else path.parents
     for file in _files_of(module, homes, files):

@@ -1,24 +1,26 @@
-"""A session of watching: one warm process, and a run for each change."""
+"""A watching session: one warm process, and a run for each change."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformkit.conformance.apps.watch.affected import Change, change
 from conformkit.conformance.apps.watch.snapshot import Files, Lookout
-from conformkit.conformance.driver.location import locate, mentions_torch
-from conformkit.conformance.driver.spawn.shared import LentNursery
-from conformkit.conformance.driver.spawn.warm import Nursery, nursery
+from conformkit.conformance.driver.client.head_start import HeadStart
+from conformkit.conformance.driver.location import Location, locate, mentions_torch
+from conformkit.conformance.driver.spawn.shared import LentFactory
+from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
+from conformkit.conformance.engine.collecting import Progress
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.runner import Progress, run
+from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Clause, select
 
-__all__ = ["Early", "Judged", "Session", "Superseded", "broke", "mended"]
+__all__ = ["Early", "Judged", "Superseded", "WatchSession", "broke", "mended"]
 
 
 _LOOKS = 0.1
@@ -26,12 +28,12 @@ _LOOKS = 0.1
 
 
 class Superseded(Exception):
-    """Something was saved before the run was over: what is judged is no more."""
+    """A file was saved before the run ended: the judged code is outdated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """What became of the clauses about what changed, before the rest is judged."""
+    """The results of the clauses about the change, before the rest is judged."""
 
     results: tuple[Result, ...]
     seconds: float
@@ -39,14 +41,14 @@ class Early:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A run, and the one before it that came to an end."""
+    """A run, and the last complete one before it."""
 
     report: Report
     before: Report | None
     seconds: float
 
 
-class Session:
+class WatchSession:
     """Watches one implementation; `close` ends its warm process."""
 
     def __init__(self, request: RunRequest, lookout: Lookout | None = None) -> None:
@@ -58,27 +60,36 @@ class Session:
         self.last: Report | None = None
         self._judged_files: Files = {}
         self._stack = ExitStack()
-        self._warm: LentNursery | None = None
+        self._warm: LentFactory | None = None
 
     @property
     def path(self) -> Path | None:
-        """Where the implementation lives; None where that is not known, and nothing can be watched."""
+        """The implementation's location; None if it is unknown, and nothing can be watched."""
         return self._location.path
 
     def wait(self) -> Change:
-        """Return what differs from what was judged last, once something was saved."""
+        """Wait for a save; return what differs from the last judged files."""
         self.files = self.lookout.wait(self.files)
         return change(self._judged_files, self.files)
 
     def judge(self, changed: Change | None, on_early: Callable[[Early], None]) -> Judged:
-        """Judge it as it is now, what a change is about first. Raises LoadFailure, ConfigError, Superseded."""
+        """Judge the current code, clauses about the change first. Raises LoadFailure, ConfigError, Superseded."""
         started = time.perf_counter()
         first = self._first(changed)
         watcher = _Progress(self, first, on_early, started)
-        with self._nursery() as warm:
-            report = run(replace(self.request, first=first), watcher, early=warm)
+        with self._factory() as warm:
+            report = run(replace(self.request, first=first), watcher, early=HeadStart(self._place(changed), warm))
         before, self.last, self._judged_files = self.last, report, self.files
         return Judged(report, before, time.perf_counter() - started)
+
+    def _place(self, changed: Change | None) -> Location | None:
+        """Return where it is now: a save may make a package of a folder. None if it is gone: the run says so."""
+        if changed is None:
+            return self._location
+        try:
+            return locate(self.request.impl, self.request.folder)
+        except FileNotFoundError:
+            return None
 
     def close(self) -> None:
         """End the warm process and its workers."""
@@ -86,11 +97,11 @@ class Session:
         self._warm = None
 
     def superseded(self) -> bool:
-        """Whether the files differ from those that are being judged."""
+        """Whether the files differ from those being judged."""
         return self.lookout.look() != self.files
 
     def _first(self, changed: Change | None) -> frozenset[str]:
-        """Return the clauses to judge first: about what changed, and broken ones that the change can affect."""
+        """Return the clauses to judge first: those about the change, and failed ones that it can affect."""
         if changed is None or changed.everything or self.last is None:
             return frozenset()
         affected = {name for name in self.last.sources if self._reached(changed, name, directly=False)}
@@ -110,22 +121,24 @@ class Session:
         return changed.reaches(known, int(line), self._judged_files, directly=directly)
 
     @contextmanager
-    def _nursery(self) -> Iterator[Nursery]:
-        """Yield the warm process, which is made anew where it has ended or where other things must be imported."""
+    def _factory(self) -> Iterator[WorkerFactory]:
+        """Yield the warm process, a new one if it has ended or if other imports are needed."""
         root = self.path
         torch = root is None or mentions_torch(root)
         if self._warm is None or not self._warm.alive or (torch and not self._warm.torch):
             self.close()
-            made = nursery(self.request.limits.threads, torch=torch)
+            made = worker_factory(self.request.limits.threads, torch=torch)
             self._stack.callback(made.close)
-            self._warm = LentNursery(made)
+            self._warm = LentFactory(made)
         yield self._warm
 
 
 class _Progress:
-    """Tells what came of the first clauses as soon as all of them are judged; gives up when a file is saved."""
+    """Reports the results of the first clauses as soon as all are judged; gives up when a file is saved."""
 
-    def __init__(self, session: Session, first: frozenset[str], tell: Callable[[Early], None], started: float) -> None:
+    def __init__(
+        self, session: WatchSession, first: frozenset[str], tell: Callable[[Early], None], started: float
+    ) -> None:
         self._session, self._waiting, self._tell, self._started = session, set(first), tell, started
         self._results: list[Result] = []
         self._looked = started
@@ -146,14 +159,14 @@ class _Progress:
             self._looked = time.perf_counter()
 
 
-def broke(before: Report | None, results: list[Result]) -> list[Result]:
-    """Return those that are red now and were not before."""
+def broke(before: Report | None, results: Sequence[Result]) -> list[Result]:
+    """Return the results that are red now and were not before."""
     known = {r.clause.id: r for r in before.results} if before else {}
     return [r for r in results if r.verdict.red and not (r.clause.id in known and known[r.clause.id].verdict.red)]
 
 
-def mended(before: Report | None, results: list[Result]) -> list[Result]:
-    """Return those that hold now and were blocked or not implemented before, or red: these first."""
+def mended(before: Report | None, results: Sequence[Result]) -> list[Result]:
+    """Return the results that pass now and were red, blocked or not implemented before, red ones first."""
     known = {r.clause.id: r for r in before.results} if before else {}
     open_then = {name for name, r in known.items() if r.verdict.red or r.verdict in _OPEN}
     held = [r for r in results if r.verdict is Verdict.PASS and r.clause.id in open_then]

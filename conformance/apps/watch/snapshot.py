@@ -1,7 +1,7 @@
-"""The files of an implementation as they are now, read again only where they look changed.
+"""The current files of an implementation, read again only if they look changed.
 
-Some dozens of small files: to look at each of them every few milliseconds costs nothing that could be measured, works
-on every file system, and needs no library.
+There are a few dozen small files: checking each of them every few milliseconds has no measurable cost, works on every
+file system, and needs no library.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["Files", "Lookout"]
 Files = Mapping[Path, bytes]
 
 _PAUSE = 0.03
-"""Seconds between two looks; more where one look takes long."""
+"""Seconds between two checks; more if a check takes long."""
 _SHARE = 20
-"""A look takes at most one part in so many of the time."""
+"""A check takes at most one part in this many of the time."""
 _CONFIG = "conform.toml"
 
 
 @dataclass(slots=True)
 class Lookout:
-    """Looks at the sources of an implementation and at its conform.toml."""
+    """Reads the sources of an implementation and its conform.toml."""
 
     root: Path
     config: Path | None = None
@@ -34,7 +34,7 @@ class Lookout:
     pause: Callable[[float], None] = time.sleep
 
     def look(self) -> Files:
-        """Return all files and what is in them. What is gone, or can't be read for now, is left out."""
+        """Return all files with their contents. Files that are gone or unreadable are left out."""
         found: dict[Path, tuple[tuple[int, int, int], bytes]] = {}
         for path in self._paths():
             try:
@@ -50,7 +50,7 @@ class Lookout:
         return {path: content for path, (_, content) in found.items()}
 
     def wait(self, seen: Files) -> Files:
-        """Return the files once they differ from `seen` and stay as they are for two looks: nobody is writing."""
+        """Return the files once they differ from `seen` and are unchanged in two checks, so that writing has ended."""
         last = self.look()
         while True:
             started = time.perf_counter()

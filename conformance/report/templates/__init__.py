@@ -1,1 +1,1 @@
-"""What pages are made of: the frame, the parts that several pages share, one file a page, the style and the script."""
+"""Templates of pages: the frame, the parts that several pages share, one file per page, the style and the script."""

@@ -79,7 +79,7 @@ def test_files_that_import_each_other_are_no_endless_search():
 
 
 class Counted(dict):
-    """Files that can be looked at so many times."""
+    """Files that can be read a limited number of times."""
 
     def __init__(self, files, looks):
         super().__init__(files)
@@ -114,7 +114,7 @@ def ring(size, imports):
     ids=["each other's classes", "all classes from everywhere"],
 )
 def test_a_dozen_files_that_all_import_each_other_are_looked_at_once_an_import(names):
-    """Would break if every way from one file to another through the rest were tried: there are millions."""
+    """Would break if every path between two files through the others were tried: there are millions."""
     others = [[j for j in range(12) if j != i] for i in range(12)]
     files = ring(12, lambda i: "".join(
         f"from .m{j} import {', '.join(f'C{k}' for k in names(i, j))}\n" for j in others[i]

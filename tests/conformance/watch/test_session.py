@@ -1,12 +1,12 @@
-"""A session on an attention of NumPy, which starts quickly; saves happen between its looks."""
+"""A session on an attention in NumPy, which starts quickly; files are saved between its checks."""
 
 from contextlib import closing
 
 import pytest
 
-from conformkit.conformance.apps.watch.session import Session, Superseded, broke, mended
+from conformkit.conformance.apps.watch.session import Superseded, WatchSession, broke, mended
 from conformkit.conformance.apps.watch.snapshot import Lookout
-from conformkit.conformance.engine.loading import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 
 ATTENTION = """
@@ -36,7 +36,7 @@ def source(tmp_path):
 @pytest.fixture
 def session(source):
     request = RunRequest(impl=str(source), only=("SDPA", "FFN"), diagnose=False)
-    with closing(Session(request)) as found:
+    with closing(WatchSession(request)) as found:
         yield found
 
 
@@ -63,7 +63,7 @@ def test_a_save_is_judged_and_told_from_what_was_before(session, source):
     assert "SDPA-SCALE" in {r.clause.id for r in mended(third.before, third.report.results)}
     assert broke(third.before, third.report.results) == []
     (only_red,) = {r.clause.id for r in third.before.results if r.verdict.red}
-    backwards = list(reversed(third.report.results))  # the cause comes before what it blocked, in whatever order
+    backwards = list(reversed(third.report.results))  # the cause comes before what it blocked, in any order
     assert mended(third.before, backwards)[0].clause.id == only_red
 
 
@@ -72,7 +72,7 @@ def test_one_warm_process_serves_all_runs_and_a_new_one_takes_its_place_when_it_
     kept = session._warm
     session.judge(saved(session, source, WRONG), ignore)
     assert session._warm is kept
-    kept._nursery.close()
+    kept._factory.close()
     report = session.judge(saved(session, source, ATTENTION), ignore).report
     assert session._warm is not kept
     assert report.complete
@@ -87,7 +87,7 @@ def test_half_written_and_deleted_files_end_nothing(session, source):
     with pytest.raises(LoadFailure):
         session.judge(changed, ignore)
     again = saved(session, source, ATTENTION + EXTRA)
-    assert again.silent  # as it was when it was judged last
+    assert again.silent  # as when it was judged last
     assert session.judge(again, ignore).report.complete
 
 

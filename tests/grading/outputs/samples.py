@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from conformkit.conformance.apps.grade.record import Advice, Grade, Group, Outcome, Submission
+from conformkit.conformance.apps.grade.record import Advice, Grade, Group, Submission, SubmissionOutcome
 from conformkit.conformance.defects import defects
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Verdict
 from conformkit.conformance.report.json_report import as_object
@@ -42,11 +42,11 @@ def graded(name: str = "ada", number: int = 1, **changes: Any) -> Grade:
     """A grade: 7.5 of 12.5 points, one clause that fails; every field can be given."""
     stored = report(
         result("SDPA-OUT-SHAPE"),
-        result("SDPA-SCALE", Verdict.FAIL, message="numbers are not those wanted", looks_like=(likeness(),)),
+        result("SDPA-SCALE", Verdict.FAIL, message="numbers are wrong", looks_like=(likeness(),)),
         name=name,
     )
     grade = Grade(
-        submission=Submission(f"s{number}", name, f"{name}.zip", f"{number:064x}"), outcome=Outcome.JUDGED,
+        submission=Submission(f"s{number}", name, f"{name}.zip", f"{number:064x}"), outcome=SubmissionOutcome.JUDGED,
         points=7.5, max_points=12.5, groups=GROUPS, hidden=True, report=stored, seconds=2.5,
     )  # fmt: skip
     return replace(grade, **changes)
@@ -56,7 +56,9 @@ def lost() -> Grade:
     """A submission that could not be judged."""
     groups = tuple(replace(group, points=0.0, passed=0, failed=("SDPA-SCALE",)) for group in GROUPS)
     message = "importing it raised ImportError: No module named 'numpyy'"
-    return graded("bob", 2, outcome=Outcome.NOT_LOADED, message=message, points=0.0, report=None, groups=groups)
+    return graded(
+        "bob", 2, outcome=SubmissionOutcome.NOT_LOADED, message=message, points=0.0, report=None, groups=groups
+    )
 
 
 def hostile() -> Grade:
@@ -67,6 +69,6 @@ def hostile() -> Grade:
         name=HOSTILE, notes=[HOSTILE], location=HOSTILE,
     )  # fmt: skip
     return graded(
-        HOSTILE, 3, outcome=Outcome.TIMEOUT, message=HOSTILE, notes=(HOSTILE,), report=stored,
+        HOSTILE, 3, outcome=SubmissionOutcome.TIMEOUT, message=HOSTILE, notes=(HOSTILE,), report=stored,
         advice=(Advice("call", HOSTILE, HOSTILE),),
     )  # fmt: skip

@@ -37,7 +37,7 @@ def test_a_test_a_group_whose_scores_add_up(graded):
 def test_what_fails_is_told_under_its_group_as_far_as_hints_allow(graded):
     failed, passed = results(graded())["tests"]
     assert "FAIL SDPA-SCALE" in failed["output"]
-    assert "numbers are not those wanted" in failed["output"]
+    assert "numbers are wrong" in failed["output"]
     assert "hint:" in failed["output"]
     assert "looks like" not in failed["output"]
     assert "again:      conform run --impl ada --only SDPA-SCALE" in failed["output"]

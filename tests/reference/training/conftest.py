@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from conformkit.reference.training import config as configs
-from conformkit.reference.training.config import Config
-from conformkit.reference.training.session import Session, begin
+from conformkit.reference.training.config import TrainingConfig
+from conformkit.reference.training.session import TrainingSession, begin
 
 SMALL = """
 [data]
@@ -57,10 +57,10 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def config(corpus: Path) -> Config:
+def config(corpus: Path) -> TrainingConfig:
     return configs.parse(SMALL.format(corpus=corpus))
 
 
 @pytest.fixture
-def session(config: Config, tmp_path: Path) -> Session:
+def session(config: TrainingConfig, tmp_path: Path) -> TrainingSession:
     return begin(config, tmp_path / "run")

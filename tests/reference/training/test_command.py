@@ -114,7 +114,7 @@ def write(path: Path, content: bytes) -> str:
         (["--set", 'samples.prompts=["7"]'], "a character is '7', want one of the 29"),
         (["--device", "abacus"], "speed.device is 'abacus'"),
         (["--out", "taken"], "taken is there already, want a new name, or --resume"),
-        (["--out", "empty.txt/run"], "not to be written to"),
+        (["--out", "empty.txt/run"], "not writable"),
         (["--config", "none.toml"], "there is no none.toml"),
         (["--resume", "taken"], "taken is no folder of a run"),
         (["--resume", "taken", "--out", "other"], "contradicts --resume"),

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformkit.reference.training.config import Config, ConfigError, parse, read_config, recipe, recipes, with_changes
+from conformkit.reference.training.config import (
+    TrainingConfig,
+    TrainingConfigError,
+    parse,
+    read_config,
+    recipe,
+    recipes,
+    with_changes,
+)
 from conformkit.reference.training.run import build_model, rate_at
 from conformkit.reference.training.toml_text import as_toml
 
@@ -88,7 +96,7 @@ def test_a_value_that_can_not_be_is_refused_by_its_key(old: str, new: str, says:
     assert MINIMAL.count(old) == 1
     batch, steps = ("batch_size = 2\n", "steps = 10")
     text = MINIMAL.replace(batch, "").replace(steps, batch + steps).replace(old, new)
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(TrainingConfigError, match=says):
         parse(text)
 
 
@@ -97,7 +105,7 @@ def test_a_value_that_can_not_be_is_refused_by_its_key(old: str, new: str, says:
     [("inverse_sqrt", 0, "at least 1 for inverse_sqrt"), ("cosine", 10, "fewer than training.steps = 10")],
 )
 def test_a_warm_up_fits_its_schedule(schedule: str, warmup: int, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(TrainingConfigError, match=says):
         with_changes(parse(MINIMAL), {"optimizer.schedule": schedule, "optimizer.warmup": warmup})
 
 
@@ -105,20 +113,22 @@ def test_single_settings_are_changed_and_checked() -> None:
     config = with_changes(parse(MINIMAL), {"model.d_model": 12, "variant.norm": "rmsnorm", "optimizer.peak": 1})
     assert (config.model.d_model, config.variant.norm, config.optimizer.peak) == (12, "rmsnorm", 1.0)
     for name, says in [("d_model", "want TABLE.KEY"), ("modle.d_model", "nearest: model"), ("title.x", "TABLE.KEY")]:
-        with pytest.raises(ConfigError, match=says):
+        with pytest.raises(TrainingConfigError, match=says):
             with_changes(config, {name: 1})
-    with pytest.raises(ConfigError, match=r"the recipe is 'tinny', want one of .*; nearest: tiny"):
+    with pytest.raises(TrainingConfigError, match=r"the recipe is 'tinny', want one of .*; nearest: tiny"):
         recipe("tinny")
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"a\.toml is no text in UTF-8"):
+    with pytest.raises(TrainingConfigError, match=r"a\.toml is no text in UTF-8"):
         read_config(tmp_path / "a.toml")
 
 
 def rates(**changes: object) -> list[float]:
-    config: Config = with_changes(parse(MINIMAL), {f"optimizer.{name}": value for name, value in changes.items()})
+    config: TrainingConfig = with_changes(
+        parse(MINIMAL), {f"optimizer.{name}": value for name, value in changes.items()}
+    )
     return [rate_at(config, step) for step in range(1, 11)]
 
 

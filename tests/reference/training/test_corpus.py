@@ -16,12 +16,12 @@ import pytest
 from conformkit.reference.training import corpus as corpora
 from conformkit.reference.training.config import Data
 from conformkit.reference.training.corpus import CorpusError, load_corpus, new_tokenizer, tokenize
-from conformkit.reference.training.source import ALPHABET, ENTROPY, floor_in_windows, synthetic_text
+from conformkit.reference.training.source import ENTROPY, SYMBOLS, floor_in_windows, synthetic_text
 
 
 def test_the_source_has_the_entropy_that_it_claims() -> None:
     assert pytest.approx(0.9160, abs=5e-5) == ENTROPY
-    ids = [ALPHABET.index(c) for c in synthetic_text(200_000)]
+    ids = [SYMBOLS.index(c) for c in synthetic_text(200_000)]
     follows = sum(ids[t] == (ids[t - 1] + ids[t - 4]) % 12 for t in range(4, len(ids))) / (len(ids) - 4)
     assert follows == pytest.approx(0.8 + 0.2 / 12, abs=0.005)
     pairs = Counter(itertools.pairwise(ids))
@@ -32,7 +32,7 @@ def test_the_source_has_the_entropy_that_it_claims() -> None:
 def test_the_first_three_predictions_of_a_window_are_blind() -> None:
     assert floor_in_windows(64) == pytest.approx((61 * ENTROPY + 3 * math.log(12)) / 64)
     assert floor_in_windows(2) == pytest.approx(math.log(12))
-    ids = [ALPHABET.index(c) for c in synthetic_text(400_000)]
+    ids = [SYMBOLS.index(c) for c in synthetic_text(400_000)]
     blind = Counter((ids[t] - ids[t - 1] - ids[t - 3]) % 12 for t in range(3, len(ids)))
     assert max(blind.values()) < 1.05 * min(blind.values())  # without the fourth back the others tell nothing
 
@@ -139,7 +139,7 @@ def test_another_text_is_not_kept(shakespeare: Path, monkeypatch: pytest.MonkeyP
 
 def test_no_connection_is_said_with_a_way_out(shakespeare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpora, "SHAKESPEARE", corpora.SHAKESPEARE.replace("/text", "/none"))
-    with pytest.raises(CorpusError, match=r"not to be had, want a connection to .*404.*, or --corpus FILE"):
+    with pytest.raises(CorpusError, match=r"not available, want a connection to .*404.*, or --corpus FILE"):
         load_corpus("shakespeare")
     assert not shakespeare.exists()
 

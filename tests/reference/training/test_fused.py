@@ -9,7 +9,7 @@ import torch
 
 from conformkit.reference import TinyTransformerLM, cross_entropy
 from conformkit.reference.training import config as configs
-from conformkit.reference.training.config import Config, ConfigError, Speed
+from conformkit.reference.training.config import Speed, TrainingConfig, TrainingConfigError
 from conformkit.reference.training.fused import FusedLM
 from conformkit.reference.training.run import build_model
 from conformkit.reference.training.speed import Fast, LossScale, check_device, criterion_for, optimizer_for
@@ -76,7 +76,7 @@ def test_the_fused_loss_is_the_written_out_one() -> None:
     assert criterion_for(Speed(fused=False)) is cross_entropy
 
 
-def test_the_fused_optimizer_makes_the_same_updates(config: Config) -> None:
+def test_the_fused_optimizer_makes_the_same_updates(config: TrainingConfig) -> None:
     models = {}
     for fused in (False, True):
         changed = configs.with_changes(config, {"speed.fused_optimizer": fused})
@@ -93,7 +93,7 @@ def test_the_fused_optimizer_makes_the_same_updates(config: Config) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
-def test_a_scaled_loss_gives_unscaled_gradients_and_an_overflow_no_update(config: Config) -> None:
+def test_a_scaled_loss_gives_unscaled_gradients_and_an_overflow_no_update(config: TrainingConfig) -> None:
     model = build_model(configs.with_changes(config, {"model.dropout": 0.0}), 13)
     optimizer = optimizer_for(model, config)
     _, own = gradients(model, model)
@@ -125,11 +125,11 @@ def test_a_traced_model_gives_the_same_logits_and_gradients(fused: bool) -> None
 
 
 def test_what_is_not_here_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=r"speed.device is 'abacus', want a device that is here"):
+    with pytest.raises(TrainingConfigError, match=r"speed.device is 'abacus', want a device that is here"):
         check_device("abacus")
     if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match=r"speed.device is 'cuda'"):
+        with pytest.raises(TrainingConfigError, match=r"speed.device is 'cuda'"):
             check_device("cuda")
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(ConfigError, match=r"speed.compile is 'inductor', want none or aot_eager: no compiler"):
+    with pytest.raises(TrainingConfigError, match=r"speed.compile is 'inductor', want none or aot_eager: no compiler"):
         Fast(lm(), Speed(compile="inductor"))

@@ -9,7 +9,7 @@ import torch
 
 from conformkit.reference import TinyTransformerLM, cross_entropy
 from conformkit.reference.checkpoints import read_checkpoint
-from conformkit.reference.training.config import Config, Speed, with_changes
+from conformkit.reference.training.config import Speed, TrainingConfig, with_changes
 from conformkit.reference.training.loop import train
 from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.session import begin, load_trained, resume
@@ -46,7 +46,7 @@ def test_fast_paths_agree_with_the_transparent_one(variant: str, precision: str,
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
-def test_a_stopped_run_goes_on(config: Config, tmp_path: Path, precision: str) -> None:
+def test_a_stopped_run_goes_on(config: TrainingConfig, tmp_path: Path, precision: str) -> None:
     there = with_changes(config, {"speed.device": DEVICE, "speed.precision": precision, "speed.fused_optimizer": True})
     whole = begin(there, tmp_path / "whole")
     train(whole.run, whole.folder, Silent())

@@ -11,10 +11,10 @@ from conformkit.reference import TinyTransformerLM
 from conformkit.reference.attention_maps import attention_maps
 from conformkit.reference.kv_cache import project
 from conformkit.reference.training import figures
-from conformkit.reference.training.config import Config, with_changes
+from conformkit.reference.training.config import TrainingConfig, with_changes
 from conformkit.reference.training.corpus import Corpus, tokenize
 from conformkit.reference.training.report import visible
-from conformkit.reference.training.session import Session
+from conformkit.reference.training.session import TrainingSession
 from conformkit.reference.training.source import floor_in_windows
 from conformkit.spec.variants import CANONICAL, FAMOUS
 
@@ -103,14 +103,14 @@ def test_the_scaling_line_goes_through_its_points() -> None:
     assert f"exponent {exponent:.4f} ± 0.0100" in figure.axes[0].get_legend().get_texts()[0].get_text()
 
 
-def test_the_floor_is_known_for_letters_of_the_source_alone(session: Session, config: Config) -> None:
+def test_the_floor_is_known_for_letters_of_the_source_alone(session: TrainingSession, config: TrainingConfig) -> None:
     assert session.floor is None
     run = session.run
     corpus = Corpus("synthetic", "abc")
     tokens = tokenize("abc" * 9, run.tokenizer, 0.5)
-    assert Session(run, session.folder, corpus, tokens).floor == floor_in_windows(8)
+    assert TrainingSession(run, session.folder, corpus, tokens).floor == floor_in_windows(8)
     run.config = with_changes(config, {"data.tokenizer": "bpe"})
-    assert Session(run, session.folder, corpus, tokens).floor is None
+    assert TrainingSession(run, session.folder, corpus, tokens).floor is None
 
 
 def test_control_characters_are_shown_as_marks() -> None:

@@ -16,22 +16,22 @@ import torch
 from conformkit.reference.checkpoints import read_checkpoint, save_checkpoint
 from conformkit.reference.errors import CheckpointError
 from conformkit.reference.training import metrics
-from conformkit.reference.training.config import Config, with_changes
+from conformkit.reference.training.config import TrainingConfig, with_changes
 from conformkit.reference.training.folder import FolderError, RunFolder
 from conformkit.reference.training.interrupts import stopping
-from conformkit.reference.training.loop import DivergedError, Outcome, train
+from conformkit.reference.training.loop import DivergedError, TrainingEnd, train
 from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.run import validation_batches
-from conformkit.reference.training.session import Session, begin, load_trained, resume
+from conformkit.reference.training.session import TrainingSession, begin, load_trained, resume
 
 Weights = dict[str, torch.Tensor]
 
 
-def finish(session: Session, wanted: Callable[[], bool] = lambda: False) -> Outcome:
+def finish(session: TrainingSession, wanted: Callable[[], bool] = lambda: False) -> TrainingEnd:
     return train(session.run, session.folder, Silent(), wanted, session.sample)
 
 
-def weights(session: Session) -> Weights:
+def weights(session: TrainingSession) -> Weights:
     return {name: value.clone() for name, value in session.run.model.state_dict().items()}
 
 
@@ -50,15 +50,15 @@ def after(steps: int) -> Callable[[], bool]:
 
 
 @pytest.fixture
-def whole(config: Config, tmp_path: Path) -> Session:
+def whole(config: TrainingConfig, tmp_path: Path) -> TrainingSession:
     """A run that was never stopped."""
     session = begin(config, tmp_path / "whole")
-    assert finish(session) == Outcome("done", 12, session.run.best)
+    assert finish(session) == TrainingEnd("done", 12, session.run.best)
     return session
 
 
 @pytest.mark.parametrize("steps", [1, 4, 6])
-def test_a_stopped_run_goes_on_exactly(whole: Session, session: Session, steps: int) -> None:
+def test_a_stopped_run_goes_on_exactly(whole: TrainingSession, session: TrainingSession, steps: int) -> None:
     assert finish(session, after(steps)).end == "interrupted"
     again = resume(session.folder.path, {})
     assert again.run.step == steps
@@ -87,7 +87,7 @@ loop.train(run.run, run.folder, Silent(), kill)
 """
 
 
-def test_a_killed_run_goes_on_exactly(whole: Session, session: Session) -> None:
+def test_a_killed_run_goes_on_exactly(whole: TrainingSession, session: TrainingSession) -> None:
     finish(session, after(2))
     command = [sys.executable, "-c", KILLED, str(session.folder.path), "11"]
     died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
@@ -99,7 +99,7 @@ def test_a_killed_run_goes_on_exactly(whole: Session, session: Session) -> None:
     assert losses(again.folder) == losses(whole.folder)
 
 
-def test_the_seed_is_the_run(config: Config, whole: Session, tmp_path: Path) -> None:
+def test_the_seed_is_the_run(config: TrainingConfig, whole: TrainingSession, tmp_path: Path) -> None:
     again = begin(config, tmp_path / "again")
     finish(again)
     other = begin(with_changes(config, {"training.seed": 1}), tmp_path / "other")
@@ -109,7 +109,7 @@ def test_the_seed_is_the_run(config: Config, whole: Session, tmp_path: Path) -> 
     assert not same(weights(other), weights(whole))
 
 
-def test_samples_in_between_change_no_run(config: Config, whole: Session, tmp_path: Path) -> None:
+def test_samples_in_between_change_no_run(config: TrainingConfig, whole: TrainingSession, tmp_path: Path) -> None:
     chatty = begin(with_changes(config, {"samples.interval": 3}), tmp_path / "chatty")
     finish(chatty)
     assert same(weights(chatty), weights(whole))
@@ -118,7 +118,7 @@ def test_samples_in_between_change_no_run(config: Config, whole: Session, tmp_pa
     assert all(len(record["text"]) == 6 and record["prompt"] == chatty.beginning for record in found)
 
 
-def test_accumulated_batches_are_as_one_large_batch(config: Config, tmp_path: Path) -> None:
+def test_accumulated_batches_are_as_one_large_batch(config: TrainingConfig, tmp_path: Path) -> None:
     plain = with_changes(config, {"model.dropout": 0.0, "training.batch_size": 8})
     parts = with_changes(plain, {"training.batch_size": 4, "training.accumulate": 2})
     found = []
@@ -129,7 +129,7 @@ def test_accumulated_batches_are_as_one_large_batch(config: Config, tmp_path: Pa
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-6)
 
 
-def test_the_last_two_checkpoints_and_the_best_stay(session: Session) -> None:
+def test_the_last_two_checkpoints_and_the_best_stay(session: TrainingSession) -> None:
     finish(session)
     names = sorted(path.name for path in session.folder.checkpoints.iterdir())
     assert names == ["00000008.safetensors", "00000012.safetensors", "best.safetensors"]
@@ -145,7 +145,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, found: list[float]) -> None:
     monkeypatch.setattr("conformkit.reference.training.run.evaluate", lambda *_: next(left))
 
 
-def test_the_best_is_kept_as_it_was(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_is_kept_as_it_was(session: TrainingSession, monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(monkeypatch, [3.0, 1.0, 2.0])
     finish(session)
     best = load_trained(session.folder.path)
@@ -154,14 +154,14 @@ def test_the_best_is_kept_as_it_was(session: Session, monkeypatch: pytest.Monkey
 
 
 def test_training_stops_when_the_loss_no_longer_falls(
-    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: TrainingConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(monkeypatch, [3.0, 2.0, 2.0, 2.5, 1.0])
     changed = with_changes(config, {"training.steps": 40, "training.patience": 2})
-    assert finish(begin(changed, tmp_path / "early")) == Outcome("early", 16, (8, 2.0))
+    assert finish(begin(changed, tmp_path / "early")) == TrainingEnd("early", 16, (8, 2.0))
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_and_the_last_good_checkpoint_stays(session: Session) -> None:
+def test_a_loss_that_is_not_finite_ends_the_run_and_the_last_good_checkpoint_stays(session: TrainingSession) -> None:
     def poison() -> bool:
         if session.run.step == 6:
             with torch.no_grad():
@@ -176,7 +176,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_the_last_good_checkpoint_sta
 
 
 def test_gradients_that_are_not_finite_are_no_good_checkpoint(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    session: TrainingSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> torch.Tensor:
         return torch.tensor(math.inf)
@@ -194,7 +194,9 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(whole: Session, session: Session) -> None:
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(
+    whole: TrainingSession, session: TrainingSession
+) -> None:
     finish(session)
     damage(session.folder.by_step()[-1])
     with pytest.raises(CheckpointError, match=r"00000012\.safetensors is damaged or changed"):
@@ -205,7 +207,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(whole: Sessi
     assert read_checkpoint(session.folder.by_step()[-1]).step == 12
 
 
-def test_another_text_or_vocabulary_is_refused(session: Session, corpus: Path) -> None:
+def test_another_text_or_vocabulary_is_refused(session: TrainingSession, corpus: Path) -> None:
     finish(session, after(1))
     text = corpus.read_text()
     corpus.write_text(text[1:] + text[0])
@@ -222,7 +224,9 @@ def test_another_text_or_vocabulary_is_refused(session: Session, corpus: Path) -
         load_trained(session.folder.best)
 
 
-def test_a_folder_that_is_taken_or_none_is_refused(session: Session, config: Config, tmp_path: Path) -> None:
+def test_a_folder_that_is_taken_or_none_is_refused(
+    session: TrainingSession, config: TrainingConfig, tmp_path: Path
+) -> None:
     with pytest.raises(FolderError, match="run is there already, want a new name, or --resume"):
         begin(config, session.folder.path)
     with pytest.raises(FolderError, match="no folder of a run"):
@@ -230,7 +234,7 @@ def test_a_folder_that_is_taken_or_none_is_refused(session: Session, config: Con
     with pytest.raises(FolderError, match="a run without a checkpoint"):
         resume(session.folder.path, {})
     (tmp_path / "file").write_text("x")
-    with pytest.raises(FolderError, match="not to be written to"):
+    with pytest.raises(FolderError, match="not writable"):
         begin(config, tmp_path / "file" / "run")
 
 
@@ -246,7 +250,7 @@ def test_lines_that_were_cut_off_are_left_out(tmp_path: Path) -> None:
     assert metrics.read_lines(tmp_path / "none") == []
 
 
-def test_validation_windows_are_spread_over_the_text_and_do_not_overlap(config: Config) -> None:
+def test_validation_windows_are_spread_over_the_text_and_do_not_overlap(config: TrainingConfig) -> None:
     ids = torch.arange(403)
     batches = validation_batches(ids, config)  # 2 batches of 4 windows of 8
     x = torch.cat([x for x, _ in batches])
@@ -270,7 +274,7 @@ def test_the_first_signal_asks_and_the_second_stops() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_it_learns_what_there_is_to_learn(config: Config, tmp_path: Path) -> None:
+def test_it_learns_what_there_is_to_learn(config: TrainingConfig, tmp_path: Path) -> None:
     changed = with_changes(config, {"training.steps": 150, "training.eval_interval": 150, "model.dropout": 0.0})
     learned = begin(changed, tmp_path / "learned")
     finish(learned)

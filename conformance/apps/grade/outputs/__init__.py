@@ -1,11 +1,11 @@
-"""What comes out of grading, all of it made from the grades alone.
+"""The outputs of grading, all made from the grades alone.
 
-grades.csv                  a row a submission, for spreadsheets and gradebooks
-overview.html               the class: scores, clauses that fail most, mistakes that are most common
-junit.xml                   a suite a submission, a case a group
+grades.csv                  one row per submission, for spreadsheets and gradebooks
+overview.html               the class: scores, clauses that fail most, most common mistakes
+junit.xml                   one suite per submission, one case per group
 students/ID/report.html     for the student; report.md is the same as Markdown
 students/ID/results.json    for Gradescope
-students/ID/grade.json      all there is, advice included: for the instructor
+students/ID/grade.json      everything, including advice: for the instructor
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write_all(out: Path, grades: Sequence[Grade]) -> None:
 
 
 def write_student(folder: Path, grade: Grade) -> None:
-    """Write what one submission gets."""
+    """Write the files of one submission."""
     report = report_of(grade)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "report.html", as_html(grade, report))

@@ -19,18 +19,18 @@ _SCRIPTS = {"setup.sh": "setup.sh", "run_autograder": "run_autograder.sh"}
 _PACKAGES = (".whl", ".tar.gz")
 _PINNED = ("torch", "numpy")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Of every file: the same policy and versions give the same bytes."""
+"""Date of every file: the same policy and versions give the same bytes."""
 
 
 class KitUnusable(ValueError):
-    """What is given as the kit to install is neither a package's file nor a requirement."""
+    """The kit to install is neither a package file nor a requirement."""
 
 
 def autograder(policy: Path, kit: str = "", isolation: str = "") -> bytes:
     """Return the zip for a policy file.
 
-    `kit` is what pip installs: a requirement, by default this very version, or a wheel or source package, which goes
-    into the zip. Raises ConfigError where the policy can't be used, KitUnusable.
+    `kit` is what pip installs: a requirement, by default this version, or a wheel or source package, which is added to
+    the zip. Raises ConfigError if the policy can't be used, KitUnusable.
     """
     text = policy.read_text(encoding="utf-8")
     parse_policy(text, policy)
@@ -49,18 +49,18 @@ def autograder(policy: Path, kit: str = "", isolation: str = "") -> bytes:
 
 
 def _beside(text: str, policy: Path) -> dict[str, bytes]:
-    """Return the conform.toml that the policy names, under the path by which it names it."""
+    """Return the conform.toml that the policy names, under the path given there."""
     named = tomllib.loads(text).get("conform", "")
     if not named:
         return {}
     inside = PurePosixPath(named)
     if inside.is_absolute() or ".." in inside.parts or str(inside) in {"policy.toml", *_SCRIPTS}:
-        raise KitUnusable(f"the policy's conform = {named!r} leads out of its folder; put the file beside the policy")
+        raise KitUnusable(f"the policy's conform = {named!r} leads out of its folder; put the file next to the policy")
     return {str(inside): (policy.parent / named).read_bytes()}
 
 
 def _installed(kit: str) -> dict[str, bytes]:
-    """Return requirements.txt, and the package that it names where it is a file."""
+    """Return requirements.txt, and the package that it names if that is a file."""
     pins = [f"{name}=={metadata.version(name).partition('+')[0]}" for name in _PINNED]
     if kit.endswith(_PACKAGES):
         file = Path(kit)
@@ -70,7 +70,7 @@ def _installed(kit: str) -> dict[str, bytes]:
     requirement = kit or f"conformkit=={kit_version()}"
     if not requirement[0].isalpha() or any(not c.isprintable() for c in requirement):
         raise KitUnusable(
-            f"{requirement!r} is no requirement; give one such as conformkit=={kit_version()}, or a wheel"
+            f"{requirement!r} is not a requirement; give one such as conformkit=={kit_version()}, or a wheel"
         )
     return {"requirements.txt": _lines(requirement, *pins)}
 

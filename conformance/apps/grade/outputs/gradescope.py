@@ -1,4 +1,4 @@
-"""results.json as Gradescope reads it: a test a group of the policy, everything as plain text."""
+"""results.json for Gradescope: one test per group of the policy, everything as plain text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from conformkit.conformance.versions import kit_version
 __all__ = ["as_results"]
 
 _LONGEST = 20_000
-"""Of one test's text; Gradescope shows pages of it."""
+"""Maximum length of one test's text; Gradescope would show pages of it."""
 
 
 def as_results(grade: Grade, report: Report | None) -> str:
-    """Return the file's text; `report` is the grade's, read. What only the instructor sees is `hidden`."""
+    """Return the file's text; `report` is the grade's parsed report. Parts for the instructor only are `hidden`."""
     tests = [_group(number, group, report) for number, group in enumerate(grade.groups, start=1)]
     results = {
         "score": rounded(grade.points),
@@ -75,8 +75,8 @@ def _clause(report: Report, result: Result) -> str:
 def _advice(advice: tuple[Advice, ...]) -> dict[str, Any]:
     lines = [f"{one_line(item.kind)} of {one_line(item.what)} at {one_line(item.where)}" for item in advice]
     return {
-        "name": "To look at: uses of libraries that the policy forbids",
-        "output": plain("\n".join(["Seen in the source; no points were changed.", *lines]), _LONGEST),
+        "name": "To check: uses of libraries that the policy forbids",
+        "output": plain("\n".join(["Seen in the source; points are unchanged.", *lines]), _LONGEST),
         "output_format": "text",
         "visibility": "hidden",
     }

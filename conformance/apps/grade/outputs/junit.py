@@ -1,4 +1,4 @@
-"""The class as JUnit XML: a suite a submission, a case a group, and one for the outcome where it was not judged."""
+"""The class as JUnit XML: one suite per submission, one case per group, and one if it was not judged."""
 
 from __future__ import annotations
 

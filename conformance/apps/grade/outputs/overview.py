@@ -1,4 +1,4 @@
-"""The class on one page, for the instructor: where scores lie, what went wrong most often, and what needs a look."""
+"""The class on one page, for the instructor: scores, most frequent failures, and what needs attention."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from conformkit.conformance.apps.grade.outputs import wording
 from conformkit.conformance.apps.grade.outputs.statistics import Bin, figures
 from conformkit.conformance.apps.grade.outputs.student import TEMPLATES
-from conformkit.conformance.apps.grade.record import Grade, Outcome
+from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.report.pages import page
 
 __all__ = ["Bar", "as_overview", "bars"]
 
 WIDTH, HEIGHT, FLOOR, TOP = 480, 190, 160, 20
-"""The picture's extents, and where its bars stand and end."""
+"""The size of the picture, and the position of its bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of the picture of scores."""
+    """One bar of the histogram."""
 
     bin: Bin
     x: float
@@ -29,23 +29,23 @@ class Bar:
 
     @property
     def middle(self) -> float:
-        """Where its labels stand."""
+        """Horizontal position of its labels."""
         return self.x + self.width / 2
 
 
 def as_overview(grades: Sequence[Grade]) -> str:
-    """Return a page of one file; its links lead to the students' pages beside it."""
+    """Return a page of one file, with links to the students' pages next to it."""
     found = figures(grades)
     return page(
         "overview.html", TEMPLATES, grades=grades, figures=found, bars=bars(found.bins), told=wording,
         picture={"width": WIDTH, "height": HEIGHT, "floor": FLOOR},
-        troubled=[grade for grade in grades if grade.outcome is not Outcome.JUDGED],
+        troubled=[grade for grade in grades if grade.outcome is not SubmissionOutcome.JUDGED],
         advised=[grade for grade in grades if grade.advice],
     )  # fmt: skip
 
 
 def bars(bins: Sequence[Bin]) -> list[Bar]:
-    """Return the bars of a histogram, the tallest as high as there is room."""
+    """Return the bars of a histogram; the tallest fills the height."""
     most = max((one.count for one in bins), default=0) or 1
     step = WIDTH / max(len(bins), 1)
     heights = [(FLOOR - TOP) * one.count / most for one in bins]

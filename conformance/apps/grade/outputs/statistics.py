@@ -1,4 +1,4 @@
-"""Figures of a class: scores, groups, the clauses that fail most, the mistakes that are most common."""
+"""Figures of a class: scores, groups, the clauses that fail most, the most common mistakes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from conformkit.conformance.apps.grade.outputs.wording import report_of
-from conformkit.conformance.apps.grade.record import Grade, Outcome
+from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.defects import defects
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Verdict
 
@@ -17,12 +17,12 @@ __all__ = ["Bin", "ClauseFigures", "Figures", "GroupFigures", "MistakeFigures", 
 
 BINS = 10
 MOST = 25
-"""So many clauses and mistakes are listed."""
+"""Maximum number of clauses and of mistakes to list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Scores from `low` to `high`, in hundredths of what could be got; the last bin has its upper end, too."""
+    """Scores from `low` to `high`, in percent of the possible points; the last bin includes its upper end."""
 
     low: int
     high: int
@@ -31,7 +31,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """How a group of clauses went: the mean share of its points, and how many got all or nothing."""
+    """The results of a group of clauses: the mean share of its points, and how many got all or nothing."""
 
     title: str
     points: float
@@ -42,7 +42,7 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFigures:
-    """How often a clause is red, blocked or not there, of how many submissions that were judged on it."""
+    """How often a clause is red, blocked or missing, and how many submissions were judged on it."""
 
     id: str
     title: str
@@ -54,7 +54,7 @@ class ClauseFigures:
 
 @dataclass(frozen=True, slots=True)
 class MistakeFigures:
-    """A known mistake: in how many submissions it is what a failure looks like, surely or as one of several."""
+    """A known mistake: in how many submissions a failure looks like it, surely or as one of several."""
 
     title: str
     sure: int
@@ -82,7 +82,7 @@ def figures(grades: Sequence[Grade]) -> Figures:
     reports = [report for grade in grades if (report := report_of(grade)) is not None]
     counts = Counter(grade.outcome for grade in grades)
     return Figures(
-        outcomes={outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]},
+        outcomes={outcome.value: counts[outcome] for outcome in SubmissionOutcome if counts[outcome]},
         median=statistics.median(shares) if shares else 0.0,
         mean=statistics.fmean(shares) if shares else 0.0,
         lowest=min(shares, default=0.0),
@@ -141,12 +141,12 @@ def _mistakes(reports: Sequence[Report]) -> list[MistakeFigures]:
 
 
 def _title(like: LooksLike) -> str:
-    """Return what a mistake is called; where students are told its symptom only, the instructor reads its name."""
+    """Return the name of a mistake; if students see only its symptom, the instructor still reads its name."""
     return like.title or _by_symptom().get(like.hint.symptom) or like.hint.symptom
 
 
 @cache
 def _by_symptom() -> dict[str, str]:
-    """Return titles by symptom, as far as no other mistake shows the same."""
+    """Return titles by symptom, if no other mistake has the same symptom."""
     symptoms = Counter(defect.hint.symptom for defect in defects().values())
     return {d.hint.symptom: d.title for d in defects().values() if symptoms[d.hint.symptom] == 1}

@@ -1,4 +1,4 @@
-"""What a student gets back: the points, and the report of the run. Advice about libraries is for the instructor."""
+"""The student's feedback: the points, and the report of the run. Advice about libraries is for the instructor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEMPLATES = "conformkit.conformance.apps.grade.outputs.templates"
 
 
 def as_html(grade: Grade, report: Report | None) -> str:
-    """Return a page of one file; `report` is the grade's, read."""
+    """Return a page of one file; `report` is the parsed report of the grade."""
     return page("grade.html", TEMPLATES, grade=grade, report=report, told=wording)
 
 

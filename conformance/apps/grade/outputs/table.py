@@ -1,4 +1,4 @@
-"""The class as CSV. A cell that a spreadsheet would take for a formula gets an apostrophe in front, and is text."""
+"""The class as CSV. A cell that a spreadsheet would read as a formula gets a leading apostrophe and becomes text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["as_csv", "cell"]
 _FIRST = ("id", "name", "points", "max_points", "outcome")
 _LAST = ("clauses", "passed", "required_failed", "to_look_at", "source", "digest", "message")
 _FORMULA = frozenset("=+-@\t\r＝＋－＠")
-"""A cell that begins so is a formula to some spreadsheet."""
+"""Some spreadsheets read a cell with this start as a formula."""
 
 
 def as_csv(grades: Sequence[Grade]) -> str:
-    """Return a header and a row a submission, in their order; RFC 4180, UTF-8."""
+    """Return a header and one row per submission, in their order; RFC 4180, UTF-8."""
     names = list(dict.fromkeys(group.name for grade in grades for group in grade.groups))
     stream = io.StringIO(newline="")
     writer = csv.writer(stream)
@@ -28,7 +28,7 @@ def as_csv(grades: Sequence[Grade]) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text on one line that no spreadsheet computes."""
+    """Return a text on one line that no spreadsheet evaluates."""
     line = one_line(text, 2000)
     return f"'{line}" if line[:1] in _FORMULA else line
 

@@ -1,8 +1,8 @@
-"""What every output says of one grade."""
+"""Texts about a grade that all outputs share."""
 
 from __future__ import annotations
 
-from conformkit.conformance.apps.grade.record import Grade, Group, Outcome
+from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.text import count, number
@@ -11,13 +11,13 @@ __all__ = ["group_line", "next_line", "outcome_line", "points_line", "report_of"
 
 
 _NEXT = {
-    Outcome.NOT_LOADED: "conform run --impl, with the path of your code, says the same at home; mend it until it loads",
-    Outcome.UNREADABLE: "hand in a .py file, or a folder or archive that holds Python files",
+    SubmissionOutcome.NOT_LOADED: "run conform run --impl with the path of your code at home; fix it until it loads",
+    SubmissionOutcome.UNREADABLE: "hand in a .py file, or a folder or archive with Python files",
 }
 
 
 def report_of(grade: Grade) -> Report | None:
-    """Return the run's report, where there is one. Raises NotAReport."""
+    """Return the run's report, if there is one. Raises NotAReport."""
     return None if grade.report is None else from_object(grade.report)
 
 
@@ -27,28 +27,29 @@ def points_line(points: float, most: float) -> str:
 
 
 def outcome_line(grade: Grade) -> str:
-    """Return why a submission was not judged to the end; nothing where it was."""
-    if grade.outcome is Outcome.JUDGED:
+    """Return why a submission was not judged completely; nothing if it was."""
+    if grade.outcome is SubmissionOutcome.JUDGED:
         return ""
     return f"{grade.outcome}: {grade.message}" if grade.message else grade.outcome.value
 
 
 def next_line(grade: Grade) -> str:
-    """Return what its author can do where a submission was not judged; nothing where that is not theirs to mend."""
+    """Return what the author can do if a submission was not judged; nothing if they can't fix it."""
     return _NEXT.get(grade.outcome, "")
 
 
 def required_line(clauses: tuple[str, ...], what: str) -> str:
-    """Return which required clauses do not hold, and that this costs all points of `what`."""
+    """Return which required clauses fail, and that this costs all points of `what`."""
     if not clauses:
         return ""
-    hold = "does not hold, and is" if len(clauses) == 1 else "do not hold, and are"
-    return f"{', '.join(clauses)} {hold} required: no points for {what}"
+    fail = "fails and is" if len(clauses) == 1 else "fail and are"
+    return f"{', '.join(clauses)} {fail} required: no points for {what}"
 
 
 def group_line(group: Group) -> str:
-    """Return how many of a group's clauses hold."""
+    """Return how many of a group's clauses pass."""
     if not group.clauses:
         return "none of its clauses applies to this submission"
-    held = f"{group.passed} of {count(group.clauses, 'clause')} hold"
+    passes = "passes" if group.clauses == 1 else "pass"
+    held = f"{group.passed} of {count(group.clauses, 'clause')} {passes}"
     return "; ".join(line for line in (held, required_line(group.required, "this group")) if line)

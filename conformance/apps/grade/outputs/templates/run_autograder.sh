@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Grades one submission. Its results are written at the very end, when nothing of it runs any more; without them
-# Gradescope says that the autograder failed, and nobody gets a score that no verdict stands for.
+# Grades one submission. Its results are written at the very end, when none of its code runs any more; without them
+# Gradescope reports that the autograder failed, so that nobody gets a score without a verdict.
 set -uo pipefail
 root=${AUTOGRADER_ROOT:-/autograder}
 conform=${CONFORM:-/opt/conformkit/bin/conform}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the machine that submissions are graded on: once, when the autograder is uploaded.
+# Builds the machine for grading: once, when the autograder is uploaded.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

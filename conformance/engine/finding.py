@@ -1,0 +1,70 @@
+"""Where an implementation is and what it declares: found once in a run, and passed on to whatever needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conformkit.conformance.binding.config import Config, load_config
+from conformkit.conformance.driver.location import Location, locate, mentions_torch
+from conformkit.conformance.engine.request import RunRequest
+
+__all__ = ["WHERE_NAMES_ARE", "LoadFailure", "Located", "find"]
+
+WHERE_NAMES_ARE = "give a module's name, a .py file or a folder; names are looked up in the current folder first"
+
+
+class LoadFailure(Exception):
+    """The implementation could not be loaded or bound.
+
+    `problem` is a sentence, `where` the line at fault, `advice` what to do, `output` what it printed; `late`: it timed
+    out.
+    """
+
+    def __init__(
+        self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "", late: bool = False
+    ) -> None:
+        super().__init__(problem)
+        self.problem, self.where, self.advice, self.output, self.late = problem, where, advice, output, late
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """An implementation that is found and not imported yet: where it is, and what it declares."""
+
+    location: Location
+    config: Config
+
+    def needs_torch(self) -> bool:
+        """Guess without importing anything; a wrong guess costs time, no more."""
+        if self.config.framework is not None:
+            return self.config.framework == "torch"
+        named = any("torch" in (component.path or "") for component in self.config.components.values())
+        return named or self.location.path is None or mentions_torch(self.location.path)
+
+
+def find(request: RunRequest, location: Location | None = None) -> Located:
+    """Return where the implementation is, which may be known already, and what its conform.toml declares.
+
+    Raises LoadFailure, ConfigError.
+    """
+    try:
+        location = replace(location or locate(request.impl, request.folder), apart=request.apart)
+    except FileNotFoundError as error:
+        raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
+    config = _declared(request, location)
+    return Located(location, replace(config, dtypes=(request.dtype,)) if request.dtype else config)
+
+
+def _declared(request: RunRequest, location: Location) -> Config:
+    if isinstance(request.config, Config):
+        return request.config
+    return load_config(request.config if request.config is not None else _config_folders(location))
+
+
+def _config_folders(location: Location) -> list[Path]:
+    """Return the folders to look for conform.toml in: the implementation's own, then the one around it."""
+    if location.path is None:
+        return []
+    own = location.path if location.path.is_dir() else location.path.parent
+    return [own, own.parent] if location.path.is_dir() else [own]

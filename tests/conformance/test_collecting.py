@@ -1,0 +1,68 @@
+"""A report is finished in one place: in the order of the law, whatever the order of judging, complete or not."""
+
+from dataclasses import replace
+
+import pytest
+
+from conformkit.conformance.engine.collecting import Collector
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Causes, DifferingPart, Report, Result, Verdict
+from conformkit.conformance.runner import run
+from conformkit.spec.clauses import Level, select
+
+CHOSEN = select(("SDPA-OUT-SHAPE", "SDPA-SCALE", "MASK-NONE"))
+BEGUN = Report("mypkg", "/mypkg", "numpy", "core", Level.MUST, 7, "process", "cpu", {})
+
+
+def collector(told=None, *, hidden=False):
+    return Collector(CHOSEN, CHOSEN[::-1], told.append if told is not None else None, hidden=hidden)
+
+
+def ids(results):
+    return [result.clause.id for result in results]
+
+
+def test_results_come_in_any_order_and_leave_in_that_of_the_law():
+    told = []
+    collected = collector(told)
+    for clause in CHOSEN[::-1]:
+        collected.add(Result(clause, Verdict.PASS))
+    report = collected.finish(BEGUN, complete=True, seconds=2.5)
+    assert ids(report.results) == ids(collected.in_order()) == [clause.id for clause in CHOSEN]
+    assert (report.complete, report.seconds, report.conforms) == (True, 2.5, True)
+    assert [(now.done, now.clause_id) for now in told] == [*enumerate(c.id for c in CHOSEN[::-1]), (3, "")]
+
+
+def test_what_is_left_is_not_run_and_says_why():
+    collected = collector()
+    collected.add(Result(CHOSEN[1], Verdict.PASS))
+    collected.add_not_run("there was no time")
+    report = collected.finish(BEGUN, complete=False, seconds=1.0)
+    assert [result.verdict for result in report.results] == [Verdict.NOT_RUN, Verdict.PASS, Verdict.NOT_RUN]
+    assert [result.reason for result in report.results] == ["there was no time", "", "there was no time"]
+
+
+def test_the_latest_causes_are_in_the_report_and_hidden_numbers_are_not():
+    told = []
+    collected = collector(told, hidden=True)
+    collected.add(Result(CHOSEN[0], Verdict.FAIL, "output[0] is 3.1415, want 2.7182"))
+    assert "3.1415" not in told[-1].last.message
+    collected.explain(Causes(parts={"MultiHeadAttention": DifferingPart("heads", "heads is off by 3.1415")}))
+    open_report = collected.finish(BEGUN, complete=True, seconds=1.0)
+    hidden_report = collected.finish(replace(BEGUN, hidden=True), complete=True, seconds=1.0)
+    assert "3.1415" in open_report.results[0].message
+    assert "3.1415" in open_report.parts["MultiHeadAttention"].sentence
+    assert "3.1415" not in hidden_report.results[0].message + hidden_report.parts["MultiHeadAttention"].sentence
+    assert (open_report.seed, hidden_report.seed) == (7, 0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_run_reports_what_it_has_as_incomplete(attention_file, workers):
+    def interrupt(now):
+        if now.done == 2:
+            raise KeyboardInterrupt
+
+    report = run(RunRequest(str(attention_file), only=("SDPA", "MASK"), processes=workers), interrupt)
+    assert len(report.results) == 2
+    assert not report.complete
+    assert not report.conforms

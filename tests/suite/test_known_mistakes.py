@@ -1,0 +1,51 @@
+"""Each known mistake breaks the clauses that it names, and a whole run on it is red where its file says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+
+from conformkit.conformance.defects import defects
+from conformkit.conformance.diagnosis.measuring import named_red_with, red_with
+from conformkit.spec.clauses import clauses
+from tests.tiers import sampled
+
+EVERY = 12
+"""One in so many of each document is quick."""
+TRAINED = ("TRAIN", "COPY")
+"""Clauses that train a model: seconds each."""
+
+
+def trains(mistake: str) -> bool:
+    return any(clauses()[name].prefix in TRAINED for name in defects()[mistake].clauses)
+
+
+def quick() -> list[str]:
+    """Return some mistakes of each document."""
+    cheap = sorted((defect.stem, name) for name, defect in defects().items() if not trains(name))
+    return [name for _, group in groupby(cheap, key=lambda pair: pair[0]) for _, name in list(group)[::EVERY]]
+
+
+def files(mistake: str) -> Iterator[str]:
+    """Yield what a mistake depends on: its own file, and the clauses that it names, with their tests."""
+    defect = defects()[mistake]
+    yield f"conformance/defects/{defect.stem}/{mistake}.toml"
+    for document in {clauses()[name].document for name in defect.clauses}:
+        yield from (f"spec/{document}.md", f"conformance/suite/test_{document}.py")
+
+
+@pytest.mark.parametrize("mistake", sampled(defects(), always=quick(), files=files, most=24))
+def test_a_mistake_breaks_the_clauses_that_it_names(mistake, warm):
+    defect = defects()[mistake]
+    assert set(named_red_with(defect, warm)) == set(defect.clauses)
+
+
+RECORDED = sorted(name for name, d in defects().items() if clauses()[d.clauses[0]].profile == "core")[::40]
+
+
+@pytest.mark.parametrize("mistake", sampled(RECORDED, always=RECORDED[:1], files=files, most=1))
+def test_a_whole_run_is_red_where_the_mistakes_file_says_so_and_nowhere_else(mistake, warm):
+    defect = defects()[mistake]
+    assert set(red_with(defect, warm)) == {*defect.clauses, *defect.also}
