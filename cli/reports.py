@@ -34,7 +34,7 @@ def report_targets(paths: Mapping[str, str]) -> dict[str, str]:
     for option, path in wanted.items():
         other = seen.setdefault(path if path == STDOUT else str(Path(path).resolve()), option)
         if other != option:
-            wrong(option, f"and {other} would both write to {path}; name two files.")
+            wrong(option, f"and {other} would both write to {path}; name two places.")
     return wanted
 
 

@@ -8,7 +8,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.multi_head_attention import multi_head_attention
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = ["TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule", "transformer_block"]
@@ -34,7 +34,7 @@ class TransformerBlockModule(TransformerBlock[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class TransformerBlockConstructor(Named, Protocol[Built_co]):
+class TransformerBlockConstructor(Protocol[Built_co]):
     """The class TransformerBlock, or a function that builds one."""
 
     def __call__(

@@ -11,7 +11,7 @@ from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear
 from conformkit.spec.multi_head_attention import merge_heads, split_heads
 from conformkit.spec.positional_encoding import rotate
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = ["CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule", "attend"]
@@ -38,7 +38,7 @@ class CrossAttentionModule(CrossAttention[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class CrossAttentionConstructor(Named, Protocol[Built_co]):
+class CrossAttentionConstructor(Protocol[Built_co]):
     """The class CrossAttention, or a function that builds one."""
 
     def __call__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> Built_co: ...

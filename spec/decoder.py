@@ -9,7 +9,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.cross_attention import attend
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -44,7 +44,7 @@ class DecoderLayerModule(DecoderLayer[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class DecoderLayerConstructor(Named, Protocol[Built_co]):
+class DecoderLayerConstructor(Protocol[Built_co]):
     """The class DecoderLayer, or a function that builds one."""
 
     def __call__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.0) -> Built_co: ...
@@ -75,7 +75,7 @@ class DecoderModule(Decoder[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class DecoderConstructor(Named, Protocol[Built_co]):
+class DecoderConstructor(Protocol[Built_co]):
     """The class Decoder, or a function that builds one."""
 
     def __call__(self, d_model: int, num_heads: int, d_ff: int, num_layers: int, dropout: float = 0.0) -> Built_co: ...

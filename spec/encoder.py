@@ -8,7 +8,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.cross_attention import attend
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -38,7 +38,7 @@ class EncoderLayerModule(EncoderLayer[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class EncoderLayerConstructor(Named, Protocol[Built_co]):
+class EncoderLayerConstructor(Protocol[Built_co]):
     """The class EncoderLayer, or a function that builds one."""
 
     def __call__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.0) -> Built_co: ...
@@ -65,7 +65,7 @@ class EncoderModule(Encoder[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class EncoderConstructor(Named, Protocol[Built_co]):
+class EncoderConstructor(Protocol[Built_co]):
     """The class Encoder, or a function that builds one."""
 
     def __call__(self, d_model: int, num_heads: int, d_ff: int, num_layers: int, dropout: float = 0.0) -> Built_co: ...

@@ -14,7 +14,7 @@ from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.padding import padding_mask, target_mask
 from conformkit.spec.positional_encoding import positional_encoding
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = ["Transformer", "TransformerConstructor", "TransformerModule", "decode", "encode", "transformer"]
@@ -72,7 +72,7 @@ class TransformerModule(Transformer[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class TransformerConstructor(Named, Protocol[Built_co]):
+class TransformerConstructor(Protocol[Built_co]):
     """The class Transformer, or a function that builds one."""
 
     def __call__(

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights, activate, linear
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = ["FeedForward", "FeedForwardConstructor", "FeedForwardModule", "feed_forward"]
@@ -34,7 +34,7 @@ class FeedForwardModule(FeedForward[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class FeedForwardConstructor(Named, Protocol[Built_co]):
+class FeedForwardConstructor(Protocol[Built_co]):
     """The class FeedForward, or a function that builds one."""
 
     def __call__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> Built_co: ...

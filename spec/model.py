@@ -11,7 +11,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.block import transformer_block
 from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.positional_encoding import positional_encoding
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = ["TinyTransformerLM", "TinyTransformerLMConstructor", "TinyTransformerLMModule", "tiny_transformer_lm"]
@@ -48,7 +48,7 @@ class TinyTransformerLMModule(TinyTransformerLM[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class TinyTransformerLMConstructor(Named, Protocol[Built_co]):
+class TinyTransformerLMConstructor(Protocol[Built_co]):
     """The class TinyTransformerLM, or a function that builds one."""
 
     def __call__(

@@ -11,7 +11,7 @@ from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.positional_encoding import rotate
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -41,7 +41,7 @@ class MultiHeadAttentionModule(MultiHeadAttention[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class MultiHeadAttentionConstructor(Named, Protocol[Built_co]):
+class MultiHeadAttentionConstructor(Protocol[Built_co]):
     """The class MultiHeadAttention, or a function that builds one."""
 
     def __call__(self, d_model: int, num_heads: int, dropout: float = 0.0, causal: bool = True) -> Built_co: ...

@@ -39,7 +39,7 @@ class AdamW(Protocol):
 
 
 @runtime_checkable
-class AdamWConstructor(Named, Protocol[ArrayT_contra]):
+class AdamWConstructor(Protocol[ArrayT_contra]):
     """The class AdamW, or a function that builds one. `params` may be a generator."""
 
     def __call__(

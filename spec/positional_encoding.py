@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -38,7 +38,7 @@ class PositionalEncodingModule(PositionalEncoding[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class PositionalEncodingConstructor(Named, Protocol[Built_co]):
+class PositionalEncodingConstructor(Protocol[Built_co]):
     """The class PositionalEncoding, or a function that builds one."""
 
     def __call__(self, d_model: int, max_len: int) -> Built_co: ...

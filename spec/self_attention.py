@@ -8,7 +8,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear
 from conformkit.spec.masks import causal_mask
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 
 __all__ = ["SelfAttention", "SelfAttentionConstructor", "SelfAttentionModule", "self_attention"]
 
@@ -33,7 +33,7 @@ class SelfAttentionModule(SelfAttention[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class SelfAttentionConstructor(Named, Protocol[Built_co]):
+class SelfAttentionConstructor(Protocol[Built_co]):
     """The class SelfAttention, or a function that builds one."""
 
     def __call__(

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import IGNORED, log_softmax
-from conformkit.spec.protocols import ArrayT_contra, Built_co, Named
+from conformkit.spec.protocols import ArrayT_contra, Built_co
 
 __all__ = ["READINGS", "LabelSmoothingLoss", "LabelSmoothingLossConstructor", "LabelSmoothingLossModule", "Reading"]
 
@@ -34,7 +34,7 @@ class LabelSmoothingLossModule(LabelSmoothingLoss[ArrayT_contra], Protocol[Array
 
 
 @runtime_checkable
-class LabelSmoothingLossConstructor(Named, Protocol[Built_co]):
+class LabelSmoothingLossConstructor(Protocol[Built_co]):
     """The class LabelSmoothingLoss, or a function that builds one."""
 
     def __call__(self, vocab_size: int, smoothing: float = 0.1, ignore_index: int = -100) -> Built_co: ...

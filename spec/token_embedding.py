@@ -9,7 +9,7 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights
-from conformkit.spec.protocols import ArrayT, Built_co, Named
+from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = ["TokenEmbedding", "TokenEmbeddingConstructor", "TokenEmbeddingModule", "token_embedding"]
@@ -35,7 +35,7 @@ class TokenEmbeddingModule(TokenEmbedding[ArrayT], Protocol[ArrayT]):
 
 
 @runtime_checkable
-class TokenEmbeddingConstructor(Named, Protocol[Built_co]):
+class TokenEmbeddingConstructor(Protocol[Built_co]):
     """The class TokenEmbedding, or a function that builds one."""
 
     def __call__(self, vocab_size: int, d_model: int, pad_id: int | None = None) -> Built_co: ...

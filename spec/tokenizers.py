@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from conformkit.spec.protocols import Built_co, Named
+from conformkit.spec.protocols import Built_co
 
 __all__ = [
     "BPETokenizer", "BPETokenizerConstructor", "CharTokenizer", "CharTokenizerConstructor", "apply_merges",
@@ -39,7 +39,7 @@ class CharTokenizer(Tokenizer, Protocol):
 
 
 @runtime_checkable
-class CharTokenizerConstructor(Named, Protocol[Built_co]):
+class CharTokenizerConstructor(Protocol[Built_co]):
     """The class CharTokenizer, or a function that builds one."""
 
     def __call__(self, text: str) -> Built_co: ...
@@ -54,7 +54,7 @@ class BPETokenizer(Tokenizer, Protocol):
 
 
 @runtime_checkable
-class BPETokenizerConstructor(Named, Protocol[Built_co]):
+class BPETokenizerConstructor(Protocol[Built_co]):
     """The class BPETokenizer, or a function that builds one."""
 
     def __call__(self, text: str, vocab_size: int = 500, min_frequency: int = 2) -> Built_co: ...

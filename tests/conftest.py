@@ -1,4 +1,4 @@
-"""For all tests: tiers, no timing deadlines, a working Ctrl-C, one warm process; skipped GPU tests are not a success."""
+"""For all tests: tiers, no deadlines, a working Ctrl-C, one warm process; skipped GPU tests are not a success."""
 
 import os
 import signal

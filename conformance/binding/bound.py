@@ -236,7 +236,7 @@ _IN_PLACE = dict.fromkeys(FORMS, True)
 def set_only(arguments: Arguments, values: Mapping[str, Any], keep: frozenset[str] = frozenset()) -> Arguments:
     """Leave out named arguments whose template is just a name without a value, and such positional ones at the end.
 
-    A mask in its place is passed as None: whoever takes it by position may well insist on it. Those to `keep` stay.
+    A mask in its place is passed as None: code that takes it by position may require it. Those to `keep` stay.
     """
     named = {
         n: a for n, a in arguments.named.items()

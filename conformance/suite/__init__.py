@@ -1,1 +1,1 @@
-"""The tests that prove the clauses: one module a document of the law."""
+"""The tests that prove the clauses: one module a document of the law, and the registry that finds them."""

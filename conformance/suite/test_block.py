@@ -26,10 +26,10 @@ from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.for_each_component import without_causal
 from conformkit.conformance.evidence.influence import check_all_reached, influence
+from conformkit.conformance.evidence.stored_values import check_goldens
+from conformkit.conformance.evidence.transparent import NormWindow, halving, silent_attention, silent_feed_forward
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.stored import check_goldens
-from conformkit.conformance.suite.transparent import NormWindow, halving, silent_attention, silent_feed_forward
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
 from conformkit.spec.masks import causal_mask

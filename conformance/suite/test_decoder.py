@@ -25,9 +25,9 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
+from conformkit.conformance.evidence.sublayers import build, check_in_turn, check_varies, layers_of, silent, with_silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.sublayers import build, check_in_turn, check_varies, layers_of, silent, with_silent
 from conformkit.spec.arrays import Array
 
 

@@ -24,10 +24,10 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
 from conformkit.conformance.evidence.own_draws import check_own_draws
+from conformkit.conformance.evidence.sublayers import silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.sublayers import silent
 from conformkit.spec.arrays import Array
 from conformkit.spec.padding import padding_mask, target_mask
 

@@ -22,10 +22,10 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.influence import check_all_reached
+from conformkit.conformance.evidence.stored_values import check_goldens
+from conformkit.conformance.evidence.transparent import halving, zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.stored import check_goldens
-from conformkit.conformance.suite.transparent import halving, zeros
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import activate

@@ -18,11 +18,11 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.rows import check_sizes_refused, drawn, output
 from conformkit.conformance.evidence.scores import HeadProjection, divisor, telling_positions
+from conformkit.conformance.evidence.stored_values import check_goldens
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.rows import check_sizes_refused, drawn, output
-from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import linear

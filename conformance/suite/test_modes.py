@@ -13,10 +13,10 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import nearest_allowed
 from conformkit.conformance.evidence.for_each_component import each
+from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.evidence.twins import check_same, trainable
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.transparent import zeros
 from conformkit.spec.arrays import Array
 
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")

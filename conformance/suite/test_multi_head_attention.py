@@ -24,10 +24,10 @@ from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.for_each_component import without_causal
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
+from conformkit.conformance.evidence.rows import check_sizes_refused, drawn, output
+from conformkit.conformance.evidence.stored_values import check_goldens
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.rows import check_sizes_refused, drawn, output
-from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
 from conformkit.spec.masks import causal_mask
 

@@ -15,9 +15,9 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.transparent import NormWindow, silent_attention
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.transparent import NormWindow, silent_attention
 from conformkit.spec.arrays import Array
 
 WIDE = 10.0

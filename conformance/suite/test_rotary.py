@@ -7,9 +7,9 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_differs, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.transparent import zeros
 from conformkit.spec.arrays import Array
 
 OFF = 0.1

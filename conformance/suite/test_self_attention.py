@@ -21,9 +21,9 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
 from conformkit.conformance.evidence.scores import HeadProjection, divisor, telling_positions
+from conformkit.conformance.evidence.stored_values import check_goldens
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.stored import check_goldens
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights, linear

@@ -1,4 +1,4 @@
-"""What an attack's folder says: what it tries, and what must come of it. The form is described in README.md."""
+"""What an attack's folder declares: what it tries, and the required outcome. README.md describes the format."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ FOLDER = Path(__file__).parent
 CLASSES = ("forging", "spying", "denial", "tampering", "configuration", "text", "archives")
 LEVELS = ("process", "sandbox")
 SUCCEEDED = "SUCCEEDED"
-"""What an attack prints when it got what it was after, and no verdict would show it."""
+"""What an attack prints on success, where no verdict would show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must come of it.
+    """The required outcome.
 
-    `ends`: judged, not loaded, refused (its conform.toml cannot be used); several where it races.
+    `ends`: judged, not loaded, refused (its conform.toml cannot be used); several if it is a race.
     """
 
     ends: tuple[str, ...] = ("judged",)
     conforms: bool = False
     verdicts: Mapping[str, str] = field(default_factory=dict)
     says: tuple[str, ...] = ()
-    """Texts that occur in the report, or in the sentence that tells why there is none."""
+    """Texts that occur in the report, or in the message that says why there is none."""
     never_says: tuple[str, ...] = (SUCCEEDED,)
     exit: int | None = None
-    """The exit code of the command, where it is run as one."""
+    """The exit code, if it is run as a command."""
     grade: str = "zero"
-    """What it gets where it is graded: zero, full, or no points because it is refused or unreadable."""
+    """Its grade: zero, full, or no points because it is refused or unreadable."""
     traces: tuple[str, ...] = ()
-    """Files that must not be there afterwards; {parent} and {home} stand for folders."""
+    """Files that must not exist afterwards; {parent} and {home} stand for folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class Attack:
     tries: str
     source: str
     base: str = "wrong"
-    """The module that is laid beside its files: wrong, right, wrong_torch, right_torch; or nothing."""
+    """The module that is put next to its files: wrong, right, wrong_torch, right_torch; or nothing."""
     name: str = "submission"
-    """What the package is called when it is laid out."""
+    """The name of the package on disk."""
     levels: tuple[str, ...] = LEVELS
     only: tuple[str, ...] = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
     profile: str = "core"
     dtype: str = ""
-    """The number format that is asked for on the command line."""
+    """The number format given on the command line."""
     seed: int = 0
     processes: int = 1
     diagnose: bool = False
@@ -74,7 +74,7 @@ class Attack:
 
     @property
     def id(self) -> str:
-        """Its name among all."""
+        """Its unique name."""
         return f"{self.kind}/{self.folder.name}"
 
     @property
@@ -90,7 +90,7 @@ def attacks(kind: str | None = None) -> list[Attack]:
 
 
 def read(folder: Path) -> Attack:
-    """Return one attack. A key that nobody knows is an error, and so is a missing one."""
+    """Return one attack. An unknown key is an error, and so is a missing one."""
     table = tomllib.loads((folder / "attack.toml").read_text(encoding="utf-8"))
     expected = table.pop("expected")
     own = {level: expected.pop(level, {}) for level in LEVELS}

@@ -1,4 +1,4 @@
-"""One world for the attacks of a module. Pytest looks at no attack: their folders hold hostile conftest files, too."""
+"""One world for the attacks of a module. Pytest collects no attack: their folders contain hostile conftest files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformkit.conformance.driver.spawn import warm
 from .world import SECRET, World
 
 collect_ignore_glob = ["*/*"] if sys.platform.startswith("linux") else ["*"]
-"""Elsewhere there is no /proc to see by who is left over."""
+"""Other systems have no /proc to find leftover processes."""
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HOME", str(found.home))
         environment.setenv("GRADES_PASSWORD", SECRET)
-        environment.setattr(warm, "_ANSWER_SECONDS", 4.0)  # one attack makes the harness wait as long as it will
+        environment.setattr(warm, "_ANSWER_SECONDS", 4.0)  # one attack makes the harness wait for the whole time limit
         yield found
         found.close()
 

@@ -1,4 +1,4 @@
-"""Judge a submission as its attack asks for, and gather all that a reader would be told of it."""
+"""Judge a submission as its attack specifies, and collect everything that a reader would see."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 WORKFLOW_COMMAND = re.compile(r"^\s*::[\w-]+|##\[", re.MULTILINE)
 COMMAND = Path(sys.executable).with_name("conform")
 BOUNDED = ("sh", "-c", 'ulimit -v 4194304 && exec "$@"', "sh")
-"""A harness that reads without end must not take the machine along."""
+"""A harness that reads without end must not bring the machine down."""
 ENDS = {0: "judged", 1: "judged", 2: "refused", 3: "not loaded"}
 
 
 @dataclass
 class Ending:
-    """What came of an attack: a report, or the reason why there is none; and all that is told of it."""
+    """The outcome of an attack: a report, or the reason why there is none; and all texts about it."""
 
     ends: str
     told: str
@@ -48,11 +48,11 @@ class Ending:
     conforms: bool = False
     exit: int | None = None
     summary: str = ""
-    """A line for each clause, for whoever reads that a test failed."""
+    """One line per clause, for the message of a failed test."""
 
 
 def outcome(attack: Attack, target: Path, level: str, world: World) -> Ending:
-    """Judge a submission in the way that its attack asks for."""
+    """Judge a submission in the way that its attack specifies."""
     return _by_command(attack, target, level) if attack.run != "here" else _here(attack, target, level, world)
 
 

@@ -1,4 +1,4 @@
-"""Lay an attack out as a submission: its files, the module beside them, and what a repository cannot hold."""
+"""Write an attack to disk as a submission: its files, the module next to them, and what a repository cannot hold."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def _pipe(target: Path, recipe: Mapping[str, Any]) -> None:
 
 
 def _sparse(target: Path, recipe: Mapping[str, Any]) -> None:
-    """A file that is huge and takes no room."""
+    """A huge file that takes no space on disk."""
     with (target / recipe["path"]).open("wb") as stream:
         stream.truncate(recipe["bytes"])
 
 
 def _repeated(target: Path, recipe: Mapping[str, Any]) -> None:
-    """A text many times, in one file or in several; {n} in the path is the number of the file."""
+    """A repeated text, in one file or in several; {n} in the path is the number of the file."""
     text = recipe.get("before", "") + recipe["text"] * recipe["times"] + recipe.get("after", "")
     for number in range(recipe.get("files", 1)):
         (target / recipe["path"].replace("{n}", str(number))).write_text(text, encoding="utf-8")
@@ -57,7 +57,7 @@ def _folders(target: Path, recipe: Mapping[str, Any]) -> None:
 
 
 def _deep(target: Path, recipe: Mapping[str, Any]) -> None:
-    """Folders within each other. Their whole path may be longer than any call takes."""
+    """Nested folders. Their whole path may be longer than any system call accepts."""
     here = os.open(target, os.O_RDONLY)
     for _ in range(recipe["times"]):
         os.mkdir("d", dir_fd=here)
@@ -68,14 +68,14 @@ def _deep(target: Path, recipe: Mapping[str, Any]) -> None:
 
 
 def _named(target: Path, recipe: Mapping[str, Any]) -> None:
-    """A file whose name no repository should hold."""
+    """A file whose name does not belong into a repository."""
     path = target / recipe["path"]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(recipe["text"], encoding="utf-8")
 
 
 def _compiled(target: Path, recipe: Mapping[str, Any]) -> None:
-    """A compiled file that is not what its source says, and claims to be newer than it or never to be compared."""
+    """A compiled file that differs from its source, and claims to be newer than it or not to be checked."""
     source = target / recipe["of"]
     other = target / "other.py"
     other.write_text(recipe["text"], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Pack an archive as its attack describes it. Nothing here is kept: a bomb is made when it is wanted."""
+"""Pack an archive as its attack describes it. Nothing is stored: a bomb is created when it is needed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _zipped(members: Iterator[Member]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for number, member in enumerate(members):
-            info = zipfile.ZipInfo(f"m{number}")  # ZipFile would warn of a name that is there already
+            info = zipfile.ZipInfo(f"m{number}")  # ZipFile would warn about a duplicate name
             info.filename = member.name
             info.compress_type = zipfile.ZIP_DEFLATED
             if member.type == "link":

@@ -1,4 +1,4 @@
-"""Whether a sandbox is to be had here. Where CI promises one, its absence is a failure."""
+"""Whether a sandbox is available. Where CI promises one, its absence is a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["sandbox"]
 
 
 def _missing() -> str:
-    """Return why there is no sandbox here, or nothing."""
+    """Return why no sandbox is available, or nothing."""
     try:
         program()
     except IsolationUnavailable as reason:

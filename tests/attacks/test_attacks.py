@@ -1,4 +1,4 @@
-"""Each attack ends as its attack.toml says; an honest package beside it keeps its verdict; nothing is left behind."""
+"""Each attack ends as its attack.toml says; an honest package next to it keeps its verdict; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_attack_ends_as_named(attack: Attack, level: str, world: World) -> No
         before = contents(room, but=target)
         ending = outcome(attack, target, level, world)
         honest = world.judge(room / "submissions" / "honest", only=HONEST)
-        while left := left_over(world):  # what was killed needs a moment to go; what was not, the guard tells
+        while left := left_over(world):  # killed processes need a moment to end
             os.sched_yield()
         traces = [path for path in expected.traces if taken_away(path, room, world)]
         after = contents(room, but=target)
@@ -62,7 +62,7 @@ def test_an_attack_ends_as_named(attack: Attack, level: str, world: World) -> No
 
 
 def check(ending: Ending, expected: Expected) -> None:
-    """Compare what came of it with what must."""
+    """Compare the outcome with the required one."""
     assert ending.ends in expected.ends, ending.summary
     assert {name: ending.verdicts.get(name) for name in expected.verdicts} == dict(expected.verdicts), ending.summary
     assert ending.conforms == expected.conforms, ending.summary
@@ -74,7 +74,7 @@ def check(ending: Ending, expected: Expected) -> None:
 
 
 def contents(room: Path, but: Path) -> dict[str, str]:
-    """Return every file beside a submission."""
+    """Return every file next to a submission."""
     found: dict[str, str] = {}
     for parent, folders, files in os.walk(room):
         folders[:] = [folder for folder in folders if Path(parent, folder) != but]

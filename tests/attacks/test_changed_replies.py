@@ -1,4 +1,4 @@
-"""Whatever a worker answers, the harness comes to a verdict, and never to a pass for what is wrong."""
+"""Whatever a worker replies, the harness reaches a verdict, and wrong code never passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attacks themselves: enough of them, of every kind that graders have met, each described in full."""
+"""The attacks themselves: enough of them, of every kind known to graders, each fully described."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SEEN: dict[str, tuple[str, ...]] = {
     "call the library": ("forging/hands-back-the-library", "forging/hands-back-the-reference"),
     "leak by failure text": ("configuration/linked", "archives/link-to-a-secret"),
 }
-"""What graders have been broken by, and the attacks here that do the same."""
+"""Known attacks on graders, and the ones here that do the same."""
 
 
 def test_there_are_enough_of_every_class() -> None:
@@ -66,26 +66,26 @@ def test_an_attack_is_described_in_full(attack: Attack) -> None:
 
 @pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.id)
 def test_an_attack_can_be_read_and_is_bounded(attack: Attack) -> None:
-    # the mistake: a typing error makes it fail, and no verdict tells that from a defense that holds
+    # without this, a typo could make an attack fail, which looks like a working defense
     for path in attack.folder.rglob("*.py"):
         tree = ast.parse(path.read_bytes())
         assert not [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _signals_everybody(node)]
 
 
 def _signals_everybody(call: ast.Call) -> bool:
-    """Whether a call is `os.kill(-1, …)`, which would end the session of whoever runs the tests."""
+    """Whether a call is `os.kill(-1, …)`, which would end the session of the user who runs the tests."""
     named = isinstance(call.func, ast.Attribute) and call.func.attr in {"kill", "killpg"}
     return named and bool(call.args) and ast.unparse(call.args[0]) == "-1"
 
 
-def test_titles_are_told_apart() -> None:
+def test_titles_are_distinguished() -> None:
     twice = [title for title, count in Counter(attack.title for attack in attacks()).items() if count > 1]
     assert not twice
 
 
 @pytest.mark.parametrize("base", ["right", "right_torch", "wrong", "wrong_torch"])
 def test_the_right_bases_conform_and_the_wrong_ones_do_not(base: str, world: World) -> None:
-    # whether an attack is what made the difference shows only if the verdict without it is known
+    # the effect of an attack shows only if the verdict without it is known
     only = ("SDPA", "MHA") if base.endswith("torch") else ("SDPA",)
     report = world.judge(FOLDER / "base" / f"{base}.py", torch=base.endswith("torch"), only=only, diagnose=False)
     assert report.conforms == base.startswith("right")

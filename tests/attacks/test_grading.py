@@ -1,4 +1,4 @@
-"""A class in which all but one attack: nobody gets points that are not earned, and the honest one gets all."""
+"""A class in which all but one attack: nobody gets unearned points, and the honest one gets all."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_nobody_gets_points_by_an_attack(kind: str, world: World, monkeypatch: p
 
 
 def hand_in(attack: Attack, folder: Path, name: str) -> None:
-    """Lay a submission out, or pack it."""
+    """Write a submission to disk, or pack it."""
     if attack.archive:
         pack(attack, folder, name)
     else:
@@ -63,7 +63,7 @@ def hand_in(attack: Attack, folder: Path, name: str) -> None:
 
 
 def earned(found: Grade, attack: Attack) -> str:
-    """Say what is wrong with a grade; nothing, if it is what the attack must get."""
+    """Say what is wrong with a grade; nothing, if it is the required one."""
     wanted = attack.expected["sandbox"].grade
     outcome = found.outcome.value
     points = {"full": {POLICY.max_points}, "any": {0.0, POLICY.max_points}}.get(wanted, {0.0})
@@ -73,13 +73,13 @@ def earned(found: Grade, attack: Attack) -> str:
 
 
 def around(room: Path) -> Mapping[str, str]:
-    """Return the honest package and what lies beside the submissions."""
+    """Return the honest package and the files next to the submissions."""
     places = [*(room / "submissions" / "honest").iterdir(), *(path for path in room.iterdir() if path.is_file())]
     return {str(path.relative_to(room)): path.read_text(encoding="utf-8") for path in places}
 
 
 def written(out: Path) -> str:
-    """Return all that grading has written down."""
+    """Return everything that grading has written."""
     files = (path for path in out.rglob("*") if path.is_file())
     return "\n".join(path.read_bytes().decode(errors="replace") for path in files)
 

@@ -1,4 +1,4 @@
-"""Answers recorded with the draws that everybody has are worth nothing with other draws."""
+"""Answers recorded with the public draws are useless with other draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is around a submission while it attacks: secrets, a neighbor, warm processes; and who is left afterwards."""
+"""The surroundings of an attacking submission: secrets, a neighbor, warm processes; and leftover processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .attack import FOLDER
 __all__ = ["SECRET", "Kept", "World", "guarded", "left_over"]
 
 SECRET = "the-secret-of-the-house"
-"""What a spy looks for: in the environment, at home, in the folders beside the submission."""
+"""What a spy looks for: in the environment, in the home folder, in the folders next to the submission."""
 
 
 class Kept:
@@ -41,17 +41,17 @@ class Kept:
         """Stay."""
 
     def end(self) -> None:
-        """End it after all."""
+        """Really end it."""
         self._warm.close()
 
 
 @dataclass
 class World:
-    """One folder for everything. Its `home` is the home of all processes that are started: by that they are known."""
+    """One folder for everything. Its `home` is the home of all started processes: they are recognized by it."""
 
     folder: Path
     strangers: frozenset[int] = frozenset()
-    """Processes that other tests of this one's keep, as warm processes are kept for a session."""
+    """Processes that other tests of this module keep, such as warm processes for a session."""
     _kept: dict[bool, Kept] = field(default_factory=dict)
 
     @property
@@ -60,7 +60,7 @@ class World:
         return self.folder / "home"
 
     def furnish(self) -> None:
-        """Put secrets where a spy would look, and see who is there already."""
+        """Put secrets where a spy would look, and note the existing processes."""
         parents = {pid: _parent(pid) for pid in _pids()}
         self.strangers = frozenset(pid for pid in parents if _descends(pid, parents, os.getpid(), stop=set()))
         self.home.mkdir(parents=True)
@@ -68,7 +68,7 @@ class World:
 
     @contextmanager
     def class_room(self) -> Iterator[Path]:
-        """Give a folder with submissions, an honest one among them, a policy and results; remove it all afterwards."""
+        """Yield a folder with submissions, one of them honest, a policy and results; remove everything afterwards."""
         room = self.folder / "room"
         (room / "submissions" / "honest").mkdir(parents=True)
         shutil.copy(FOLDER / "base" / "right.py", room / "submissions" / "honest" / "__init__.py")
@@ -81,7 +81,7 @@ class World:
             subprocess.run(["rm", "-rf", str(room)], check=True)  # shutil gives up where folders are too deep
 
     def warm(self, *, torch: bool) -> Kept:
-        """Return a warm process that lives: an attack may have taken the last one along."""
+        """Return a live warm process: an attack may have killed the last one."""
         if torch not in self._kept or not self._kept[torch].alive:
             if torch in self._kept:
                 self._kept[torch].end()
@@ -99,12 +99,12 @@ class World:
             kept.end()
 
     def own(self) -> set[int]:
-        """Return the processes that may be there."""
+        """Return the processes that are allowed."""
         return {os.getpid(), *(kept._process.pid for kept in self._kept.values())}
 
 
 def left_over(world: World) -> dict[int, str]:
-    """Return the processes that live in this world, or descend from this one, and should not be there."""
+    """Return the processes of this world, or descendants of this one, that should not exist."""
     parents = {pid: _parent(pid) for pid in _pids()}
     found: dict[int, str] = {}
     expected = world.own() | world.strangers
@@ -126,7 +126,7 @@ def _read(pid: int, what: str) -> bytes:
 
 
 def _parent(pid: int) -> int:
-    """Return the parent of a process; 0 where it has ended, be it reaped or not."""
+    """Return the parent of a process; 0 if it has ended, reaped or not."""
     fields = _read(pid, "stat").rpartition(b")")[2].split()
     return int(fields[1]) if fields and fields[0] not in {b"Z", b"X"} else 0
 
@@ -145,7 +145,7 @@ def _descends(pid: int, parents: dict[int, int], ancestor: int, stop: set[int]) 
 
 @contextmanager
 def guarded(seconds: int) -> Iterator[None]:
-    """End what hangs: the harness itself must not. This is no measurement."""
+    """End what hangs: the harness itself must not hang. This is not a measurement."""
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"the harness itself did not come to an end within {seconds} s")

@@ -1,4 +1,4 @@
-"""Requests for one component: the arguments for constructor, call and generation, in the implementation's conventions."""
+"""Requests for one component: constructor, call and generation, in the implementation's conventions."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_a_request_to_build_carries_sizes_under_their_names():
     assert arrays == {}
 
 
-def test_a_factory_is_told_apart_from_a_component():
+def test_a_factory_is_distinguished_from_a_component():
     header, _ = bound("factory = true").build_request(SIZES, dtype="float64", seed=0)
     assert header["factory"] is True
 
 
-def test_widths_that_nobody_asked_for_are_left_to_the_constructor():
+def test_unrequested_widths_are_left_to_the_constructor():
     # d_k = None passed to a constructor that does not accept None is a crash that is not its fault
     it = bound(name="SelfAttention")
     args, kwargs = (
@@ -116,7 +116,7 @@ def test_sizes_can_be_passed_to_a_call():
     assert header["kwargs"] == {"n_head": 2}
 
 
-def test_inputs_can_be_asked_for_in_other_formats_and_with_gaps():
+def test_inputs_can_be_requested_in_other_formats_and_with_gaps():
     it = bound("call = ['x', 'positions']")
     inputs = {"x": X, "positions": np.arange(5)}
     half = it.call_request(inputs, {}, cast="float16", strided=True)[0]["args"]
@@ -246,7 +246,7 @@ def test_a_request_to_generate_passes_only_the_options_that_were_given():
     np.testing.assert_array_equal(arrays["ids"], IDS)
 
 
-def test_greedy_is_asked_for_in_the_implementations_own_way():
+def test_greedy_is_requested_in_the_implementations_own_way():
     call = arguments("ids", "max_new_tokens", temp="temperature", k="top_k")
     it = generating(call=call, greedy=Arguments((), {"k": 1, "do_sample": False}))
     assert it.generate_request(IDS, 4, {"greedy": True})[0]["kwargs"] == {"k": 1, "do_sample": False}

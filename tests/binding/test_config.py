@@ -89,7 +89,7 @@ def test_conventions_of_the_call_are_read():
     assert not component.ignores("masked")
 
 
-def test_what_is_silent_about_masks_takes_both_kinds():
+def test_a_configuration_without_masks_takes_both_kinds():
     assert attention("mask = {}").mask == MaskConfig(("bool", "float"), "attend", "T T")
     assert attention("mask = { kinds = [] }").mask.kinds == ()
 

@@ -201,7 +201,7 @@ def test_a_mask_that_the_declared_call_does_not_pass_switches_nothing():
         ("never", False, True),
     ],
 )
-def test_causality_that_cannot_be_switched_is_no_ability(causal, on, off):
+def test_causality_that_cannot_be_switched_is_not_an_ability(causal, on, off):
     offers = bind(export(MHA_CONSTRUCT, ("x", "mask=")), declared(f"causal = '{causal}'")).offers
     assert (offers["causal-on"], offers["causal-off"]) == (on, off)
 
@@ -282,14 +282,14 @@ def test_a_method_of_another_name_is_declared():
     ],
     ids=["temperature", "switch-before-temperature", "temp", "do-sample", "greedy", "sample", "top-k", "always-greedy"],
 )
-def test_greedy_is_spelled_with_what_there_is(names, greedy):
+def test_greedy_is_requested_with_the_existing_arguments(names, greedy):
     assert texts(model(generate=names).generation.greedy) == ([], greedy)
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("do_sample", True), ("sample", True), ("greedy", False), ("deterministic", False)]
 )
-def test_sampling_is_asked_for_where_there_is_a_switch(name, value):
+def test_sampling_is_requested_where_there_is_a_switch(name, value):
     # do_sample is False by default: sampled text was greedy
     generation = model(generate=("idx", "n", f"{name}=", "temperature=", "top_k=")).generation
     assert texts(generation.call)[1] == {"temperature": "temperature", "top_k": "top_k", name: value}
@@ -301,7 +301,7 @@ def test_a_switch_without_a_default_is_given_a_value_too():
     assert texts(generation.call) == (["ids", "max_new_tokens"], {"temperature": "temperature", "do_sample": True})
 
 
-def test_an_argument_called_like_a_switch_whose_default_is_no_truth_value_is_left_alone():
+def test_an_argument_called_like_a_switch_whose_default_is_not_a_boolean_is_left_alone():
     described = export(LM_CONSTRUCT, ("ids",), generate=("ids", "n", "temperature=", "sample="))
     described["methods"]["generate"][-1]["default"] = "'top-p'"
     generation = bind(described, name="TinyTransformerLM").generation
@@ -337,7 +337,7 @@ def test_options_are_those_declared_or_else_those_found(text, names, options):
     assert {name for name in ("temperature", "top-k", "top-p") if offers[name]} == options
 
 
-def test_generation_that_cannot_be_called_is_said_to_be_unjudged():
+def test_generation_that_cannot_be_called_is_reported_as_unjudged():
     # it looked like a model that does not generate
     bound = model(generate=("ids", "n", "sampler"))
     assert bound.generation is None
@@ -346,14 +346,14 @@ def test_generation_that_cannot_be_called_is_said_to_be_unjudged():
     assert "generation is not judged: it requires sampler, which the contract does not have" in note
 
 
-def test_a_declared_generate_that_is_not_there_is_said_to_be_unjudged():
+def test_a_declared_generate_that_does_not_exist_is_reported_as_unjudged():
     for text in ("path = 'sample'", "path = 'mypkg.sample:generate'"):
         (note,) = model(text, generate=("ids", "n")).notes
         assert "sample" in note
         assert "does not exist" in note
 
 
-def test_a_declared_method_that_is_not_there_is_not_replaced_by_a_function_that_is():
+def test_a_declared_method_that_does_not_exist_is_not_replaced_by_a_function_that_does():
     bound = model("path = 'sample'", free("model", "ids", "n"))
     assert bound.generation is None
     assert bound.notes == ("generation is not judged: sample does not exist",)
@@ -505,7 +505,7 @@ def test_a_declared_function_writes_and_gets_the_model():
 
 
 @pytest.mark.parametrize(("module", "wanted"), [("", ":greedy"), ("mypkg.model", "mypkg.model:greedy")])
-def test_a_bare_name_that_is_no_method_is_a_function_of_the_module(module, wanted):
+def test_a_bare_name_that_is_not_a_method_is_a_function_of_the_module(module, wanted):
     # it was ignored, and generation was not judged
     text = "[components.Transformer.methods]\ngenerate = { path = 'greedy', call = ['model', 'src', 'bos_id'] }\n"
     text += f"[implementation]\nmodule = '{module}'\n" if module else ""
@@ -514,7 +514,7 @@ def test_a_bare_name_that_is_no_method_is_a_function_of_the_module(module, wante
     assert header["function"] == wanted
 
 
-def test_a_declared_name_that_is_nothing_is_said_and_no_other_one_taken():
+def test_a_declared_name_that_does_not_exist_is_reported_and_not_replaced():
     found = translator("generate = { path = 'greedy' }", generate=("src", "max_new_tokens", "bos_id"))
     assert "generate" not in found.methods
     assert any("greedy is not a method" in note for note in found.notes)

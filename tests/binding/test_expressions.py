@@ -53,7 +53,7 @@ def test_precedence_is_that_of_arithmetic(a, b, c):
     assert evaluate("a + b * a - b // c % 7 ", {"a": a, "b": b, "c": c}) == a + b * a - b // c % 7
 
 
-def test_whatever_is_no_number_is_passed_on_as_it_is():
+def test_a_value_that_is_not_a_number_is_passed_on_unchanged():
     array = object()
     assert evaluate("x if causal else None", {"x": array, "causal": True}) is array
     assert evaluate("x is not None", {"x": array}) is True

@@ -38,7 +38,7 @@ def test_polarity_and_kind_are_those_declared():
     assert (ones == KEYS).all()
 
 
-def test_what_torch_takes_apart_is_taken_from_the_masks_of_the_contract():
+def test_separate_masks_of_torch_come_from_the_masks_of_the_contract():
     used = frozenset({"tgt_padding", "memory_padding", "causality"})
     found = masks_of({"src_mask": KEYS, "tgt_mask": TARGET}, used)
     assert (found["tgt_padding"][:, 0, 0] == REAL).all()

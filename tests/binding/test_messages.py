@@ -14,6 +14,6 @@ def test_nearest_ignores_case_and_underscores():
     assert nearest("scaled_dot_product", ["ScaledDotProductAttention", "FeedForward"]) == ("ScaledDotProductAttention",)
 
 
-def test_a_hint_lists_what_is_near_or_gives_the_other_advice():
+def test_a_hint_lists_near_names_or_gives_the_other_advice():
     assert hint(["min", "max"], "known: abs") == "nearest: min, max"
     assert (hint([], "known: abs"), hint(())) == ("known: abs", "")

@@ -91,7 +91,7 @@ def test_parts_of_a_model_are_read_off_their_names(theirs, ours):
         ("ffn.out.bias", "feed_forward.down.bias"),
     ],
 )
-def test_the_container_tells_names_apart_that_both_sublayers_use(theirs, ours):
+def test_the_container_distinguishes_names_that_both_sublayers_use(theirs, ours):
     # c_proj is the last layer of both; judged by its last word only, the two were exchanged
     assert likeliest(theirs, BLOCK) == {ours}
 
@@ -109,7 +109,7 @@ def test_the_container_tells_names_apart_that_both_sublayers_use(theirs, ours):
         ("pre_norm", "post_norm"),
     ],
 )
-def test_two_norms_are_told_apart(first, second):
+def test_two_norms_are_distinguished(first, second):
     assert likeliest(f"{first}.weight", BLOCK) == {"norm1.weight"}
     assert likeliest(f"{second}.bias", BLOCK) == {"norm2.bias"}
 
@@ -158,7 +158,7 @@ def test_a_name_that_says_nothing_fits_nothing():
     assert {fit("theta.17", (name,)) for name in ATTENTION} == {0.0}
 
 
-def test_a_bias_is_no_weight():
+def test_a_bias_is_not_a_weight():
     assert fit("q.bias", ("q.weight",)) < fit("q.bias", ("q.bias",))
 
 

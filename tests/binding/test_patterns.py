@@ -69,7 +69,7 @@ def test_a_fused_kernel_is_concatenated_along_its_columns():
 
 
 @pytest.mark.parametrize("axes", ["(h s d) m", "h (s d) m", "h s d m", "m (h s d)"])
-def test_each_key_has_its_queries_beside_it_in_groups(axes):
+def test_each_key_has_its_queries_next_to_it_in_groups(axes):
     # queries 0 and 1 share key 0; regression: all queries were assumed to come first, so other models were unbound
     p = attention(KV_HEADS)
     q, k, v = (values(p)[f"{n}.weight"].reshape(-1, WIDTH, MODEL) for n in "qkv")
@@ -105,7 +105,7 @@ def test_three_dimensional_weights_have_heads_first():
     np.testing.assert_array_equal(found[1], values(p)["q.weight"][WIDTH : 2 * WIDTH].T)
 
 
-def test_stacked_parts_have_an_axis_of_their_own():
+def test_stacked_parts_have_a_separate_axis():
     p = attention()
     found = there({"w": "q.weight, k.weight, v.weight -> s h d m"}, p)["w"]
     np.testing.assert_array_equal(found[2], values(p)["v.weight"].reshape(HEADS, WIDTH, MODEL))
@@ -332,7 +332,7 @@ def test_a_rule_that_does_not_fit_this_instance_names_itself(lines, problem):
     assert str(caught.value).startswith('"a')
 
 
-def test_a_wrong_shape_is_shown_beside_the_wanted_one():
+def test_a_wrong_shape_is_shown_next_to_the_wanted_one():
     p = attention(KV_HEADS)
     rules = [parse_rule("c_attn", "q.weight, k.weight, v.weight -> m (s h d)")]
     with pytest.raises(PatternError, match=r"c_attn has the shape \(5, 36\), want \(5, 24\)"):

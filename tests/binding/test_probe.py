@@ -105,7 +105,7 @@ def test_the_usual_names_are_bound_without_a_note(attention):
     assert agrees(subject, d_model=20, num_heads=5)
 
 
-def test_names_that_mislead_are_bound_by_what_they_do_and_said(attention):
+def test_misleading_names_are_bound_by_function_and_reported(attention):
     # bound by name alone, keys were written where queries are read, and a right implementation failed
     relabelled = SEPARATE.replace("x @ self.wq, x @ self.wk, x @ self.wv", "x @ self.wv, x @ self.wq, x @ self.wk")
     subject = attention(relabelled)
@@ -157,7 +157,7 @@ def test_one_array_a_head_is_one_rule(attention):
     assert agrees(subject, num_heads=4, d_model=12)
 
 
-def test_three_arrays_in_a_list_are_no_heads_although_there_are_three(attention):
+def test_three_arrays_in_a_list_are_not_heads_although_there_are_three(attention):
     # folded into one array per head, projections.0 to .2 were not matched at all
     source = SEPARATE.replace("self.wq, self.wk, self.wv, self.wo = (", "*self.projections, self.wo = (")
     for number, name in enumerate(("wq", "wk", "wv")):
@@ -212,12 +212,12 @@ def holding(statement):
     ],
     ids=["mask", "frequencies", "gradients"],
 )
-def test_arrays_that_are_no_weights_are_told_by_what_they_hold_and_are_called(attention, statement):
+def test_arrays_that_are_not_weights_are_recognized_by_content_and_name(attention, statement):
     # NumPy has no buffers: every table in an attribute was taken for a parameter
     assert agrees(attention(holding(statement)))
 
 
-def test_what_a_call_leaves_behind_is_no_weight(attention):
+def test_cached_arrays_are_not_weights(attention):
     source = SEPARATE.replace("def forward(self, x):", "def forward(self, x):\n        self.cache = x + 0")
     assert source != SEPARATE
     assert agrees(attention(source))
@@ -278,7 +278,7 @@ def test_an_implementation_that_refuses_float64_is_probed_in_float32(attention):
     assert lines(subject)[2] == '"wq" = "q.weight -> m (h d)"'
 
 
-def test_float64_is_no_ability_of_what_answers_in_float32(attention):
+def test_float64_is_not_an_ability_of_code_that_answers_in_float32(attention):
     subject = attention(SEPARATE.replace("return mixed @ self.wo", "return (mixed @ self.wo).astype(np.float32)"))
     assert not subject.offers("float64")
 
@@ -303,7 +303,7 @@ def test_a_parameter_too_many_is_named_on_the_other_side(attention):
     assert caught.value.details == subject.bound.unbound
 
 
-def test_as_many_numbers_in_places_that_nobody_can_tell_are_no_mistake(attention):
+def test_the_right_number_of_weights_in_unknown_places_is_not_a_mistake(attention):
     # one array of everything: unknown whether right or wrong until conform.toml declares the parts
     source = """
         class MultiHeadAttention:
@@ -353,28 +353,28 @@ def test_declared_weights_are_taken_even_where_others_would_fit_better(attention
     ],
     ids=["wrong-shape", "absent", "unsaid", "placed-nowhere"],
 )
-def test_declared_weights_that_do_not_fit_are_said_line_by_line(attention, changes, said):
+def test_declared_weights_that_do_not_fit_are_reported_line_by_line(attention, changes, said):
     bound = attention(SEPARATE, file(**changes)).bound
     assert bound.rules is None
     assert said in bound.unbound
     assert bound.same_count  # conform.toml is wrong; the implementation may be right
 
 
-def test_a_parameter_that_the_file_forgets_is_said_even_when_all_else_is_placed(attention):
+def test_a_parameter_that_the_file_omits_is_reported_even_if_all_others_are_placed(attention):
     source = SEPARATE.replace("self.heads, self.causal =", "self.scale = np.ones(5)\n        self.heads, self.causal =")
     bound = attention(source, file()).bound
     assert bound.unbound == ("scale (5,) is not in conform.toml",)
     assert not bound.same_count
 
 
-def test_an_absent_name_and_the_one_that_is_there_are_both_said(attention):
+def test_a_missing_name_and_the_existing_one_are_both_reported(attention):
     bound = attention(SEPARATE, file(wq=None, w_query="q.weight -> m (h d)")).bound
     assert bound.unbound == (
         "w_query is in conform.toml, not in the implementation", "wq (12, 12) is not in conform.toml",
     )  # fmt: skip
 
 
-def test_a_declared_part_that_this_variant_lacks_is_said_with_its_line(attention):
+def test_a_declared_part_that_this_variant_lacks_is_reported_with_its_line(attention):
     bound = attention(SEPARATE, file(bq="q.bias")).bound
     assert bound.rules is None
     assert '"bq" = "q.bias": this variant has no q.bias' in bound.unbound[0]
@@ -388,14 +388,14 @@ def test_float32_inside_is_noticed_with_declared_weights_too(attention):
 # --- what cannot be tried ---------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_built_keeps_what_it_met(attention):
+def test_a_failed_construction_keeps_its_error(attention):
     subject = attention(SEPARATE.replace("rng = np", "raise ValueError('no')\n        rng = np"))
     assert isinstance(subject.bound.failure, ImplementationFailure)
     with pytest.raises(ImplementationFailure, match="no"):
         subject.build()
 
 
-def test_what_could_not_be_built_is_tried_once_more_only_where_that_is_asked(attention):
+def test_a_failed_construction_is_repeated_only_on_request(attention):
     """Would break if a failure were forgotten permanently, or repeated although the worker must be called."""
     refusing = "if d_model == 12:\n            raise ValueError('no')\n        rng = np"
     subject = attention(SEPARATE.replace("rng = np", refusing))
@@ -418,14 +418,14 @@ def test_the_first_refusal_is_kept_not_that_of_the_last_number_format(attention)
     assert "float64" in attention(source).bound.failure.message
 
 
-def test_limits_that_leave_no_sizes_are_no_crash_of_the_kit(attention):
+def test_limits_that_allow_no_sizes_do_not_crash_the_kit(attention):
     limits = "[components.MultiHeadAttention.limits]\nd_model = 7\nnum_heads = { min = 2, max = 3 }"
     bound = attention(SEPARATE, limits).bound
     assert bound.rules is None
     assert "no sizes near" in bound.unbound[0]
 
 
-def test_a_call_with_what_there_is_not_is_refused_before_it_is_tried(load):
+def test_a_call_with_unknown_names_is_refused_before_it_is_tried(load):
     with pytest.raises(ExportMismatch, match="is called with q, which MultiHeadAttention does not have"):
         load(SEPARATE, "[components.MultiHeadAttention]\ncall = ['q', 'x']")
 
@@ -499,7 +499,7 @@ def test_the_weights_of_a_whole_are_found(block):
     assert agrees(subject)
 
 
-def test_what_was_learnt_of_a_part_is_tried_first_in_the_whole(block):
+def test_the_layout_of_a_part_is_tried_first_in_the_whole(block):
     # the block is wrong, so trials there find nothing: its attention is bound as the separate attention was
     wrong = BLOCK.replace("return x + h", "return x - h")
     assert sources(block(FUSED.format(split=INTERLEAVED) + wrong))["attn.qkv"] == INTERLEAVED_BELOW

@@ -120,7 +120,7 @@ def test_one_attention_serves_for_both_of_a_decoder_layer_in_its_stack():
         ("h.*", "2 - norm.*", "only a canonical name may precede the *"),
     ],
 )
-def test_a_line_that_is_no_rule_is_refused(target, source, problem):
+def test_a_line_that_is_not_a_rule_is_refused(target, source, problem):
     with pytest.raises(PatternError) as caught:
         parse_rule(target, source)
     assert problem in str(caught.value)

@@ -41,7 +41,7 @@ def test_what_a_clause_does_not_care_about_is_standard_and_all_different():
     assert len(set(numbers)) == len(numbers)
 
 
-def test_a_wanted_false_is_no_missing_value():
+def test_a_requested_false_is_not_a_missing_value():
     sizes = heads({"causal": False, "dropout": 0.5})
     assert (sizes["causal"], sizes["dropout"]) == (False, 0.5)
 
@@ -73,7 +73,7 @@ def test_the_width_grows_until_the_heads_divide_it_and_the_limit_is_kept():
     assert (sizes["d_model"], sizes["num_heads"]) == (24, 3)
 
 
-def test_the_number_of_heads_gives_way_when_no_width_fits():
+def test_the_number_of_heads_changes_when_no_width_fits():
     sizes = heads({"d_model": 12, "num_heads": 5}, {"d_model": Range(12, 12)})
     assert (sizes["d_model"], sizes["num_heads"]) == (12, 6)
 
@@ -98,7 +98,7 @@ def test_rotary_heads_have_an_even_width():
     assert sizes["d_model"] == 20
 
 
-def test_a_head_width_of_its_own_leaves_the_models_width_alone():
+def test_a_separate_head_width_does_not_change_the_models_width():
     sizes = heads({"d_model": 7, "num_heads": 3}, head_width="8")
     assert (sizes["d_model"], sizes["head_width"]) == (7, 8)
 
@@ -141,7 +141,7 @@ def test_an_expression_over_sizes_that_the_component_lacks_is_named():
 
 
 @pytest.mark.parametrize("text", ["'wide'", "None", "(1, 2)"], ids=["text", "none", "list"])
-def test_an_expression_that_is_no_number_leaves_no_size(text):
+def test_an_expression_that_is_not_a_number_allows_no_size(text):
     with pytest.raises(NoSizeError):
         complete({}, FEED_FORWARD, CANONICAL, SizeLimits({"d_ff": Range(equals=text)}))
     with pytest.raises(NoSizeError):
@@ -179,7 +179,7 @@ def test_the_nearest_allowed_size_is_the_next_larger_one_if_there_is_any(wanted,
 
 
 @pytest.mark.parametrize("size", ["tokens", "batch"])
-def test_an_extent_whose_square_nobody_can_hold_is_refused(size):
+def test_an_extent_whose_square_is_too_large_is_refused(size):
     # without this, the harness would draw it and run out of memory
     with pytest.raises(NoSizeError, match=f"the limits make {size} 100000, more than the"):
         nearest_allowed(size, 5, SizeLimits({size: Range(min=100_000)}))

@@ -64,7 +64,7 @@ def test_one_linear_a_head_is_folded_into_one_rule() -> None:
     }
 
 
-def test_fewer_key_value_heads_are_told_apart_by_shape() -> None:
+def test_fewer_key_value_heads_are_distinguished_by_shape() -> None:
     theirs = {"a.weight": (12, 12), "b.weight": (8, 12), "c.weight": (12, 12)}
     found = best("MultiHeadAttention", theirs, one_kv_head=True)
     assert found["b.weight"] == "k.weight, v.weight -> (s h d) m"
@@ -75,7 +75,7 @@ def test_a_number_that_counts_neither_layers_nor_heads_stays() -> None:
     assert best("FeedForward", theirs)["net.2.weight"] == "down.weight -> m f"
 
 
-def test_norms_are_told_apart_by_number_or_by_what_they_precede() -> None:
+def test_norms_are_distinguished_by_number_or_by_what_they_precede() -> None:
     for first, second in (("ln_1", "ln_2"), ("attn_norm", "ffn_norm"), ("input_layernorm", "post_attention_layernorm")):
         assert fit(f"{first}.weight", ("norm1.weight",)) > fit(f"{first}.weight", ("norm2.weight",))
         assert fit(f"{second}.weight", ("norm2.weight",)) > fit(f"{second}.weight", ("norm1.weight",))

@@ -65,7 +65,7 @@ SYNTAX = {
 
 
 @pytest.mark.parametrize(("text", "message"), SYNTAX.values(), ids=SYNTAX)
-def test_what_is_no_toml_is_refused_at_once(text, message):
+def test_invalid_toml_is_refused_at_once(text, message):
     start = time.perf_counter()
     with pytest.raises(ConfigError) as caught:
         parse_config(text)

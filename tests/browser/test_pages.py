@@ -83,7 +83,7 @@ def test_hostile_text_is_shown_as_text_and_runs_nothing(browser, page):
     assert browser.ask("return [...document.querySelectorAll('a')].every(a => !/^(javascript|http)/.test(a.href))")
 
 
-def test_markup_that_came_in_after_all_neither_runs_nor_fetches(browser):
+def test_injected_markup_neither_runs_nor_fetches(browser):
     evil = (
         "<script>document.title='ran'</script><img src='http://127.0.0.1:9/x' onerror=\"document.title='ran'\">"
         "<link rel='stylesheet' href='http://127.0.0.1:9/y'><iframe src='http://127.0.0.1:9/z'></iframe>"
@@ -119,7 +119,7 @@ def test_whatever_can_be_used_or_looked_at_has_a_name(browser, page):
     assert {"main", "contentinfo", "heading"} <= {node["role"] for node in tree}
 
 
-def test_the_picture_of_scores_is_told_to_those_who_do_not_see_it(browser):
+def test_the_picture_of_scores_has_a_text_alternative(browser):
     browser.show(PAGES["overview"]())
     (picture,) = [n for n in browser.tree() if n["role"] in {"image", "img"}]
     assert "Number of submissions by share of the points" in picture["name"]
@@ -182,7 +182,7 @@ def shown_rows(browser):
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with-script", "without-script"])
-def test_the_table_shows_the_verdict_that_is_asked_for(browser, scripts):
+def test_the_table_shows_the_requested_verdict(browser, scripts):
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
     try:
         browser.show(PAGES["report"]())

@@ -49,7 +49,7 @@ def test_pictures_are_drawn_and_nothing_is_fetched_or_run(browser, trained, widt
     assert browser.ask("return document.documentElement.scrollWidth") <= width
 
 
-def test_facts_numbers_and_samples_are_told(browser, trained):
+def test_facts_numbers_and_samples_are_shown(browser, trained):
     browser.open(trained.report)
     text = browser.ask("return document.body.innerText")
     assert "best validation loss" in text
@@ -100,6 +100,6 @@ def test_an_ablation_shows_its_table_and_its_line(browser, tmp_path):
     assert browser.fetched() == []
 
 
-def test_pictures_lie_beside_the_page(trained):
+def test_pictures_lie_next_to_the_page(trained):
     assert {path.name for path in Path(trained.path).glob("*.png")} == {"training.png", "attention.png"}
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in Path(trained.path).glob("*.png"))

@@ -37,7 +37,7 @@ def test_every_folder_of_code_is_on_the_map() -> None:
             assert {name for name in packages(ROOT / top) if f"{name}/" not in FOLDER.findall(lines)} == set()
 
 
-def test_every_module_beside_the_judge_is_on_the_map() -> None:
+def test_every_module_outside_the_judge_is_on_the_map() -> None:
     modules = {path.name for path in (ROOT / "conformance").glob("*.py")} - {"__init__.py"}
     assert modules - set(MODULE.findall(sections()["conformance"])) == set()
 

@@ -62,7 +62,7 @@ def test_actions_are_named_by_commit(path):
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, **NAMED)
-def test_a_workflow_can_read_and_no_more_and_keeps_no_token_beside_the_code(path):
+def test_a_workflow_can_read_and_no_more_and_keeps_no_token_next_to_the_code(path):
     text = path.read_text(encoding="utf-8")
     workflow = yaml.safe_load(text)
     assert workflow["permissions"] == {"contents": "read"}
@@ -159,7 +159,7 @@ def test_it_takes_a_verdict_and_enough_points_to_pass(judge, tmp_path, grade, mi
     assert arguments.startswith("grade sub mission --single --policy policy.toml --out ")
 
 
-def test_what_is_printed_meanwhile_is_no_command(judge):
+def test_printed_text_is_not_a_command(judge):
     lines = judge().stdout.splitlines()
     word = lines[0].removeprefix("::stop-commands::")
     assert lines.index("::add-mask::everything") < lines.index(f"::{word}::")
@@ -167,7 +167,7 @@ def test_what_is_printed_meanwhile_is_no_command(judge):
 
 
 @pytest.mark.parametrize("code", [2, 4, 5])
-def test_a_run_that_failed_passes_nobody_and_switches_commands_on_again(judge, code):
+def test_a_failed_run_passes_nobody_and_enables_commands_again(judge, code):
     done = judge(code=code, points=10.0)
     assert done.returncode == code
     first, *_, last = done.stdout.splitlines()

@@ -53,26 +53,26 @@ def test_a_reader_who_leaves_early_changes_no_exit_code(arguments):
     [(">&-", "spec SDPA", 0), ("2>&-", "badge nope.json", 2), ("<&- >&- 2>&-", "spec SDPA", 0)],
     ids=["stdout", "stderr", "all"],
 )
-def test_a_closed_stream_is_no_reason_to_fail(closed, arguments, code):
+def test_a_closed_stream_is_not_a_reason_to_fail(closed, arguments, code):
     command = f"{sys.executable} -P -m conformkit.cli {arguments} {closed}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (code, "")
 
 
-def test_a_current_folder_that_is_gone_is_told(tmp_path):
+def test_a_missing_current_folder_is_reported(tmp_path):
     command = f"cd {tmp_path} && rmdir {tmp_path} && {sys.executable} -P -m conformkit.cli spec SDPA"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("conform: the current folder does not exist")
 
 
-def test_a_locale_without_unicode_is_no_reason_to_fail(process):
+def test_a_locale_without_unicode_is_not_a_reason_to_fail(process):
     result = process("run", "--help", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"})
     assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("debug", ["", "1"], ids=["plain", "debug"])
-def test_a_failure_of_the_kit_is_a_sentence_and_a_traceback_only_when_asked_for(monkeypatch, capsys, debug):
+def test_a_failure_of_the_kit_is_a_sentence_and_a_traceback_only_when_requested(monkeypatch, capsys, debug):
     def app(**_options):
         raise RuntimeError("wrong \x1b[31mturn")
 
@@ -105,7 +105,7 @@ _FULL = Path("/dev/full")
 
 @pytest.mark.skipif(not _FULL.exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", ["--help", "spec", "explain SDPA-SCALE", "spec SDPA --json"])
-def test_a_full_disk_is_no_failure_of_the_kit(arguments):
+def test_a_full_disk_is_not_a_failure_of_the_kit(arguments):
     command = f"{sys.executable} -P -m conformkit.cli {arguments} > {_FULL}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 5
@@ -121,7 +121,9 @@ def test_a_full_disk_below_a_file_names_the_file(monkeypatch, capsys):
 
     monkeypatch.setattr("conformkit.cli.app.app", app)
     assert command._outcome() == 5
-    assert capsys.readouterr().err.startswith("conform: /tmp/draft could not be written completely: Disk quota exceeded")
+    assert capsys.readouterr().err.startswith(
+        "conform: /tmp/draft could not be written completely: Disk quota exceeded"
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_a_full_disk_below_a_file_names_the_file(monkeypatch, capsys):
     ],
     ids=["run", "init", "adapt", "grade", "badge", "badge-file", "repro"],
 )  # fmt: skip
-def test_what_is_missing_is_told_with_what_to_type(words, said):
+def test_a_missing_extra_is_reported_with_the_command_to_install_it(words, said):
     """Would break if a first-time user had to read the whole help."""
     done = CliRunner().invoke(app, words.split())
     assert done.exit_code == 2

@@ -53,7 +53,7 @@ def test_implementations_are_judged_with_the_same_settings(conform, fake_run, st
         (("mypkg", "other", "--html", "no/such/c.html"), 2, "mkdir -p"),
     ],
 )  # fmt: skip
-def test_wrong_usage_is_said(conform, fake_run, arguments, code, words):
+def test_wrong_usage_is_reported(conform, fake_run, arguments, code, words):
     result = conform("compare", *arguments)
     assert result.exit_code == code
     assert words in result.stderr
@@ -72,7 +72,7 @@ def test_a_badge_is_printed_from_a_report_and_from_nothing_else(conform, stored,
     assert result.exit_code == 0
     assert result.stdout.startswith("<svg ")
     (tmp_path / "no.json").write_text("[1]")
-    for path, words in ((tmp_path / "no.json", "no report"), (tmp_path / "gone.json", "could not be read")):
+    for path, words in ((tmp_path / "no.json", "not a report"), (tmp_path / "gone.json", "could not be read")):
         result = conform("badge", str(path))
         assert (result.exit_code, result.stdout) == (2, "")
         assert words in result.stderr
@@ -99,7 +99,7 @@ def repository(tmp_path, monkeypatch):
     return package
 
 
-def test_a_revision_is_laid_out_as_it_was_with_the_file_beside_it(repository, tmp_path_factory):
+def test_a_revision_is_restored_with_the_file_next_to_it(repository, tmp_path_factory):
     found = lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
     assert (found / "__init__.py").read_text() == "x = 1\n"
     assert (found.parent / "conform.toml").read_text() == "# then\n"
@@ -163,17 +163,17 @@ def test_links_that_lead_out_of_a_revision_are_left_out(repository, tmp_path_fac
 
 def test_a_revision_that_would_fill_memory_is_refused(repository, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(revisions, "_MOST_BYTES", 5)
-    with pytest.raises(NoRevision, match="at most 0 are read"):
+    with pytest.raises(NoRevision, match="the limit is 0 MiB"):
         lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
 
 
 @pytest.mark.parametrize("revision", ["nope", "--upload-pack=x", ""])
-def test_what_is_no_revision_is_said(repository, tmp_path_factory, revision):
+def test_an_unknown_revision_is_reported(repository, tmp_path_factory, revision):
     with pytest.raises(NoRevision):
         lay_out(repository, revision, tmp_path_factory.mktemp("then"))
 
 
-def test_a_folder_whose_name_has_an_at_is_no_revision(tmp_path):
+def test_a_folder_whose_name_has_an_at_is_not_a_revision(tmp_path):
     (tmp_path / "mine@home").mkdir()
     assert split(str(tmp_path / "mine@home")) == (str(tmp_path / "mine@home"), "")
     assert split("mypkg@HEAD~1") == ("mypkg", "HEAD~1")

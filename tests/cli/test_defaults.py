@@ -13,7 +13,7 @@ def project(tmp_path, monkeypatch):
     return write
 
 
-def test_defaults_stand_for_what_is_not_given_and_are_said(conform, fake_run, project):
+def test_defaults_replace_missing_options_and_are_reported(conform, fake_run, project):
     project('[tool.conformkit]\nimpl = "mypkg"\nseed = 7\nlevel = "SHOULD"\n')
     result = conform("run", "--seed", "8")
     assert result.exit_code == 0
@@ -22,7 +22,7 @@ def test_defaults_stand_for_what_is_not_given_and_are_said(conform, fake_run, pr
     assert "defaults from pyproject.toml: impl = mypkg, seed = 7, level = SHOULD" in result.stderr
 
 
-def test_without_a_table_nothing_is_said_and_nothing_changes(conform, fake_run, project):
+def test_without_a_table_nothing_is_reported_and_nothing_changes(conform, fake_run, project):
     project('[tool.conform]\nframework = "numpy"\n')
     result = conform("run", "--impl", "mypkg")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -42,8 +42,8 @@ def test_a_command_takes_what_it_has_an_option_for(conform, project, tmp_path, c
     ("line", "words"),
     [
         ('profil = "lm"', "nearest: profile"), ('only = ["SDPA"]', "has 'only'"), ("seed = true", "a whole number"),
-        ('isolation = "none"', "none: command line only"), ("seed = ", "is not valid TOML"), ('level = "SHALL"', "--level"),
-        ("seed = -1", "-1"),
+        ('isolation = "none"', "none: command line only"), ("seed = ", "is not valid TOML"),
+        ('level = "SHALL"', "--level"), ("seed = -1", "-1"),
     ],
 )  # fmt: skip
 def test_what_the_table_may_not_hold_is_wrong_usage(conform, fake_run, project, line, words):
@@ -55,7 +55,7 @@ def test_what_the_table_may_not_hold_is_wrong_usage(conform, fake_run, project, 
 
 
 @pytest.mark.parametrize("text", ["conformkit", "tool = 1 # conformkit", "[tool]\nconformkit = 3"])
-def test_what_is_no_table_is_said(conform, fake_run, project, text):
+def test_a_value_that_is_not_a_table_is_reported(conform, fake_run, project, text):
     project(text)
     assert conform("run", "--impl", "mypkg").exit_code == 2
 

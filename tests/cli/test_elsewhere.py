@@ -54,7 +54,7 @@ def bare(*arguments, more=""):
     ],
     ids=["version", "spec", "explain", "defects", "run", "recipes"],
 )
-def test_what_needs_no_process_of_its_own_works(arguments, words):
+def test_commands_without_a_separate_process_work(arguments, words):
     done = bare(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert words in done.stdout

@@ -54,7 +54,7 @@ def circle(root: Path) -> list[str]:
     return []
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_no_files_import_each_other_in_a_cycle() -> None:
     assert circle(ROOT) == []
 
 
@@ -69,7 +69,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     ],
     ids=["plain", "lazy", "for-types", "relative", "relative-module"],
 )
-def test_a_circle_is_found_however_it_is_written(tmp_path: Path, source: str) -> None:
+def test_a_cycle_is_found_in_every_form(tmp_path: Path, source: str) -> None:
     (tmp_path / "spec").mkdir()
     (tmp_path / "spec" / "clauses.py").write_text("from conformkit.spec.masks import mask\n", encoding="utf-8")
     (tmp_path / "spec" / "masks.py").write_text(source + "\n", encoding="utf-8")

@@ -14,7 +14,7 @@ def test_help_has_an_example_and_the_exit_codes(process):
     assert "Exit code 0 if nothing stands out" in " ".join(result.stdout.split())
 
 
-def test_a_piped_table_of_sixty_columns_and_json_beside_it(process, tmp_path):
+def test_a_piped_table_of_sixty_columns_and_json_next_to_it(process, tmp_path):
     out = tmp_path / "found.json"
     result = process("inspect", "--impl", str(EXAMPLES / "numpy_only"), "--json", str(out), env={"COLUMNS": "60"})
     assert (result.returncode, result.stderr) == (0, "")
@@ -41,7 +41,7 @@ def test_json_on_stdout_is_nothing_but_json(process):
     ],
     ids=["name", "value", "component", "other-profile", "file", "tokens", "isolation"],
 )
-def test_wrong_usage_is_told_before_anything_is_loaded(process, arguments, said):
+def test_wrong_usage_is_reported_before_anything_is_loaded(process, arguments, said):
     result = process("inspect", "--impl", "no_such_package", *arguments, env={"COLUMNS": "200"})
     assert result.returncode == 2
     assert said in " ".join(result.stderr.replace("│", " ").split())

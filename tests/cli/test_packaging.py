@@ -35,7 +35,7 @@ def test_every_kind_of_data_file_goes_into_the_wheel(project):
     assert {p.name for p in found if not any(p.match(pattern) for pattern in patterns)} == set()
 
 
-def test_ci_runs_the_command_that_the_readme_tells():
+def test_ci_runs_the_command_from_the_readme():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = [line for line in readme.splitlines() if line.startswith("python3.11 -m venv ")]
     assert len(commands) == 2

@@ -54,7 +54,7 @@ def test_a_script_that_is_there_is_not_overwritten_unless_asked(process, broken,
     assert path.read_text() == "mine"
     result = process("repro", "SDPA-SCALE", "--impl", str(broken), "--out", str(path), "--force")
     assert result.returncode == 1
-    assert "SDPA-SCALE does not hold" in path.read_text()
+    assert "SDPA-SCALE fails" in path.read_text()
 
 
 def test_a_clause_that_holds_leaves_nothing_behind(process, tmp_path):
@@ -80,7 +80,7 @@ def test_a_blocked_clause_names_the_one_to_reproduce(process, broken, tmp_path):
     ],
     ids=["no such clause", "no such folder", "no script"],
 )
-def test_wrong_usage_is_told_before_anything_runs(process, tmp_path, arguments, words):
+def test_wrong_usage_is_reported_before_anything_runs(process, tmp_path, arguments, words):
     result = process("repro", *arguments, "--impl", "mine", cwd=tmp_path)
     assert result.returncode == 2
     text = " ".join(result.stderr.split())

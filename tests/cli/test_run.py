@@ -86,7 +86,7 @@ def test_every_option_reaches_the_run(conform, fake_run, tmp_path):
         (["--isolation", "proces"], "nearest: process"),
         (["--level", "MUSST"], "nearest: MUST"),
         (["--profile", "coer"], "nearest: core"),
-        (["--device", "gpu"], "none of cpu, cuda, mps"),
+        (["--device", "gpu"], "not one of cpu, cuda, mps"),
         (["--pages", "javascript:alert(1)"], "begins with https://"),
         (["--color", "nevr"], "nearest: never"),
         (["--sede", "3"], "--seed"),
@@ -140,7 +140,7 @@ def test_quiet_prints_the_verdict_only(conform, fake_run):
     ]
 
 
-def test_color_is_for_those_who_ask(conform, fake_run, monkeypatch):
+def test_color_is_used_on_request(conform, fake_run, monkeypatch):
     del fake_run
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("FORCE_COLOR", raising=False)

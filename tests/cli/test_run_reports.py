@@ -15,7 +15,7 @@ def one_red(fake_run, small_law):
     ("option", "begins"),
     [("--html", "<!doctype html>"), ("--sarif", "{"), ("--markdown", "# Conformance of"), ("--json", "{")],
 )
-def test_each_form_is_written_and_tells_what_does_not_hold(conform, one_red, tmp_path, option, begins):
+def test_each_format_is_written_and_reports_failures(conform, one_red, tmp_path, option, begins):
     del one_red
     target = tmp_path / "report"
     assert conform("run", "--impl", "mypkg", option, str(target)).exit_code == 1
@@ -34,7 +34,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(conform,
 
 @pytest.mark.parametrize("option", ["--html", "--json", "--junit"])
 @pytest.mark.parametrize("name", ["model.py", "conform.toml", "work.ipynb"])
-def test_a_file_that_somebody_wrote_is_no_place_for_a_report(conform, one_red, tmp_path, option, name):
+def test_a_report_does_not_overwrite_a_users_file(conform, one_red, tmp_path, option, name):
     (tmp_path / name).write_text("mine")
     result = conform("run", "--impl", "mypkg", option, str(tmp_path / name))
     assert result.exit_code == 2
@@ -89,7 +89,7 @@ def test_json_on_stdout_stands_alone_on_github_too(conform, one_red, tmp_path, m
     assert "::error title=SDPA-SCALE" in result.stderr
 
 
-def test_outside_of_github_the_missing_summary_is_said_and_changes_no_verdict(conform, one_red, monkeypatch):
+def test_outside_of_github_the_missing_summary_is_reported_and_changes_no_verdict(conform, one_red, monkeypatch):
     del one_red
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     result = conform("run", "--impl", "mypkg", "--github")

@@ -32,7 +32,7 @@ def test_a_folder_that_is_there_is_left_alone(conform, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["own.txt"]
 
 
-def test_a_folder_that_cannot_be_written_is_said(conform, tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported(conform, tmp_path):
     (tmp_path / "file").write_text("")
     result = conform("spec", "--html", str(tmp_path / "file" / "pages"))
     assert result.exit_code == 2

@@ -30,7 +30,7 @@ def test_the_picture_shows_a_whole_run_of_which_they_are_a_part_and_fetches_noth
     assert not re.findall(r"url\((?!#)", picture)
 
 
-def test_what_a_command_no_longer_prints_is_told(tour, monkeypatch):
+def test_outdated_output_of_a_command_is_reported(tour, monkeypatch):
     monkeypatch.setattr(
         tour, "colored", lambda command: "\x1b[31mred\x1b[0m\n" if command == "conform spec" else "other\n"
     )

@@ -55,7 +55,7 @@ def test_saves_are_judged_in_plain_lines_and_ctrl_c_ends_it_with_130(watching):
     assert "Traceback" not in rest
 
 
-def test_what_is_not_there_is_said_with_its_code(conform, tmp_path, monkeypatch):
+def test_a_missing_file_is_reported_with_its_code(conform, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = conform("watch", "--impl", "nowhere_to_be_found")
     assert result.exit_code == 3
@@ -63,7 +63,7 @@ def test_what_is_not_there_is_said_with_its_code(conform, tmp_path, monkeypatch)
     assert conform("watch", "--impl", "").exit_code == 2
 
 
-def test_it_judges_in_the_format_that_is_asked_for(conform, monkeypatch):
+def test_it_judges_in_the_format_that_is_requested(conform, monkeypatch):
     asked = []
 
     def session(request):

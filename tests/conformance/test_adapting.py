@@ -75,7 +75,7 @@ def test_scores_divided_by_the_whole_width_are_not_declared_away(tmp_path):
     assert not found.conforms
 
 
-@pytest.mark.full(guard="test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told")
+@pytest.mark.full(guard="test_an_unsupported_single_head_is_left_as_a_mistake_and_reported")
 def test_a_missing_causal_mask_is_left_as_a_mistake(tmp_path):
     """Would break if the draft declared a model without a mask as never causal."""
     no_mask, no_flag = "None if self.config.bidirectional else later => None", "    bidirectional: bool = False\n => "
@@ -94,14 +94,14 @@ def test_nothing_of_the_contract_is_a_sentence(tmp_path):
         adapt(RunRequest(str(tmp_path / "nothing.py")), {})
 
 
-def test_a_folder_without_code_is_told_as_conform_run_tells_it(tmp_path):
+def test_a_folder_without_code_is_reported_as_by_conform_run(tmp_path):
     """Would break if the author of an empty package were asked where a component is."""
     with pytest.raises(LoadFailure, match="there is no Python file in") as caught:
         adapt(RunRequest(str(tmp_path)), {})
     assert "conform init" in caught.value.advice[0]
 
 
-def test_a_stub_is_told_as_not_implemented():
+def test_a_stub_is_reported_as_not_implemented():
     """Would break if the author of an unwritten part were told to declare its call."""
     stub = item("TransformerBlock", ["d_model"])
     refused = ["theirs:TransformerBlock: NotImplementedError"]
@@ -204,7 +204,7 @@ def test_what_is_named_and_is_not_that_is_a_sentence():
         adapt(RunRequest("torch"), {"MultiHeadAttention": "torch.nn:Conv3d"})
 
 
-def test_a_script_beside_the_code_is_not_run(tmp_path):
+def test_a_script_next_to_the_code_is_not_run(tmp_path):
     """Would break if the search for names started a training loop."""
     package = foreign(tmp_path)
     marker = tmp_path / "trained"
@@ -231,7 +231,7 @@ def test_a_mask_called_as_in_the_contract_keeps_its_meaning(tmp_path):
     assert not found.conforms
 
 
-def test_a_named_place_that_is_not_there_is_told_in_plain_words(tmp_path: Path) -> None:
+def test_a_missing_named_place_is_reported_in_plain_words(tmp_path: Path) -> None:
     path = tmp_path / "good.py"
     path.write_text("class Attention: ...")
     with pytest.raises(LoadFailure, match=r"^its definitions cannot be read: good has no Nope$"):

@@ -131,7 +131,7 @@ def test_objects_within_objects_are_built_from_sizes_too():
     assert inner["layer"]["arguments"] == {"size": "d_model", "heads": "num_heads", "hidden": "d_ff"}
 
 
-def test_a_class_that_takes_itself_ends():
+def test_a_class_that_takes_itself_is_not_followed_forever():
     """Would break if two classes that take each other were followed forever."""
     one, other = kind("Attention", "mixer", "dim", "heads"), kind("Mixer", "attention", "dim")
     assert ways(COMPONENTS["MultiHeadAttention"], one, [one, other]) == []
@@ -144,7 +144,7 @@ def test_a_size_that_is_called_like_a_class_stays_a_size():
     assert construct["layers"] == "num_layers"
 
 
-def test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told(tmp_path):
+def test_an_unsupported_single_head_is_left_as_a_mistake_and_reported(tmp_path):
     """Would break if sizes at which code fails were excluded silently, or without the line that excludes them."""
     code = LAYERS.partition("    class Block")[0]
     code = code.replace("return self.o(mixed", "return (self.o if self.heads > 1 else lambda y: y[..., :1])(mixed")
@@ -154,8 +154,8 @@ def test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told(tmp_
     assert "limits" not in drafted(tmp_path, LAYERS.partition("    class Block")[0]).text()
 
 
-@pytest.mark.full(guard="test_one_head_that_is_no_case_of_the_code_is_left_as_a_mistake_and_told")
-def test_a_dropout_that_is_fixed_in_the_code_is_told(tmp_path):
+@pytest.mark.full(guard="test_an_unsupported_single_head_is_left_as_a_mistake_and_reported")
+def test_a_dropout_that_is_fixed_in_the_code_is_reported(tmp_path):
     """Would break if a feature without a switch were not reported."""
     assert any("fixed in the code" in doubt for doubt in drafted(tmp_path, MLP).doubts())
     assert not any("fixed in the code" in doubt for doubt in drafted(tmp_path, MLP.replace("0.1", "0.0")).doubts())

@@ -65,7 +65,7 @@ def test_parts_of_other_names_give_the_definitions_numbers(found):
     assert all(proposal.matched for proposal in found.proposals)
 
 
-def test_a_mask_whose_true_hides_is_found_and_said(found):
+def test_a_mask_whose_true_hides_is_found_and_reported(found):
     """Would break if a mask of another name were left out, or read with the contract's polarity."""
     tables = tomllib.loads(found.text())["components"]
     assert {name: table["masks"] for name, table in tables.items()} == dict.fromkeys(tables, HIDING)
@@ -73,12 +73,12 @@ def test_a_mask_whose_true_hides_is_found_and_said(found):
     assert any("hides, as tried" in doubt for doubt in found.doubts())
 
 
-def test_a_part_that_nothing_looks_like_is_said(found):
+def test_a_part_without_candidates_is_reported(found):
     """Would break if nothing were said about the missing half of a half-built encoder-decoder."""
     assert {"DecoderLayer", "Transformer"} <= found.missing.keys()
 
 
-def test_an_encoder_decoder_is_told_from_a_language_model(tmp_path):
+def test_an_encoder_decoder_is_distinguished_from_a_language_model(tmp_path):
     """Would break if a user who does not know profiles got a draft of parts and no hint about the whole."""
     (tmp_path / "theirs.py").write_text(
         "class Translator:\n    def __init__(self, words): ...\n    def __call__(self, source, target): ...\n"

@@ -152,7 +152,7 @@ def test_sizes_that_are_numbers_of_the_module_are_limits(tmp_path):
     assert attention["limits"] == {"d_model": 12, "tokens": {"max": 8}}
 
 
-@pytest.mark.full(guard="test_what_takes_the_sequence_first_is_found_by_rows_that_depend_on_one_another")
+@pytest.mark.full(guard="test_sequence_first_code_is_found_by_rows_that_depend_on_one_another")
 def test_a_model_that_gives_the_last_position_alone_is_called_with_targets(tmp_path):
     """Would break if nanoGPT's shortcut at the head left the whole model unjudged."""
     found = drafted(tmp_path, LAST_ONLY)
@@ -160,7 +160,7 @@ def test_a_model_that_gives_the_last_position_alone_is_called_with_targets(tmp_p
     assert any("one position only" in doubt for doubt in found.doubts())
 
 
-def test_what_takes_the_sequence_first_is_found_by_rows_that_depend_on_one_another(tmp_path):
+def test_sequence_first_code_is_found_by_rows_that_depend_on_one_another(tmp_path):
     """Would break if another order of axes looked like attention over the batch, a mistake."""
     attention = tables(drafted(tmp_path, SEQUENCE_FIRST))["MultiHeadAttention"]
     assert attention["layout"] == "sequence first"
@@ -184,7 +184,7 @@ def test_norms_that_add_one_and_begin_at_one_stay_a_mistake(tmp_path):
     assert "weights" not in block.table
 
 
-def test_a_setting_that_nobody_knows_is_none_where_false_is_refused(tmp_path):
+def test_an_unknown_setting_is_none_where_false_is_refused(tmp_path):
     """Would break if one unknown setting kept a configured component from being built."""
     construct = tables(drafted(tmp_path, NOBODY_KNOWS))["FeedForward"]["construct"]
     assert construct["config"]["arguments"] == {"flavour": "None", "n_embd": "d_model"}
@@ -197,7 +197,7 @@ def test_a_mask_that_is_always_added_is_zero_where_there_is_none(tmp_path):
     assert attention["mask"] == {"kinds": ["float"]}
 
 
-@pytest.mark.full(guard="test_what_takes_the_sequence_first_is_found_by_rows_that_depend_on_one_another")
+@pytest.mark.full(guard="test_sequence_first_code_is_found_by_rows_that_depend_on_one_another")
 def test_a_block_that_looks_ahead_behind_a_norm_is_not_called_causal(tmp_path):
     """Would break if later inputs were changed by a constant, which a norm removes."""
     code = MINUS_ONE.replace("is_causal=True", "is_causal=False").replace("RMSNorm(dim)", "nn.LayerNorm(dim)")
@@ -221,7 +221,7 @@ def test_components_that_a_constructor_takes_are_built_for_it():
     assert (way.construct["size"], way.construct["dropout"]) == ("d_model", "dropout")
 
 
-def test_what_is_called_like_a_component_and_cannot_be_it_is_told_why():
+def test_a_reason_is_given_for_a_namesake_that_cannot_be_the_component():
     """Would break if nothing were said about what to declare for code that cannot be bound."""
     attention = Item("theirs:Attention", "class", arguments("args"), arguments("x", "freqs_cos", "freqs_sin"), None)
     said = near_miss(COMPONENTS["MultiHeadAttention"], [attention], [], [])

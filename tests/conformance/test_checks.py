@@ -196,7 +196,7 @@ def test_the_message_of_a_refusal_comes_back() -> None:
 
 
 @pytest.mark.parametrize("kind", ["exit", "memory", "output", "unsupported", "request"])
-def test_what_is_no_exception_of_the_implementation_is_no_refusal(kind: str) -> None:
+def test_only_exceptions_of_the_implementation_are_refusals(kind: str) -> None:
     with pytest.raises(ImplementationFailure):
         check_refuses("d_model = 13", refuse(kind))
 
@@ -212,7 +212,7 @@ def test_what_is_refused_ends_there_and_nothing_else_does() -> None:
         refuse("memory")()
 
 
-def test_a_crash_is_no_refusal() -> None:
+def test_a_crash_is_not_a_refusal() -> None:
     def crash() -> None:
         raise WorkerLost("signal", "killed by SIGSEGV")
 
@@ -235,7 +235,7 @@ def test_a_failure_says_under_which_setting() -> None:
     [([(3, 7)], "with queries = 3, keys = 7"), ([{"d_k": 3}], "with d_k = 3"), ([(1, 2, 3)], "with (1, 2, 3)")],
     ids=["pair", "table", "other-number"],
 )
-def test_a_setting_is_told_by_its_names(settings: list[Any], said: str) -> None:
+def test_a_setting_is_shown_with_its_names(settings: list[Any], said: str) -> None:
     """Would break if a message said `with (3, 7)`, which nobody understands."""
 
     def look_at_each() -> None:
@@ -278,7 +278,7 @@ def test_checks_work_outside_a_clause() -> None:
         check("no", False)
 
 
-def test_what_a_mask_hides_goes_with_the_whole_map_for_the_reader() -> None:
+def test_the_reader_gets_the_whole_map_with_the_hidden_entries() -> None:
     weights, allowed = np.array([[[0.5, 0.5], [0.25, 0.75]]]), np.tri(2) > 0
     with pytest.raises(ClauseFailure) as caught:
         check_hidden("weight", weights, allowed)

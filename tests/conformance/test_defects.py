@@ -27,7 +27,7 @@ def test_no_mistake_breaks_a_clause_besides_one_that_it_needs():
     assert not {name: pairs for name, pairs in found.items() if pairs}
 
 
-def test_no_clause_is_told_of_twice():
+def test_no_clause_is_named_twice():
     twice = [name for name, d in defects().items() if len({*d.clauses, *d.also}) < len(d.clauses) + len(d.also)]
     assert not twice
 
@@ -131,7 +131,9 @@ def test_no_two_clauses_catch_exactly_the_same_mistakes():
     [('title = "x"\ncommon = "rare"', "common is 'rare', want one of often"), ('title = "x"', "common is missing")],
     ids=["word", "key"],
 )
-def test_a_file_that_is_no_defect_is_told_by_its_name_and_what_is_wanted(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_defect_is_reported_with_its_name_and_what_is_wanted(
+    tmp_path: Path, text: str, said: str
+) -> None:
     """Would break if the author of a mistake were told where the kit's code stopped instead of what to write."""
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ValueError, match=f"^defects/attention/mine.toml: {said}"):

@@ -44,13 +44,13 @@ class TestLikeness:
         ],
         ids=["rounding", "another-tolerance", "another-place"],
     )
-    def test_what_rounding_and_tolerances_change_is_no_difference(self, other):
+    def test_changes_by_rounding_and_tolerances_are_not_differences(self, other):
         assert alike(NUMBERS, other) is Likeness.EXACT
 
     def test_another_number_where_the_same_is_wanted_is_another_failure(self):
         assert alike(NUMBERS, NUMBERS.replace("0.844638", "0.845")) is Likeness.RED
 
-    def test_other_numbers_throughout_may_come_of_other_weights(self):
+    def test_different_numbers_throughout_may_be_due_to_other_weights(self):
         assert alike(NUMBERS, "output[0, 0] is 3.14159, want 2.71828 (float64, exactly)") is Likeness.WORDS
 
     def test_counts_do_not_depend_on_weights(self):
@@ -68,11 +68,11 @@ class TestLikeness:
         assert alike("it raised A: x", "it raised B: y", "with 3") is Likeness.KIND
         assert alike("it raised A: x", "it raised B: y", "with 3", of=("with 4",)) is Likeness.RED
 
-    def test_lists_of_parameters_are_everybodys_own(self):
+    def test_lists_of_parameters_differ_between_implementations(self):
         ours = "it has 624 trainable numbers, want 588"
         assert alike(ours, ours, "yours: q, k", "with 3", of=("yours: query, key", "with 3")) is Likeness.SAME
 
-    def test_parameters_are_called_as_everybody_likes(self):
+    def test_names_of_parameters_differ_between_implementations(self):
         ours = "how layers.0.fc1.bias changed[3] is -0.123456, want -0.001234"
         theirs = "how blocks.0.feed_forward.up.bias changed[1] is -0.654321, want -0.004321"
         assert alike(ours, theirs) is Likeness.WORDS
@@ -82,19 +82,19 @@ class TestLikeness:
         assert alike(ours, "no gradient reaches `k.weight`, `q.weight`") is Likeness.SAME
         assert alike(ours, "no gradient reaches `k.weight`") < Likeness.WORDS
 
-    def test_which_parameter_a_clause_was_about_is_told_in_the_contracts_names(self):
+    def test_the_parameter_of_a_clause_is_named_in_the_contracts_terms(self):
         ours, theirs = "output when q.weight changes is unchanged", "output when v.weight changes is unchanged"
         assert alike(ours, ours, "with name = q.weight") is Likeness.SAME
         assert alike(ours, theirs, "with name = q.weight", of=("with name = v.weight",)) is Likeness.RED
 
-    def test_a_failure_is_no_exception_and_no_success(self):
+    def test_a_failure_is_neither_an_exception_nor_a_success(self):
         assert likeness(failed("SDPA-SCALE"), failed("SDPA-SCALE", NUMBERS, Verdict.ERROR)) is Likeness.RED
         assert likeness(failed("SDPA-SCALE"), passed("SDPA-SCALE")) is Likeness.NONE
 
-    def test_nan_is_like_nan_and_tells_nothing(self):
+    def test_nan_equals_nan_and_is_no_evidence(self):
         assert alike("x is nan, want 1", "x is nan, want 1") is Likeness.SAME
 
-    def test_what_was_computed_tells_more_than_a_count(self):
+    def test_computed_numbers_are_stronger_evidence_than_a_count(self):
         assert telling(failed("SDPA-SCALE"))
         assert telling(failed("SDPA-SCALE", "the divisor is 4, want 2 (float64, relative tolerance 2e-08)"))
         assert not telling(failed("SDPA-SCALE", "output[0] is 0, want 0.802224 (float64, exactly)"))
@@ -108,7 +108,7 @@ def suspected(*results: Result) -> list[str]:
 
 
 class TestSuspects:
-    def test_a_green_clause_acquits_whoever_is_known_to_break_it(self):
+    def test_a_passing_clause_acquits_the_mistakes_known_to_break_it(self):
         assert "mask-one-ahead" in suspected(failed("MHA-CAUSAL"), failed("SA-CAUSAL-DEFAULT"))
         assert "mask-upper" not in suspected(failed("MHA-CAUSAL"), passed("MHA-CAUSAL-REACH"))
 
@@ -119,19 +119,19 @@ class TestSuspects:
             failed("SA-CAUSAL-DEFAULT"), passed("SA-CAUSAL-REACH"), passed("MHA-CAUSAL-REACH")
         )
 
-    def test_who_explains_the_first_failure_comes_first(self):
+    def test_the_mistake_that_explains_the_first_failure_comes_first(self):
         found = suspected(failed("MHA-CAUSAL"), failed("LM-CAUSAL"))
         assert found.index("mha-never-causal") < found.index("lm-noncausal")
         assert "sdpa-no-scale" not in found[: found.index("lm-noncausal")]
 
     @pytest.mark.parametrize("guilty", ["sdpa-no-scale", "sdpa-scale-dk"])
-    def test_who_broke_just_what_is_red_comes_first(self, guilty, monkeypatch):
+    def test_the_mistake_that_breaks_exactly_the_failing_clauses_comes_first(self, guilty, monkeypatch):
         both = {name: ["SDPA-SCALE", "SDPA-FORMULA"] for name in ("sdpa-no-scale", "sdpa-scale-dk")}
         measured = both | {guilty: ["SDPA-SCALE"]}
         monkeypatch.setattr("conformkit.conformance.diagnosis.suspects.kills", lambda: measured)
         assert suspected(failed("SDPA-SCALE"), passed("SDPA-FORMULA"))[0] == guilty
 
-    def test_a_clause_that_was_blocked_when_its_defect_was_measured_tells_of_it_too(self, monkeypatch):
+    def test_a_clause_that_was_blocked_at_measuring_is_evidence_too(self, monkeypatch):
         measured = {"stack-same-block": ["LM-PARAM-COUNT"]}
         monkeypatch.setattr("conformkit.conformance.diagnosis.suspects.kills", lambda: measured)
         assert "stack-same-block" in suspected(failed("BLOCK-STACK-DISTINCT"))
@@ -160,7 +160,7 @@ class TestSuspects:
         found = suspected(failed("S2S-EMBED-TGT"), passed("DEC-FINAL-NORM"))
         assert "dec-no-final-norm" not in found[:4]
 
-    def test_who_has_been_seen_to_break_just_that_comes_before_what_is_supposed_of_parts(self):
+    def test_a_measured_mistake_comes_before_a_supposed_one_of_a_part(self):
         absent = [Result(one, Verdict.NOT_IMPLEMENTED) for one in clauses().values() if one.id.startswith("SDPA-")]
         found = suspected(failed("MHA-SPLIT-POSITIONS"), *absent)
         assert found.index("mha-softmax-queries") < found.index("sdpa-softmax-queries")
@@ -207,7 +207,7 @@ class TestDiagnosis:
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness(answers))
         assert named(result) == [(three[1], Certainty.EXACT)]
 
-    def test_nobody_else_is_tried_once_all_is_explained(self, three):
+    def test_no_more_mistakes_are_tried_once_all_is_explained(self, three):
         asked = Witness(dict.fromkeys([(three[0],), (three[1],), (three[2],)], NUMBERS))
         diagnose([failed("SDPA-SCALE")], CANONICAL, asked)
         assert sorted(asked.asked) == sorted([(three[0],), (three[1],)])
@@ -220,7 +220,7 @@ class TestDiagnosis:
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness(answers))
         assert named(result) == [("the-17", Certainty.EXACT)]
 
-    def test_those_that_nothing_tells_apart_are_one_answer(self, three):
+    def test_indistinguishable_mistakes_are_one_answer(self, three):
         answers = dict.fromkeys([(three[0],), (three[1],)], NUMBERS) | {(three[2],): ""}
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness(answers))
         assert named(result) == [(three[0], Certainty.EXACT), (three[1], Certainty.EXACT)]
@@ -233,7 +233,7 @@ class TestDiagnosis:
         assert {certainty for _, certainty in named(first)} == {Certainty.UNSURE}
         assert len(named(first)) == 2
 
-    def test_the_same_words_without_numbers_are_no_proof(self, three):
+    def test_the_same_words_without_numbers_prove_nothing(self, three):
         (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness({(three[0],): WORDS}))
         assert named(result) == [(three[0], Certainty.LIKELY)]
 
@@ -247,7 +247,7 @@ class TestDiagnosis:
     @pytest.mark.parametrize(
         ("file", "certainty"), [("attention.py", Certainty.LIKELY), ("masks.py", Certainty.UNSURE)], ids=["one", "two"]
     )
-    def test_only_one_mistake_told_twice_is_sure_without_numbers(self, file, certainty, monkeypatch):
+    def test_without_numbers_only_one_mistake_with_two_ids_is_certain(self, file, certainty, monkeypatch):
         found = defects()["sdpa-no-scale"]
         again = replace(found, id="again", patches=tuple(replace(patch, file=file) for patch in found.patches))
         monkeypatch.setattr("conformkit.conformance.diagnosis.explaining.kills", dict)
@@ -279,7 +279,7 @@ class TestDiagnosis:
         assert all(like.together_with for like in third.looks_like)
         assert {like.certainty for like in third.looks_like} == {Certainty.LIKELY}
 
-    def test_what_an_undeclared_choice_breaks_says_nothing_of_mistakes_beside_it(self, three):
+    def test_failures_of_an_undeclared_choice_are_no_evidence_of_further_mistakes(self, three):
         choice = {"SDPA-SCALE": NUMBERS}
         otherwise = Witness({(): choice, (three[2],): choice | {"MHA-OUT-PROJ": WORDS}})
         red = [failed("SDPA-SCALE"), failed("MHA-OUT-PROJ", WORDS)]

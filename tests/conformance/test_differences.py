@@ -83,7 +83,7 @@ def test_a_gradient_of_nan_is_seen() -> None:
 
 @pytest.mark.parametrize("kink", [-0.9, -0.3, 0.0, 0.3, 0.9])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_kink_between_the_points_is_no_mistake(kink: float, sign: float) -> None:
+def test_a_kink_between_the_points_is_not_a_mistake(kink: float, sign: float) -> None:
     """The derivative of ReLU at 0 is 0 or 1 according to which side of the kink 0 lies."""
     found = slope(lambda h: sign * max(h - kink * STEP, 0.0), STEP, sign * max(-kink * STEP, 0.0))
     true = sign * float(kink < 0)

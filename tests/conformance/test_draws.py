@@ -38,12 +38,12 @@ def test_the_same_seed_and_clause_give_the_same(make: Callable[[Draw], Any]) -> 
 
 
 @parametrized
-def test_another_seed_gives_others(make: Callable[[Draw], Any]) -> None:
+def test_another_seed_gives_other_draws(make: Callable[[Draw], Any]) -> None:
     assert not np.array_equal(make(Draw(7, "SDPA-SCALE")), make(Draw(8, "SDPA-SCALE")))
 
 
 @parametrized
-def test_another_clause_gives_others(make: Callable[[Draw], Any]) -> None:
+def test_another_clause_gives_other_draws(make: Callable[[Draw], Any]) -> None:
     assert not np.array_equal(make(Draw(7, "SDPA-SCALE")), make(Draw(7, "SDPA-FORMULA")))
 
 

@@ -32,7 +32,7 @@ def judged(impl: str, form: str, *only: str) -> Report:
     return check(impl, dtype=form, only=only, diagnose=False)
 
 
-@pytest.mark.full(guard="test_parameters_whose_names_say_nothing_are_told_apart")
+@pytest.mark.full(guard="test_parameters_with_uninformative_names_are_distinguished")
 @pytest.mark.parametrize("form", HALF)
 def test_the_reference_conforms(form: str) -> None:
     report = judged("conformkit.reference", form)
@@ -49,7 +49,7 @@ def test_a_mistake_is_found(name: str, tmp_path: Path) -> None:
     assert [r.verdict for r in report.results if r.clause.id == WRONG[name]] == [Verdict.FAIL]
 
 
-def test_parameters_whose_names_say_nothing_are_told_apart(tmp_path: Path) -> None:
+def test_parameters_with_uninformative_names_are_distinguished(tmp_path: Path) -> None:
     package = write_reference(tmp_path / "renamed", (), CANONICAL)
     for file in package.glob("*.py"):
         text = file.read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def test_parameters_whose_names_say_nothing_are_told_apart(tmp_path: Path) -> No
     assert any("is used as" in note for note in report.notes)
 
 
-def test_the_format_that_is_asked_for_replaces_the_declared_one() -> None:
+def test_the_format_that_is_requested_replaces_the_declared_one() -> None:
     report = check("conformkit.reference", dtype="float32", config=Config(dtypes=("bfloat16",)), only=("DT-FLOAT32",))
     assert [r.verdict for r in report.results] == [Verdict.PASS]
     assert report.dtype == "float32"
@@ -71,7 +71,7 @@ def test_the_format_that_is_asked_for_replaces_the_declared_one() -> None:
     "teach", [lambda model: learning.pupil(model, {}, 0), lambda model: copying.pupil(model, COPY, 0)],
     ids=["language-model", "encoder-decoder"],
 )  # fmt: skip
-def test_nobody_is_trained_in_half_precision_alone(teach: Callable[[Any], object]) -> None:
+def test_no_model_is_trained_in_half_precision_alone(teach: Callable[[Any], object]) -> None:
     model = SimpleNamespace(
         requires=lambda _: None, offers=lambda _: False, half=True, precision="bfloat16", build=lambda **_: None
     )  # fmt: skip

@@ -147,7 +147,7 @@ def reported(results, location):
     [("SDPA", 8, 6), pytest.param("", 100, 60, marks=pytest.mark.full)],
     ids=["attention", "everything"],
 )
-def test_no_clause_tells_a_number_whatever_is_wrong(package, only, fail, tell):
+def test_no_clause_reveals_a_number_whatever_is_wrong(package, only, fail, tell):
     results, location = tried(package(WRONG), only)
     red = [r for r in results if r.verdict.red]
     assert len(red) > fail
@@ -203,7 +203,7 @@ def hidden(check_something):
 
 
 @given(NUMBERS, st.floats(1e-3, 1e6), st.text("abc 0123456789.", max_size=20))
-def test_no_check_tells_what_it_compared(want, error, label):
+def test_no_check_reveals_what_it_compared(want, error, label):
     got = want + error
     for attempt in (
         lambda: check_close(label, got, want, 1e-12),
@@ -222,7 +222,7 @@ def test_no_check_tells_what_it_compared(want, error, label):
 
 
 @given(st.floats(1e-12, 1e12))
-def test_a_distance_is_told_as_a_power_of_ten_only(distance):
+def test_a_distance_is_shown_only_as_a_power_of_ten(distance):
     result = veiled(Result(CLAUSE, Verdict.PASS, distance=distance))
     assert result.distance is not None
     assert result.distance <= distance * (1 + 1e-9) < result.distance * 10.0001
@@ -230,7 +230,7 @@ def test_a_distance_is_told_as_a_power_of_ten_only(distance):
 
 
 @pytest.mark.parametrize(("distance", "told"), [(0.0, 0.0), (None, None), (float("inf"), None)], ids=str)
-def test_what_has_no_power_of_ten_is_told_as_it_is(distance, told):
+def test_a_distance_without_a_power_of_ten_is_shown_unchanged(distance, told):
     assert veiled(Result(CLAUSE, Verdict.PASS, distance=distance)).distance == told
 
 
@@ -248,7 +248,7 @@ def test_what_has_no_power_of_ten_is_told_as_it_is(distance, told):
     ],
     ids=str,
 )
-def test_a_setting_is_told_when_it_is_sizes_and_flags(setting, told):
+def test_a_setting_of_sizes_and_flags_is_shown(setting, told):
     def failing():
         for _ in each_of("_", [setting]):
             check("label", False)
@@ -267,7 +267,7 @@ def test_a_setting_is_told_when_it_is_sizes_and_flags(setting, told):
     ],
     ids=["sizes", "probabilities", "an-id", "the-seed"],
 )
-def test_a_setting_in_words_is_told_when_it_is_sizes_by_name(setting, told):
+def test_a_setting_in_words_is_shown_if_it_is_sizes_by_name(setting, told):
     def failing():
         under(setting)
         check_equal("ids", np.array([1]), np.array([2]))
@@ -292,14 +292,14 @@ def test_an_exception_is_quoted_when_it_is_a_framework_s_about_sizes(error, mess
 
 
 @pytest.mark.parametrize("kind", ["memory", "exit", "output"])
-def test_other_failures_of_an_implementation_are_told_without_its_words(kind):
+def test_other_failures_of_an_implementation_are_shown_without_its_words(kind):
     result = veiled(_troubled(CLAUSE, ImplementationFailure(kind, "E31415", "0.3141592"), ("with 0.27",)))
     assert ALLOWED.fullmatch(result.message)
     assert "31415" not in result.message
 
 
 @pytest.mark.parametrize("kind", ["timeout", "signal", "exit", "memory", "output", "protocol"])
-def test_a_lost_worker_is_told_without_details(kind):
+def test_a_lost_worker_is_shown_without_details(kind):
     result = veiled(_troubled(CLAUSE, WorkerLost(kind, "exit code 31"), ()))
     assert ALLOWED.fullmatch(result.message)
     assert "31" not in result.message
@@ -317,7 +317,7 @@ def test_a_lost_worker_is_told_without_details(kind):
     ],
     ids=["own-line", "forged-function", "no-such-line", "no-such-file", "outside", "no-file"],
 )
-def test_a_place_is_told_when_the_implementation_has_such_a_line(tmp_path, where, told):
+def test_a_place_is_shown_if_the_implementation_has_such_a_line(tmp_path, where, told):
     home = tmp_path / "home"
     home.mkdir()
     (home / "mypkg.py").write_text("a = 1\nb = 2\n")
@@ -334,7 +334,7 @@ def test_reasons_from_before_any_draw_stay_and_later_ones_go():
     assert veiled(later).reason == "it does not apply to this implementation"
 
 
-def test_time_is_no_message():
+def test_times_carry_no_message():
     assert veiled(Result(CLAUSE, Verdict.PASS, seconds=0.31415)).seconds == 0.0
 
 
@@ -344,7 +344,7 @@ def test_parts_name_the_part_and_no_measurement():
     assert report.parts["TransformerBlock"] == DifferingPart("attention", ATTENTION_DIFFERS)
 
 
-def test_the_command_repeats_a_clause_on_draws_that_everybody_has():
+def test_the_command_repeats_a_clause_on_public_draws():
     report = reported([Result(CLAUSE, Verdict.FAIL)], str(Path.cwd()))
     report = redacted(report)
     assert "--seed" not in render(report)

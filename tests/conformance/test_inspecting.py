@@ -119,7 +119,7 @@ def test_the_first_part_that_is_not_finite_is_named_alone(seen):
     assert problems(found) == ["blocks.0.feed_forward.dropout: 19200 of 19200 numbers are NaN or infinite, here first"]
 
 
-def test_an_untrained_model_that_is_sure_of_itself_is_told_its_loss(seen):
+def test_an_overconfident_untrained_model_is_reported_with_its_loss(seen):
     found = seen("model.py", "logits: Tensor = self.head(x)", "logits: Tensor = 40.0 * self.head(x)")
     assert problems(found)[-1].startswith("logits: the loss on uniformly drawn ids is ")
 
@@ -158,7 +158,7 @@ def test_arrays_and_classes_of_numpy_are_as_before_once_it_was_called():
     assert notes.header()["parts"][0]["shape"] == [2, 3]
 
 
-def test_sizes_seed_and_component_are_those_asked_for(seen):
+def test_sizes_seed_and_component_are_the_requested_ones(seen):
     found = seen(component="TransformerBlock", sizes={"d_model": 24, "num_heads": 4}, batch=2, tokens=7, seed=3)
     assert (found.component, found.inputs, found.seed) == ("TransformerBlock", (2, 7, 24), 3)
     assert len(found.heads[0].entropy) == 4

@@ -97,7 +97,7 @@ def test_a_test_that_checks_nothing_is_a_mistake_of_the_kit(judging: Judging) ->
     [TypeError("not iterable"), ValueError("zip"), KeyError("x"), OverflowError("int"), ProtocolError("a header of")],
     ids=lambda error: type(error).__name__,
 )
-def test_a_reply_that_nobody_foresaw_costs_its_clause_and_not_the_run(judging: Judging, error: Exception) -> None:
+def test_an_unforeseen_reply_costs_its_clause_and_not_the_run(judging: Judging, error: Exception) -> None:
     def stumbles() -> None:
         check("never said", holds=True)
         raise error
@@ -112,7 +112,7 @@ def test_a_reply_that_nobody_foresaw_costs_its_clause_and_not_the_run(judging: J
 
 
 @pytest.mark.parametrize("error", [StartError("no fork"), OutOfTime()], ids=lambda error: type(error).__name__)
-def test_what_ends_a_run_is_no_verdict(judging: Judging, error: Exception) -> None:
+def test_the_end_of_a_run_is_not_a_verdict(judging: Judging, error: Exception) -> None:
     def ends() -> None:
         raise error
 
@@ -137,7 +137,7 @@ def test_what_ends_a_run_is_no_verdict(judging: Judging, error: Exception) -> No
     ],
     ids=lambda value: getattr(value, "kind", None) or str(value).replace(" ", "-")[:30],
 )
-def test_ways_to_go_wrong_are_told_apart(judging: Judging, error: Exception, verdict: Verdict, words: str) -> None:
+def test_kinds_of_failures_are_distinguished(judging: Judging, error: Exception, verdict: Verdict, words: str) -> None:
     def test() -> None:
         raise error
 
@@ -167,7 +167,7 @@ def test_a_clause_is_judged_once(judging: Judging) -> None:
     assert len(calls) == 1
 
 
-def test_a_mistake_of_the_kit_is_no_verdict(judging: Judging) -> None:
+def test_a_mistake_of_the_kit_is_not_a_verdict(judging: Judging) -> None:
     def test() -> None:
         raise ZeroDivisionError
 

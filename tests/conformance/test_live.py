@@ -57,7 +57,7 @@ def test_nothing_of_it_stays_behind():
     assert not {name for name in set(sys.modules) - before if name.startswith("conform_live")}
 
 
-def test_a_name_that_is_none_of_the_contract_is_said_with_the_nearest():
+def test_a_name_outside_the_contract_is_reported_with_the_nearest_one():
     class MultiheadAttention(torch.nn.Module):
         pass
 

@@ -42,7 +42,7 @@ def test_additive_zeros_alone_hide_nothing():
 
 
 @pytest.mark.parametrize("value", [[[0.5, 1.0]], [[0.0, -1.0]], [["a"]], 3, [[1], [1, 2]]], ids=str)
-def test_what_is_no_mask_is_refused(value):
+def test_a_value_that_is_not_a_mask_is_refused(value):
     with pytest.raises(ClauseFailure):
         reader()("the mask", value)
 
@@ -62,7 +62,7 @@ def test_repeated_axes_are_taken_and_others_refused():
         of_keys("the mask", SEEN.T, 2, 3)
 
 
-def test_who_sees_whom_has_a_row_for_each_query():
+def test_a_visibility_map_has_a_row_for_each_query():
     square = np.tri(3, dtype=bool)
     assert of_pairs("the mask", square[None, None], 1, 3).shape == (1, 3, 3)
     with pytest.raises(ClauseFailure):

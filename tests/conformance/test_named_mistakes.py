@@ -143,7 +143,7 @@ def test_a_run_on_the_reference_names_the_mistake_in_it(name: str, tmp_path: Pat
     defect = defects()[name]
     impl = write_reference(tmp_path / "witness", defect.patches, defect.variant)
     report = run(RunRequest(impl=str(impl)))
-    twins = {other for other, red in kills().items() if red == kills()[name]}  # those that differ only in their description
+    twins = {other for other, red in kills().items() if red == kills()[name]}  # same clauses
     assert twins & {like.defect for result in report.failures() for like in result.looks_like}
 
 

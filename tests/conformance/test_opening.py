@@ -29,7 +29,7 @@ from tests.conformance.conftest import ATTENTION
     ],
     ids=["empty-folder", "no-python", "notebook", "data", "nothing-of-it", "other-names"],
 )
-def test_what_holds_no_implementation_is_told(tmp_path, files, named, problem, advice):
+def test_a_folder_without_an_implementation_is_reported(tmp_path, files, named, problem, advice):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(LoadFailure, match=problem) as caught:
@@ -84,14 +84,14 @@ class FeedForward:
     ],
     ids=["methods-of-tensors", "imports-neither", "nothing-runs", "some-runs", "runs"],
 )
-def test_a_guessed_framework_is_told_where_it_may_be_wrong(tmp_path, text, guessed):
+def test_a_guessed_framework_is_reported_if_it_may_be_wrong(tmp_path, text, guessed):
     (tmp_path / "own.py").write_text(text)
     notes = " ".join(run(RunRequest(impl=str(tmp_path / "own.py"), only=("SDPA-OUT-SHAPE",), diagnose=False)).notes)
     assert ("NumPy was guessed, since no source of it imports torch" in notes) is guessed
     assert ('framework = "torch"' in notes) is guessed
 
 
-def test_a_declared_framework_is_no_guess(tmp_path):
+def test_a_declared_framework_is_not_a_guess(tmp_path):
     (tmp_path / "own.py").write_text(_METHODS_ALONE)
     declared = Config(framework="numpy")
     request = RunRequest(impl=str(tmp_path / "own.py"), only=("SDPA-OUT-SHAPE",), config=declared, diagnose=False)
@@ -137,7 +137,7 @@ def test_a_folder_with_several_implementations_is_refused(tmp_path, files):
     assert "name the folder" in caught.value.advice[0]
 
 
-def test_the_whole_disk_is_no_implementation():
+def test_the_whole_disk_is_not_an_implementation():
     with pytest.raises(LoadFailure, match="whole disk"):
         run(RunRequest(impl="/"))
 
@@ -156,7 +156,7 @@ def test_the_whole_disk_is_no_implementation():
     ],
     ids=["within-a-package", "older-below", "beside-each-other", "the-same", "two-parts", "package"],
 )  # fmt: skip
-def test_a_folder_with_one_implementation_and_more_beside_it_is_none_of_several(tmp_path, files):
+def test_one_implementation_and_other_files_are_not_several_implementations(tmp_path, files):
     _lay_out(tmp_path, files)
     exports = [component.export for component in components_of("core").values()]
     assert obstacle(locate(str(tmp_path)), exports) == ""

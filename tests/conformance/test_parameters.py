@@ -31,7 +31,7 @@ def test_a_listing_that_no_component_of_these_sizes_has_is_a_failure(listing: li
         check_parameters(listing)
 
 
-def test_large_tables_that_nobody_trains_and_shapes_not_known_yet_are_fine() -> None:
+def test_large_untrained_tables_and_unknown_shapes_are_accepted() -> None:
     check_parameters([parameter("mask", (1 << 13, 1 << 13), trainable=False), parameter("lazy", None), parameter()])
 
 

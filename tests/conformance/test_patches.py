@@ -150,6 +150,6 @@ def test_a_patch_that_does_not_fit_says_where_its_text_is(find: str, at: str, sa
         place("module.py", MODULE, find, at)
 
 
-def test_a_place_in_what_is_no_python_any_more_is_refused() -> None:
+def test_a_place_in_invalid_python_is_refused() -> None:
     with pytest.raises(PatchError, match=r"module\.py, as earlier patches leave it, is not Python"):
         place("module.py", "def first(:\n", "first")

@@ -52,7 +52,7 @@ def test_each_clause_is_an_item(folder: Path) -> None:
     assert counts(text)["passed"] > 20
 
 
-def test_a_failing_item_tells_what_came_out_why_and_what_next(folder: Path) -> None:
+def test_a_failing_item_shows_the_result_the_reason_and_the_next_step(folder: Path) -> None:
     code, text = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-k", "SDPA-SCALE")
     assert code == 1
     assert "FAILED" in text
@@ -76,6 +76,7 @@ def test_what_a_clause_needs_is_judged_even_when_deselected(folder: Path) -> Non
     assert "failed" not in counts(text)
 
 
+@pytest.mark.full(guard="test_each_clause_is_an_item")
 def test_parallel_runs_give_the_same_verdicts(folder: Path) -> None:
     _, alone = pytest_run(folder, *SUITE, "--impl", "wrong.py")
     _, together = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-n", "2")
@@ -101,7 +102,7 @@ def test_an_implementation_that_does_not_load_ends_the_run_with_its_code(folder:
 @pytest.mark.parametrize(
     "options", [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="with-workers", marks=pytest.mark.full)]
 )
-def test_a_conform_toml_that_cannot_be_used_is_told_without_a_traceback(folder: Path, options: tuple[str, ...]) -> None:
+def test_an_unusable_conform_toml_is_reported_without_a_traceback(folder: Path, options: tuple[str, ...]) -> None:
     (folder / "conform.toml").write_text("[limits\n", encoding="utf-8")
     code, text = pytest_run(folder, *SUITE, "--impl", "right.py", *options)
     assert code == (1 if options else 3)
@@ -116,7 +117,7 @@ assert OTHERS < 5, f"{OTHERS} processes can be seen"
 """
 
 
-@pytest.mark.full(guard="test_a_sandbox_that_is_not_to_be_had_ends_the_run_with_its_code")
+@pytest.mark.full(guard="test_an_unavailable_sandbox_ends_the_run_with_its_code")
 @sandbox
 def test_isolation_sandbox_is_a_sandbox(folder: Path) -> None:
     (folder / "looking.py").write_text(ATTENTION + PRINTS_WHO_IS_THERE, encoding="utf-8")
@@ -129,7 +130,7 @@ def test_isolation_sandbox_is_a_sandbox(folder: Path) -> None:
     assert "processes can be seen" in told
 
 
-def test_a_sandbox_that_is_not_to_be_had_ends_the_run_with_its_code(folder: Path) -> None:
+def test_an_unavailable_sandbox_ends_the_run_with_its_code(folder: Path) -> None:
     """A PATH without bwrap."""
     code, text = pytest_run(folder, *SUITE, "--impl", "right.py", "--conform-isolation", "sandbox", PATH=str(folder))
     assert code == 4
@@ -201,6 +202,6 @@ def test_report():
         ({"sdpa-scale": "lower case"}, "not among"),
     ],
 )
-def test_an_expected_failure_is_a_clause_that_is_asked_for_with_a_reason(table: dict[str, str], words: str) -> None:
+def test_an_expected_failure_needs_a_clause_and_a_reason(table: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parametrize_with_clauses("right.py", only=("SDPA",), expected_failures=table)

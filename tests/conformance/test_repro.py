@@ -151,7 +151,7 @@ def test_the_script_is_as_short_as_its_reader_wants_it(broken: Broken, tmp_path:
     ],
     ids=["raises", "accepts", "no gradient"],
 )
-def test_what_is_no_number_is_shown_as_well(
+def test_infinities_and_nan_are_shown_as_well(
     broken: Broken, tmp_path: Path, patch: tuple[str, str, str], clause_id: str, words: str
 ) -> None:
     found = reproduce(RunRequest(impl=str(broken(HANDOUT, patch))), clause_id, tmp_path, "again")
@@ -165,7 +165,12 @@ def test_what_is_no_number_is_shown_as_well(
     ("patch", "clause_id", "verdict", "words"),
     [
         (None, "FFN-SHAPE", Verdict.PASS, "it holds"),
-        (("attention.py", "math.sqrt(q.shape[-1])", "2.5"), "SDPA-FORMULA", Verdict.BLOCKED, "it is not checked until SDPA-"),
+        (
+            ("attention.py", "math.sqrt(q.shape[-1])", "2.5"),
+            "SDPA-FORMULA",
+            Verdict.BLOCKED,
+            "it is not checked until SDPA-",
+        ),
         (("layers.py", "return gelu(", "import os; os._exit(3); return gelu("), "FFN-SHAPE", Verdict.CRASH, "lost"),
     ],
     ids=["holds", "blocked", "crashes"],

@@ -43,7 +43,7 @@ def described(found):
             assert function.returns is not None
 
 
-def test_every_binding_clause_of_a_group_of_its_own_is_named_in_its_docstring():
+def test_every_binding_clause_of_a_separate_group_is_named_in_its_docstring():
     found = exports(package("mypkg"))
     for component in COMPONENTS.values():
         own = [c.id for c in clauses_of("core").values() if c.prefix == component.prefix and c.level == "MUST"]
@@ -108,12 +108,12 @@ def test_the_next_step_of_every_tool_can_be_judged_alone(tool):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("my-pkg", "no name of a package"), ("class", "a keyword of Python"), ("json", "installed module"),
-        ("numpy", "installed module"), ("there", "not empty"), ("file", "is a file"),
+        ("my-pkg", "not a package name"), ("class", "a keyword of Python"), ("json", "installed module"),
+        ("numpy", "installed module"), ("there", "not empty"), ("file", "is an existing file"),
         ("nowhere/mypkg", "mkdir -p"), ("", "not empty"),
     ],
 )  # fmt: skip
-def test_what_is_in_the_way_is_said(tmp_path, name, words):
+def test_an_obstacle_is_reported(tmp_path, name, words):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine.py").touch()
     (tmp_path / "file").touch()
@@ -134,7 +134,7 @@ def test_a_failure_half_way_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_came_to_be_there_meanwhile_stays(tmp_path):
+def test_a_file_created_meanwhile_stays(tmp_path):
     (tmp_path / "mypkg").mkdir()
     mine = tmp_path / "mypkg" / "mine.py"
     mine.write_text("mine")

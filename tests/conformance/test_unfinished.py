@@ -142,7 +142,7 @@ def test_milestones_come_in_order_and_the_first_open_one_is_next(report):
     assert way.next_step(report).name == "MultiHeadAttention"
 
 
-def test_what_is_wrong_is_mended_before_the_next_thing_is_built(tmp_path):
+def test_failures_are_fixed_before_the_next_part_is_built(tmp_path):
     source = ATTENTION.replace("np.sqrt(q.shape[-1])", "q.shape[-1]") + STUBS
     step = way.next_step(judged(tmp_path, source, ("SDPA", "MHA")))
     assert step.milestone == "attention"
@@ -173,7 +173,7 @@ def test_a_part_that_conforms_names_what_is_a_stub_beyond_it(tmp_path):
     assert "--only MHA" in text
 
 
-def test_the_json_tells_the_same_and_can_be_read_back(report):
+def test_the_json_has_the_same_content_and_can_be_read_back(report):
     found = as_object(report)
     assert found["next"]["milestone"] == "multi-head"
     assert {item["name"] for item in found["stubs"]} == set(report.stubs)

@@ -29,13 +29,13 @@ def test_texts_among_numbers_take_no_memory(read: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [["a"], [1, "a"], [1, None], [[1], [{"a": 1}]], {"a": 1}, None, "1"])
-def test_what_holds_anything_but_numbers_is_told(value: Any) -> None:
+def test_values_other_than_numbers_are_reported(value: Any) -> None:
     with pytest.raises(ClauseFailure):
         values.ids("it", value)
 
 
 @pytest.mark.parametrize("value", [[[1, 2], [3]], [[1], 2], [1.5], [True], [2**63]])
-def test_numbers_that_are_no_ids_are_told(value: Any) -> None:
+def test_numbers_that_are_not_ids_are_reported(value: Any) -> None:
     with pytest.raises(ClauseFailure):
         values.ids("it", value)
 
@@ -47,7 +47,7 @@ def test_ids_are_taken_as_they_come() -> None:
 
 
 @pytest.mark.parametrize("value", [10**400, [2**63], {"a": -(2**63) - 1}])
-def test_a_forged_number_beyond_64_bits_is_no_value(value: Any) -> None:
+def test_a_forged_number_beyond_64_bits_is_refused(value: Any) -> None:
     # without this, floating-point functions would raise on it in the harness
     with pytest.raises(NotPlain):
         from_json(value)

@@ -1,4 +1,4 @@
-"""Packages written by the tests, and workers that run them. One warm process a framework serves the whole folder."""
+"""Packages written by the tests, and workers that run them. One warm process per framework serves the whole folder."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ EVALUATE = """
 
 @pytest.fixture(scope="session")
 def bwrap() -> str:
-    """Return the path of bubblewrap, which CI has to have."""
+    """Return the path of bubblewrap, which CI must have."""
     try:
         return bubblewrap.program()
     except IsolationUnavailable as error:
@@ -128,7 +128,7 @@ def jail(bwrap: str, write: Write) -> Iterator[Open]:
 
 @pytest.fixture(scope="module")
 def cell(bwrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """Return a session in a sandbox for tests that only look around."""
+    """Return a session in a sandbox for tests that only read."""
     folder = tmp_path_factory.mktemp("cell") / "submissions" / "own"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(textwrap.dedent(EVALUATE))

@@ -1,4 +1,4 @@
-"""Control groups are made where this process may make one, and taken away."""
+"""Control groups are created where this process may create one, and removed."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from conformkit.conformance.driver.sandbox.cgroups import ControlGroup
 
 
 def unified(folder, enabled):
-    """A group of the second version, as far as plain files can be one."""
+    """A cgroup v2 group, imitated with plain files."""
     folder.mkdir(parents=True)
     (folder / "cgroup.subtree_control").write_text(enabled)
     (folder / "cgroup.procs").write_text("")
@@ -19,7 +19,7 @@ def unified(folder, enabled):
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-    """Let the machine have these hierarchies, and this process stand there in them."""
+    """Pretend that the machine has these hierarchies, and this process these places in them."""
 
     def have(own, *mounts):
         monkeypatch.setattr(cgroups, "_own", lambda: own)
@@ -44,7 +44,7 @@ def test_a_hierarchy_that_does_not_count_both_is_left_alone(machine, tmp_path, e
     assert [path.name for path in (tmp_path / "user").iterdir() if path.is_dir()] == []
 
 
-def test_a_group_above_what_is_mounted_is_no_group_of_ours(machine, tmp_path):
+def test_a_group_above_the_mounted_ones_is_not_ours(machine, tmp_path):
     # in a container, the path in /proc/self/cgroup can lead out of what is mounted
     unified(tmp_path / "here", "memory pids")
     machine({"": "/elsewhere"}, ("cgroup2", "/container", tmp_path / "here", set()))

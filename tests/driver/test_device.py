@@ -1,6 +1,6 @@
-"""Inputs and components are brought to the device that was asked for; one that is not there is said, not replaced.
+"""Inputs and components are moved to the requested device; a missing device is reported, not replaced.
 
-The device `meta` of torch holds no numbers and is there on every machine: enough to see what goes where.
+The device `meta` of torch holds no numbers and exists on every machine: enough to see what is moved where.
 """
 
 import subprocess
@@ -21,7 +21,7 @@ from tests.gpus import HERE
 
 
 class Plain:
-    """Holds a tensor, the same once more, and a module."""
+    """Holds a tensor, an alias of it, and a module."""
 
     def __init__(self):
         self.weight = torch.ones(2, 3, requires_grad=True)
@@ -89,7 +89,7 @@ def test_the_other_device_is_looked_for_as_well():
     [["-P", ".ci/needs_gpu.py"], ["-m", "pytest", "-n", "0", "-m", "gpu", "tests/reference/training/test_gpu.py"]],
     ids=["tox", "pytest"],
 )
-def test_where_there_is_no_gpu_its_tests_are_no_success(command: list[str]) -> None:
+def test_without_a_gpu_its_tests_are_not_a_success(command: list[str]) -> None:
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run([sys.executable, *command], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 5, done.stderr

@@ -1,4 +1,4 @@
-"""On a GPU: right code conforms there in each format and converges, code that makes its tensors elsewhere does not."""
+"""On a GPU: right code conforms there in each format and converges, code with tensors elsewhere does not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_reference_conforms_there(device: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", NARROW)
 def test_the_reference_conforms_to_lm_there(device: str, dtype: str) -> None:
-    """In float32 models are trained by it until they converge; half precision alone is too coarse, and said to be."""
+    """Models are trained in float32 until they converge; half precision alone is too coarse, and reported as such."""
     report = judged("conformkit.reference", device, profile="lm", dtype=dtype)
     assert not broken(report)
     trained = {r.verdict for r in report.results if r.clause.prefix == "TRAIN"}

@@ -1,4 +1,4 @@
-"""One warm process for runs that follow each other: none is started twice, and one that was ended is replaced."""
+"""One warm process for consecutive runs: none is started twice, and one that ended is replaced."""
 
 import pytest
 

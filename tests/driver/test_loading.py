@@ -1,4 +1,4 @@
-"""Where implementations live, and where the names of the contract are in them."""
+"""Where implementations are, and where the contract's names are in them."""
 
 import os
 import subprocess
@@ -188,7 +188,7 @@ def test_a_submodule_named_like_its_class_is_not_taken_for_it(load):
     assert load("pkg", files)[2]["path"] == "pkg.MultiHeadAttention:MultiHeadAttention"
 
 
-def test_a_submodule_that_cannot_be_imported_is_told_unless_another_one_has_the_name(load):
+def test_a_submodule_that_cannot_be_imported_is_reported_unless_another_one_has_the_name(load):
     broken = "class MultiHeadAttention: pass\nraise RuntimeError('no')"
     _, _, found = load("pkg", {"pkg/__init__.py": "", "pkg/a.py": broken})
     assert not found["found"]
@@ -198,7 +198,7 @@ def test_a_submodule_that_cannot_be_imported_is_told_unless_another_one_has_the_
     assert load("other", files)[2]["path"] == "other.b:MultiHeadAttention"
 
 
-def test_scripts_and_tests_beside_an_implementation_are_not_imported(load):
+def test_scripts_and_tests_next_to_an_implementation_are_not_imported(load):
     trap = "class MultiHeadAttention: pass\nraise SystemExit('imported')"
     files = {"loose/test_model.py": trap, "loose/conftest.py": trap, "loose/tests/x.py": trap, "loose/.git/y.py": trap,
              "loose/model.py": "class MultiHeadAttention: pass", "loose/broken.py": "def ("}  # fmt: skip
@@ -281,8 +281,8 @@ def test_the_framework_is_guessed_from_the_text_alone(write, source):
 
 
 @pytest.mark.parametrize("name", ["json", "conformkit"])
-def test_a_package_whose_name_is_taken_is_told(load, monkeypatch, tmp_path, name):
-    # the kit's own package has folders, no file; its modules must not be judged in place of those of the same names
+def test_a_package_whose_name_is_taken_is_reported(load, monkeypatch, tmp_path, name):
+    # the kit's package is only folders; its modules must not be judged instead of those of the same names
     (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / name)
     with pytest.raises(ImplementationFailure, match="another module has this name"):
@@ -290,8 +290,8 @@ def test_a_package_whose_name_is_taken_is_told(load, monkeypatch, tmp_path, name
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
-def test_sources_that_nobody_should_read_are_left_out(tmp_path):
-    # the harness reads them itself, before anything is limited
+def test_unreasonable_sources_are_left_out(tmp_path):
+    # the harness reads them itself, before any limits apply
     own = tmp_path / "own"
     deep = own.joinpath(*["deep"] * 40)
     deep.mkdir(parents=True)
@@ -338,7 +338,7 @@ def test_a_module_is_located_beneath_the_folder_or_installed_without_importing_i
         ("x" * 5000, "cannot be read: File name too long"),
     ],
 )  # fmt: skip
-def test_what_is_nowhere_is_told_with_what_is_nearest(tmp_path, text, words):
+def test_a_missing_name_is_reported_with_the_nearest_ones(tmp_path, text, words):
     (tmp_path / "mypkg").mkdir()
     (tmp_path / "lowercase.py").touch()
     (tmp_path / "dangling.py").symlink_to("gone.py")
@@ -357,7 +357,7 @@ def test_the_harness_side_imports_neither_torch_nor_the_law():
 
 
 def test_a_declared_module_is_searched_before_all_others(tmp_path):
-    # two modules define the name: the one that the file names is meant, not the one that is found first
+    # two modules define the name: the declared one counts, not the one that is found first
     for name, number in (("early", 1), ("late", 2)):
         (tmp_path / f"{name}.py").write_text(f"class FeedForward:\n    number = {number}\n", encoding="utf-8")
     with InProcess(locate(str(tmp_path))) as driver:

@@ -49,7 +49,7 @@ def call(session, handle, **arrays):
 
 
 def test_arrays_are_found_wherever_an_object_keeps_them(inside):
-    # floats in lists are no parameters, names are no numbers, and a cycle must not hang
+    # floats in lists are not parameters, names are not numbers, and a cycle must not hang
     found = {p["name"]: p for p in build(inside(NESTED))["parameters"]}
     assert sorted(found) == [
         "blocks.0.gain", "blocks.1.gain", "pair.left", "pair.right.0", "params.7", "params.bias", "params.wq",
@@ -218,7 +218,7 @@ def test_numbers_of_any_kind_come_back_as_one_of_four_dtypes_and_name_their_own(
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize("which", ["complex", "object", "text", "none", "ragged", "function", "empty list", "dict"])
-def test_what_is_no_array_of_numbers_is_told_from_what_is_raised(inside, which):
+def test_a_value_that_is_not_numeric_is_distinguished_from_an_exception(inside, which):
     with pytest.raises(ImplementationFailure) as caught:
         returned(inside(RETURNS), which)
     assert caught.value.kind == "output"
@@ -271,7 +271,7 @@ def test_an_output_that_is_not_there_is_an_error(inside, which, selector):
     assert caught.value.kind == "output"
 
 
-def test_the_structure_of_what_was_returned_is_told(inside):
+def test_the_structure_of_the_result_is_reported(inside):
     session = inside(SELECT)
     handle = build(session, "select")["handle"]
     reply = session.request({"op": "call", "handle": handle, "args": ["tuple"]})
@@ -353,7 +353,7 @@ def test_an_argument_that_was_written_to_shows_in_its_echo_and_not_in_the_origin
 
 
 @pytest.mark.parametrize("which", ["random", "numpy"])
-def test_a_seed_makes_draws_repeat_and_the_digest_tells_that_there_were_any(inside, which):
+def test_a_seed_repeats_draws_and_the_digest_shows_that_there_were_any(inside, which):
     session = inside(PLAIN)
     header = {"op": "call", "handle": build(session, "draw")["handle"], "args": [which]}
     first, again, other = (session.request({**header, "seed": seed}) for seed in (5, 5, 6))
@@ -373,7 +373,7 @@ def test_a_call_with_reset_leaves_no_trace_in_the_component(inside):
     assert session.request({**header, "method": "twice"}).tensors["out"] == 4
 
 
-def test_a_batch_answers_each_request_and_goes_on_after_an_error(inside):
+def test_a_batch_answers_each_request_and_continues_after_an_error(inside):
     session = inside(PLAIN)
     handle = build(session, "Counter")["handle"]
     requests = [

@@ -26,10 +26,10 @@ def is_array(value):
     ],
     ids=["key-of-the-first", "second-of-an-attribute", "key-with-a-dot"],
 )
-def test_a_selector_goes_on_inside_what_it_took(returned, selector):
+def test_a_selector_continues_inside_the_selected_value(returned, selector):
     assert pick(returned, selector, is_array)["out"] is ROWS
 
 
-def test_what_is_not_inside_is_said():
+def test_a_selector_without_a_match_is_reported():
     with pytest.raises(OutputError, match=r"output = '0\.ids' is not in it"):
         pick([{"tokens": ROWS}], "0.ids", is_array)

@@ -1,4 +1,4 @@
-"""What is no array crosses the wire as bounded JSON, whichever way a list is looked through."""
+"""Values that are not arrays cross the wire as bounded JSON, in any order of traversal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code in a sandbox can see, reach and change: itself, the system to read, and memory to write to."""
+"""What code in a sandbox can see, reach and change: itself, the system (read-only), and files in memory."""
 
 import ast
 import os
@@ -182,7 +182,7 @@ def test_of_the_kit_there_is_the_half_of_the_driver_that_a_worker_needs(cell, ev
 
 
 def worker_half():
-    """The modules of the driver that a worker's process can come to import, read off their text."""
+    """The modules of the driver that a worker's process may import, read from their sources."""
     driver = "conformkit.conformance.driver."
     found, waiting = set(), ["worker.main", "worker.zygote", "worker.frameworks.numpy", "worker.frameworks.torch"]
     while waiting:
@@ -323,7 +323,7 @@ def test_an_implementation_is_its_file_its_folder_or_its_whole_package(tmp_path,
     assert found == [(tmp_path / belongs).resolve()]
 
 
-def test_a_package_is_found_by_name_and_shown_without_what_is_beside_it(tmp_path, jail, evaluate, write):
+def test_a_package_is_found_by_name_and_shown_without_what_is_next_to_it(tmp_path, jail, evaluate, write):
     write("pkg", {"pkg/__init__.py": "", "pkg/inner/__init__.py": EVALUATE, "beside.py": ""})
     session = jail(locate("pkg.inner", tmp_path))
     assert evaluate(session, f"import os; found = os.listdir({str(tmp_path)!r})") == ["pkg"]
@@ -337,12 +337,12 @@ def test_a_package_that_is_a_link_is_shown_where_it_leads(tmp_path, jail, evalua
 
 
 @pytest.mark.parametrize("path", ["/", "/tmp", "/usr"])
-def test_half_of_the_machine_is_no_implementation(path):
+def test_a_folder_of_half_the_machine_is_not_an_implementation(path):
     with pytest.raises(IsolationUnavailable, match="cannot show"):
         enclosure_module.belongings(locate(path))
 
 
-def test_what_the_user_inside_cannot_read_is_copied_and_the_copy_goes_away(bwrap, jail, evaluate, write, tmp_path):
+def test_unreadable_files_are_copied_and_the_copy_is_removed(bwrap, jail, evaluate, write, tmp_path):
     if bubblewrap.user_inside() == SAME_USER:
         pytest.skip("only root's sandbox has another user")
     write("own", {"own/__init__.py": "from own.part import evaluate", "own/part.py": EVALUATE})
@@ -363,7 +363,7 @@ def test_what_would_be_too_big_a_copy_is_refused_with_what_to_do(tmp_path, monke
     monkeypatch.setattr(snapshot, "_MOST_BYTES", 1000)
     (tmp_path / "big").write_bytes(bytes(2000))
     with snapshot.readable_copy(tmp_path / "big", user=1) as copy:
-        assert copy is None  # everybody can read it, however big it is
+        assert copy is None  # everybody can read it, whatever its size
     (tmp_path / "big").chmod(0o600)
     with pytest.raises(IsolationUnavailable, match="too big") as caught, snapshot.readable_copy(tmp_path / "big", 1):
         pass

@@ -1,6 +1,6 @@
-"""What a sandbox uses up is bounded, it ends with all that it started, and the run goes on in another one.
+"""A sandbox's resources are bounded, it ends with all its processes, and the run continues in another one.
 
-Everything here that multiplies or grows has a bound of its own, above the limit that has to stop it.
+Everything here that multiplies or grows has its own bound, above the limit that must stop it.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ def alive(pid):
 
 
 def lost(session, evaluate, code, seconds=None):
-    """Run code that ends its worker; return how, after the next one has worked in a sandbox with nobody else."""
+    """Run code that ends its worker; return how, after the next worker has run alone in a sandbox."""
     with pytest.raises(WorkerLost) as caught:
         evaluate(session, code, seconds)
     before = inhabitants(session)
@@ -97,7 +97,7 @@ def lost(session, evaluate, code, seconds=None):
 
 @pytest.fixture
 def unaided(monkeypatch):
-    """Leave a sandbox without what the kernel could count for it."""
+    """Leave a sandbox without control groups."""
     monkeypatch.setattr(ControlGroup, "make", lambda **_: None)
     monkeypatch.setattr(SandboxedProcess, "_processes_count_apart", lambda _: False)
 
@@ -173,8 +173,8 @@ def test_memory_that_processes_share_counts_once(unaided, jail, evaluate):
     assert evaluate(jail(limits=SMALL), code) == [0] * 6
 
 
-def test_what_the_kernel_ends_for_memory_is_told(jail, evaluate, monkeypatch):
-    # files in memory are no process's, so that only the control group sees them
+def test_a_process_killed_for_memory_is_reported(jail, evaluate, monkeypatch):
+    # files in memory belong to no process, so only the control group counts them
     monkeypatch.setattr(SandboxedProcess, "_most_memory", lambda _: 64 << 20)
     session = jail(limits=Limits(tmp_bytes=1 << 28))
     if session._factory._group is None or not {"memory", "unified"} & set(session._factory._group.folders):

@@ -1,5 +1,4 @@
-"""A sandbox is had or refused with a reason; what a run finds in it is what it finds without; the kit hides however it
-is installed."""
+"""A sandbox is available or refused with a reason; verdicts are the same with and without; the kit is always hidden."""
 
 import json
 import os
@@ -32,7 +31,7 @@ ONLY = ("SDPA", "MHA-OUT")
 
 @pytest.fixture
 def anew():
-    """Let the program be looked for once more, here and afterwards."""
+    """Let the program be searched for again, now and afterwards."""
     bubblewrap._found.cache_clear()
     yield
     bubblewrap._found.cache_clear()
@@ -57,7 +56,7 @@ def test_without_bubblewrap_it_is_refused_with_the_way_to_get_it(anew, monkeypat
     assert "apt-get install bubblewrap" in advice
 
 
-def test_where_bubblewrap_fails_its_own_words_are_told(anew, monkeypatch, tmp_path):
+def test_a_failure_of_bubblewrap_is_shown_in_its_own_words(anew, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", script(tmp_path, "echo 'bwrap: No permissions to create new namespace' >&2; exit 1"))
     assert "No permissions to create new namespace" in refusal()[0]
 
@@ -95,7 +94,7 @@ def test_a_run_is_refused_and_not_made_with_less(anew, monkeypatch, tmp_path):
 
 
 def judged(folder, isolation):
-    """The report on a package, without what differs from run to run, and with how it was isolated aside."""
+    """The report on a package, without what differs from run to run; its isolation is separate."""
     request = RunRequest(impl=str(folder), only=ONLY, isolation=isolation, processes=2)
     found = as_object(run(request))
     for clause in found["clauses"]:
@@ -110,7 +109,7 @@ def judged(folder, isolation):
 def test_a_run_finds_the_same_as_without_a_sandbox(bwrap, tmp_path, names):
     patches = [patch for name in names for patch in defects()[name].patches]
     folder = write_reference(tmp_path / "judged", patches)
-    for file in folder.glob("*.py"):  # a submission has nothing of the kit
+    for file in folder.glob("*.py"):  # a submission cannot reach the kit
         text = file.read_text().replace("from conformkit.spec.variants import", "from judged.variants import")
         file.write_text(text)
     shutil.copy(ROOT / "spec" / "variants.py", folder / "variants.py")
@@ -134,7 +133,7 @@ def test_a_submission_can_hand_back_neither_the_reference_nor_the_oracle(bwrap, 
         run(RunRequest(impl=str(tmp_path / "mypkg"), only=("SDPA-OUT",), isolation="sandbox"))
 
 
-def test_a_file_that_wants_its_neighbor_is_told_to_be_a_folder(bwrap, tmp_path):
+def test_a_file_that_imports_its_neighbor_is_reported_as_part_of_a_folder(bwrap, tmp_path):
     (tmp_path / "model.py").write_text("import helper")
     (tmp_path / "helper.py").write_text("")
     with pytest.raises(LoadFailure, match="No module named 'helper'") as caught:
@@ -216,7 +215,7 @@ def without(*rights):
 
 
 def as_ordinary_user():
-    """Become one, and let him reach this Python, which may lie in root's home."""
+    """Become another user who can reach this Python, which may be in root's home."""
     prefixes = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     closed = {folder for prefix in prefixes for folder in prefix.parents if not folder.stat().st_mode & 0o001}
     words = ["bwrap", "--dev-bind", "/", "/"]
@@ -242,9 +241,9 @@ def as_ordinary_user():
     ],
     ids=["root", "root-without-mounts", "ordinary-user"],
 )
-def test_whoever_runs_it_gets_a_sandbox(bwrap, become, note):
+def test_every_user_gets_a_sandbox(bwrap, become, note):
     code = HARNESS.replace("print(session.take_output())", "print(session.take_output()); print(session.note)")
-    with tempfile.TemporaryDirectory() as folder:  # pytest keeps its own to the user who runs it
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folder is only for the user who runs it
         Path(folder).chmod(0o755)
         target = Path(folder, "mypkg.py")
         target.write_text(textwrap.dedent(LOOK % json.dumps([str(ROOT / "spec"), str(Path.home())])))
@@ -256,10 +255,10 @@ def test_whoever_runs_it_gets_a_sandbox(bwrap, become, note):
     names, seen, rights = json.loads(inside)
     assert names == []
     assert not any(rights)
-    assert set(seen) <= {str(Path.home())}  # Python may lie in there, and nothing else
+    assert set(seen) <= {str(Path.home())}  # Python may be in there, and nothing else
 
 
-def test_limits_are_part_of_what_is_asked_for(bwrap, tmp_path):
+def test_limits_are_part_of_the_request(bwrap, tmp_path):
     (tmp_path / "mypkg.py").write_text("open('/tmp/big', 'wb').write(bytes(1 << 21))")
     request = RunRequest(impl=str(tmp_path / "mypkg.py"), isolation="sandbox")
     request = replace(request, limits=replace(request.limits, tmp_bytes=1 << 20))

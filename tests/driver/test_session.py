@@ -1,4 +1,4 @@
-"""A worker that misbehaves costs one request; what became of it is told apart, and the next one works."""
+"""A worker that misbehaves costs one request; the causes are distinguished, and the next one works."""
 
 import contextlib
 import json
@@ -175,7 +175,7 @@ def test_memory_beyond_the_reach_of_the_rlimit_is_watched_from_outside(write, op
     assert works(session)
 
 
-def test_a_limit_that_an_empty_worker_hits_is_no_failure_of_the_implementation(write, open_session):
+def test_a_limit_that_an_empty_worker_hits_is_not_a_failure_of_the_implementation(write, open_session):
     session = open_session(write(source=DOINGS), limits=Limits(memory_bytes=4096), start=False)
     with pytest.raises(StartError, match="an empty worker does not run within"):
         session.start()
@@ -186,7 +186,7 @@ def test_a_limit_that_an_empty_worker_hits_is_no_failure_of_the_implementation(w
     ["garbage that is no frame at all", "\xff" * 64, "\x02" + "\0" * 15 + "[]", "\0" * 16],
     ids=["text", "huge-lengths", "no-object", "empty"],
 )
-def test_garbage_on_the_wire_is_told(session, data):
+def test_garbage_on_the_wire_is_reported(session, data):
     with pytest.raises(WorkerLost) as caught:
         do(session, "writes", data)
     assert caught.value.kind == "protocol"
@@ -204,14 +204,14 @@ def test_garbage_on_the_wire_is_told(session, data):
         (-1, '"ok": true'),
     ],
 )
-def test_a_forged_reply_that_is_not_in_form_is_told(session, seq, header):
+def test_a_malformed_forged_reply_is_reported(session, seq, header):
     with pytest.raises(WorkerLost) as caught:
         do(session, "forges", seq, header)
     assert caught.value.kind == "protocol"
 
 
 def test_a_frame_too_many_is_noticed_at_the_next_request(session):
-    # the mistake: taking the left-over frame for the reply to the next request
+    # without this, the leftover frame would be taken for the reply to the next request
     source_seq = 4
     head = json.dumps({"seq": source_seq, "ok": True}).encode()
     late = len(head).to_bytes(8, "little") + bytes(8) + head
@@ -228,7 +228,7 @@ def test_a_lost_session_refuses_until_it_is_restarted(session):
         session.request({"op": "copy", "handle": 1})
 
 
-def test_a_worker_that_takes_the_warm_process_along_is_survived(write):
+def test_the_session_survives_a_worker_that_kills_the_warm_process(write):
     with Session(write(source=DOINGS), None, SMALL) as session:  # not the warm process of the other tests
         session.start()
         with pytest.raises(WorkerLost) as caught:
@@ -267,7 +267,7 @@ def test_standard_input_is_empty(session):
 
 
 @LINUX
-def test_the_environment_tells_nothing(write, open_session, monkeypatch):
+def test_the_environment_reveals_nothing(write, open_session, monkeypatch):
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "SDPA-SCALE")
     monkeypatch.setenv("CONFORM_GRADING", "1")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
@@ -378,9 +378,7 @@ def test_a_restart_sees_the_file_as_it_is_now(write, open_session):
     ],
     ids=["raises", "exits", "leaves", "loops", "floods", "aborts"],
 )
-def test_an_import_that_goes_wrong_says_how_and_leaves_a_session_that_can_restart(
-    write, open_session, source, error, kind
-):
+def test_a_failing_import_is_explained_and_the_session_can_restart(write, open_session, source, error, kind):
     session = open_session(write(source=source), limits=IMPATIENT, start=False)
     with pytest.raises(error) as caught:
         session.start()
@@ -400,7 +398,7 @@ def test_a_big_frame_crosses_both_ways_while_the_worker_prints(session):
     assert (do(session, "fine", x=x).tensors["out"] == x + 1).all()
 
 
-def test_a_reply_over_the_bound_is_an_error_of_its_own(inside, write, open_session):
+def test_a_reply_over_the_bound_is_a_separate_error(inside, write, open_session):
     session = open_session(write(source="import numpy as np\ndef f():\n    return np.zeros(1 << 26)"))
     with pytest.raises(ImplementationFailure) as caught:
         do(session, "f")

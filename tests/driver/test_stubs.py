@@ -12,7 +12,7 @@ def plain(x):
 
 
 def told(x):
-    """Say what is to be done."""
+    """Say what to do."""
     raise NotImplementedError("divide by the root of the width")
 
 

@@ -1,4 +1,4 @@
-"""What an implementation prints or raises is shown as text."""
+"""Output and exceptions of an implementation are shown as text."""
 
 import pytest
 from hypothesis import given

@@ -117,7 +117,7 @@ def test_a_dtype_that_is_refused_is_reported_and_the_component_still_works(sessi
     assert call(session, built["handle"], x=np.ones((1, 2), np.float32)).tensors["out"].shape == (1, 2)
 
 
-def test_the_mode_is_set_for_the_call_and_told_after_it(session):
+def test_the_mode_is_set_for_the_call_and_reported_after_it(session):
     handle = build(session, "Linear")["handle"]
     x = np.ones((40, 3), np.float32)
     train = call(session, handle, x=x, header={"mode": "train", "seed": 3})
@@ -171,7 +171,7 @@ def test_writing_leaves_no_trace_in_the_graph_of_derivatives(session):
     assert next(p for p in parameters if p["name"] == "w")["trainable"]
 
 
-def test_gradients_reach_inputs_and_trainable_parameters_and_the_rest_is_told(session):
+def test_gradients_reach_inputs_and_trainable_parameters_and_the_rest_is_reported(session):
     handle = build(session, "Linear", dtype="float64")["handle"]
     weight = session.request({"op": "read", "handle": handle, "names": ["w"]}).tensors["w"]
     x, c = np.arange(6.0).reshape(2, 3), np.array([[1.0, 0, 2], [0, -1, 0]])
@@ -198,7 +198,7 @@ def test_an_output_that_depends_on_nothing_has_no_gradients_and_no_error(session
     assert not reply.header["requires_grad"]
 
 
-def test_a_cotangent_of_another_shape_than_the_output_is_told(session):
+def test_a_cotangent_of_another_shape_than_the_output_is_reported(session):
     handle = build(session, "Linear", dtype="float64")["handle"]
     with pytest.raises(ImplementationFailure, match="want"):
         call(session, handle, "vjp", x=np.ones((2, 3)), cotangent=np.ones(3), header={"wrt": ["x"]})
@@ -313,7 +313,7 @@ CHOOSER = """
 
 
 @pytest.mark.parametrize(("method", "kept"), [(None, True), ("choose", False)], ids=["with-gradients", "without"])
-def test_what_a_call_keeps_for_derivatives_is_told_where_it_is_asked_for(inside, method, kept):
+def test_values_kept_for_derivatives_are_reported_on_request(inside, method, kept):
     session = inside(CHOOSER)
     handle = build(session, "Chooser", dtype="float64")["handle"]
     headers = [{"method": method, "graph": asked} for asked in (True, False)]
@@ -368,7 +368,7 @@ def test_plain_tensors_come_back_whatever_they_are_wrapped_in(inside, which, dty
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("which", ["sparse", "complex", "quantised", "meta", "huge", "nested"])
-def test_a_tensor_without_plain_values_is_told_from_an_exception(inside, which):
+def test_a_tensor_without_plain_values_is_distinguished_from_an_exception(inside, which):
     session = inside(EXOTIC)
     with pytest.raises(ImplementationFailure) as caught:
         session.request({"op": "call", "handle": build(session, "returns")["handle"], "args": [which]})

@@ -1,4 +1,4 @@
-"""Frames: what goes in comes out, and nothing that is no frame gets past."""
+"""Frames: they arrive unchanged, and anything else is refused."""
 
 import contextlib
 import json
@@ -54,7 +54,7 @@ def test_a_frame_comes_back_bit_for_bit(header, arrays):
     ids=["transposed", "sliced", "reversed", "broadcast"],
 )
 def test_values_do_not_depend_on_the_strides(view):
-    # safetensors takes the bytes as they lie in memory
+    # safetensors takes the bytes in memory order
     array = view(np.arange(24.0).reshape(4, 6))
     np.testing.assert_array_equal(unpack(wire.encode({}, {"x": array}))[1]["x"], array)
 
@@ -80,7 +80,7 @@ def test_arbitrary_bytes_are_refused_or_read_but_never_crash(head, payload):
 
 @given(st.data())
 def test_a_damaged_payload_is_refused_or_gives_plain_arrays(data):
-    # the mistake: an exception of the library, not ours, for a header that lies about its arrays
+    # without this, a header that lies about its arrays would raise the library's exception, not ours
     good = bytearray(wire.encode({}, {"x": np.arange(6.0).reshape(2, 3), "y": np.ones(2, dtype=bool)}))
     start = wire.LENGTHS + 2
     for _ in range(data.draw(st.integers(1, 4))):
@@ -105,7 +105,7 @@ def test_huge_lengths_are_refused_before_anything_is_read(lengths):
      b'{"a": ' + b"9" * 5000 + b"}"],
     ids=["empty", "list", "number", "cut", "nan", "infinity", "no-utf8", "deep-list", "deep-object", "endless-number"],
 )  # fmt: skip
-def test_a_header_that_is_no_object_is_refused(head):
+def test_a_header_that_is_not_an_object_is_refused(head):
     with pytest.raises(ProtocolError):
         wire.decode(head, b"")
 
@@ -184,7 +184,7 @@ CALLED = {
     ],
 )
 def test_a_reply_that_is_not_in_form_is_refused(request_, header):
-    # the mistake: a KeyError in the harness, where the report has to say that the worker misbehaved
+    # without this, the harness would raise KeyError instead of reporting that the worker misbehaved
     with pytest.raises(ProtocolError):
         check_reply(request_, 3, Reply(header))
 

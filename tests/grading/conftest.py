@@ -69,7 +69,7 @@ def fill(path, content):
 
 
 def zipped(*entries, mode=0o100644):
-    """Return the bytes of a zip with these (name, content) pairs, written as they are given."""
+    """Return the bytes of a zip with these (name, content) pairs, written exactly as given."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in entries:

@@ -69,13 +69,13 @@ def test_source_that_is_made_to_break_a_parser_does_not(tmp_path, text):
     assert [a.where for a in advise(tmp_path, FORBIDDEN)] == ["b.py:1"]
 
 
-def test_a_thousand_uses_are_told_in_part(tmp_path):
+def test_a_thousand_uses_are_shown_in_part(tmp_path):
     (tmp_path / "a.py").write_text("import transformers\n" * 1000, encoding="utf-8")
     assert len(advise(tmp_path, FORBIDDEN)) == 50
 
 
 class Renamed(ast.NodeTransformer):
-    """Gives every name another one, and takes texts and annotations away: what a copyist would do first."""
+    """Renames everything, and removes strings and annotations: what a plagiarist would do first."""
 
     def visit_Name(self, node):
         node.id = f"{node.id}_1"
@@ -110,7 +110,7 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_code_of_other_people_is_no_copy(example):
+def test_shared_library_code_is_not_a_copy(example):
     assert list(copied(example)) == []
 
 
@@ -122,7 +122,7 @@ LINES = "    x\n" * 2000
     [f"def f(x):\n    return {'-' * 80}x\n{LINES}", f"def f(x):\n    x = 0x{'f' * 9000}\n{LINES}"],
     ids=["deep", "a number of more digits than Python writes"],
 )
-def test_a_source_that_is_made_to_break_readers_is_no_copy(tmp_path, text):
+def test_a_source_made_to_break_readers_is_not_a_copy(tmp_path, text):
     (tmp_path / "a.py").write_text(text, encoding="utf-8")
     assert list(copied(tmp_path)) == []
 

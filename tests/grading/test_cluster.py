@@ -1,4 +1,4 @@
-"""A real scheduler and two workers on this machine: what a class goes through that outgrows one."""
+"""A real scheduler and two workers on this machine, as for a class that is too large for one machine."""
 
 import json
 import os
@@ -25,7 +25,7 @@ QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error", "DASK_DISTRIBUTED__A
 
 @pytest.fixture
 def dask(tmp_path):
-    """Start a scheduler and two workers of one thread; give its process, its address and the workers' processes."""
+    """Start a scheduler and two single-threaded workers; yield its process, its address and the workers' processes."""
     with ExitStack() as ending:
 
         def start(module, *arguments):
@@ -60,6 +60,7 @@ def told(grades):
     return {g.submission.id: (g.outcome, g.points, g.groups, g.message) for g in grades}
 
 
+@pytest.mark.full(guard="test_an_address_where_nobody_answers_is_said")
 def test_a_cluster_that_loses_a_worker_grades_everybody_once_and_as_this_machine_does(
     dask, submissions, policy, tmp_path
 ):
@@ -80,8 +81,8 @@ def test_a_cluster_that_loses_a_worker_grades_everybody_once_and_as_this_machine
     assert sorted(names) == sorted(told(here.grades))
 
 
-@pytest.mark.full(guard="test_a_cluster_that_loses_a_worker_grades_everybody_once_and_as_this_machine_does")
-def test_a_cluster_that_goes_away_ends_the_run_and_the_same_command_goes_on(dask, submissions, tmp_path):
+@pytest.mark.full(guard="test_an_address_where_nobody_answers_is_said")
+def test_a_cluster_that_goes_away_ends_the_run_and_the_same_command_continues(dask, submissions, tmp_path):
     folder = submissions(**STUDENTS)
     (tmp_path / "policy.toml").write_text(POLICY)
     scheduler, address, _ = dask
@@ -99,7 +100,7 @@ def test_a_cluster_that_goes_away_ends_the_run_and_the_same_command_goes_on(dask
     assert re.search(r"graded, [1-7] of them now", stdout)
 
 
-def test_an_address_where_nobody_answers_is_said(monkeypatch):
+def test_an_unreachable_address_is_reported(monkeypatch):
     monkeypatch.setattr(executor, "_CONNECT_SECONDS", "1s")
     words = "no scheduler answers at tcp://127.0.0.1:1"
     with pytest.raises(ExecutorUnusable, match=words), cluster("tcp://127.0.0.1:1"):

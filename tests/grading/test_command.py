@@ -58,7 +58,7 @@ def test_it_says_who_got_what_and_where_the_results_are(conform, place):
         ([], {"policy": "nowhere.toml"}, ["--policy", "there is no file nowhere.toml", "--example-policy"]),
         ([], {"submissions": "nowhere"}, ["SUBMISSIONS", "there is no folder nowhere"]),
         ([], {"out": "a/b"}, ["--out", "mkdir -p a"]),
-        ([], {"out": "submissions/out"}, ["--out", "lies in the folder of submissions"]),
+        ([], {"out": "submissions/out"}, ["--out", "is inside the folder of submissions"]),
         ([], {"out": "policy.toml"}, ["--out", "is a file"]),
         (["-n", "0"], {}, ["-n"]),
         (["--executor", "slurm"], {}, ["--executor", "neither local nor dask://HOST:PORT"]),
@@ -81,7 +81,7 @@ def test_a_policy_that_cannot_be_used_names_its_line(conform, place):
     (place / "policy.toml").write_text(POLICY.replace("SDPA-FORMULA", "SDPA-FORMULAS"))
     result = conform()
     assert (result.exit_code, result.stdout) == (2, "")
-    assert 'policy.toml, line 10: groups[0].clauses[2]: no clause is called "SDPA-FORMULAS"' in result.stderr
+    assert 'policy.toml, line 10: groups[0].clauses[2]: there is no clause "SDPA-FORMULAS"' in result.stderr
     assert "nearest: SDPA-FORMULA" in result.stderr
     assert not (place / "out").exists()
 
@@ -96,7 +96,7 @@ def test_two_students_with_one_name_stop_it_before_anything_runs(conform, place)
     assert not (place / "out").exists()
 
 
-def test_a_damaged_file_of_results_is_code_5_and_no_run_is_said_to_go_on(conform, place):
+def test_a_damaged_file_of_results_is_code_5_and_no_run_claims_to_continue(conform, place):
     conform()
     path = place / "out" / "grades.sqlite"
     path.write_bytes(path.read_bytes()[:4096] + os.urandom(1 << 14))
@@ -106,7 +106,7 @@ def test_a_damaged_file_of_results_is_code_5_and_no_run_is_said_to_go_on(conform
     assert "goes on" not in result.stderr
 
 
-def test_two_runs_at_once_are_told_apart(conform, place):
+def test_two_concurrent_runs_are_detected(conform, place):
     with opened(place / "out"):
         result = conform()
     assert result.exit_code == 2
@@ -127,7 +127,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(conform, place):
     assert result.stdout.splitlines() == [
         "file     anna.py",
         "file     ben.py",
-        "left aside: notes.txt",
+        "ignored: notes.txt",
         "      10 points for 3 clauses: attention (partial)",
         "2 submissions, isolation process, seed 3, hints 0",
     ]
@@ -153,7 +153,7 @@ def test_a_kit_that_failed_is_code_5(conform, monkeypatch):
     assert "anna, kit failed: killed by SIGKILL" in result.stdout
 
 
-def test_isolation_that_is_not_to_be_had_is_code_4_and_nobody_gets_zero_for_it(conform, place, tmp_path_factory):
+def test_unavailable_isolation_is_code_4_and_nobody_gets_zero_for_it(conform, place, tmp_path_factory):
     """A PATH without bwrap."""
     empty = tmp_path_factory.mktemp("empty")
     command = [sys.executable, "-P", "-m", "conformkit.cli", "grade", "submissions", "--policy", "policy.toml"]

@@ -1,4 +1,4 @@
-"""When the time for a whole submission is up: what is asked then is not answered, and what was judged stays."""
+"""When the time for a whole submission is up, further requests are refused, and existing verdicts stay."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +15,7 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.client.interface import Limits, Reply
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Result, Verdict
@@ -27,7 +28,7 @@ THREE = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
 
 
 class FakeSession:
-    """A worker that takes so long for each request, by a clock that nobody waits for."""
+    """A worker that takes a fixed time for each request, by a fake clock."""
 
     lost = False
     note = ""
@@ -97,13 +98,19 @@ def late_run(monkeypatch):
     """Let a run have time for the first of three clauses."""
 
     @contextmanager
-    def opened(request, warm=None, **_):
+    def prepared(request, early=None):
+        del early
+        yield Located(Location("file", "a", Path(request.impl)), Config()), None
+
+    @contextmanager
+    def opened(request, warm=None, *, located):
         fake = SimpleNamespace(
             framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={},
             session=SimpleNamespace(note=""), accuracy=lambda component: ("", 0.0),
         )  # fmt: skip
-        yield fake, Location("file", "a", Path(request.impl))
+        yield fake, located.location
 
+    monkeypatch.setattr(runner, "prepared", prepared)
     monkeypatch.setattr(runner, "opened", opened)
     monkeypatch.setattr(runner, "Judge", LateJudge(THREE[0]))
 

@@ -8,7 +8,7 @@ from conformkit.conformance.binding.config import Config, parse_config
 
 
 def judged(text, allow=""):
-    """Return the configuration that is left, and what is said about the rest."""
+    """Return the remaining configuration, and the notes about the rest."""
     return permitted(parse_config(text), parse_policy(f"[allow]\n{allow}").allowed)
 
 

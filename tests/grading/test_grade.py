@@ -1,4 +1,4 @@
-"""A class of eight, of which half hand in what is no solution, from folder to folder."""
+"""A class of eight, half of them without a solution, from folder to folder."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def stored(out):
 
 
 def told(grades):
-    """Return what must be the same however often a run was interrupted."""
+    """Return what must not depend on interruptions of a run."""
     found = {}
     for item in grades:
         value = item.as_object()
@@ -109,7 +109,7 @@ def test_a_second_run_grades_what_changed_and_nothing_else(run, submissions, tmp
     assert sorted(rows) == [("anna", 0), ("ben", 0), ("ben", 1)]
 
 
-def test_another_policy_grades_everybody_anew(run, submissions, policy):
+def test_another_policy_grades_everybody_again(run, submissions, policy):
     folder = submissions(anna__py=ATTENTION)
     run(folder)
     doubled = replace(policy().groups[0], points=20)
@@ -117,7 +117,7 @@ def test_another_policy_grades_everybody_anew(run, submissions, policy):
     assert (summary.fresh, summary.grades[0].points) == (1, 20)
 
 
-def test_declarations_that_are_not_allowed_are_ignored_and_said(run, submissions, policy):
+def test_forbidden_declarations_are_ignored_and_reported(run, submissions, policy):
     declared = '[limits]\ntokens = 1\n[variant]\nnorm = "rmsnorm"\n'
     folder = submissions(anna={"solution.py": UNSCALED, "conform.toml": declared}, ben={"solution.py": UNSCALED})
     anna, ben = run(folder).grades
@@ -140,7 +140,7 @@ def test_what_declares_itself_unable_gains_nothing_unless_the_policy_allows_it(r
 
 @pytest.mark.full(guard="test_what_declares_itself_unable_gains_nothing_unless_the_policy_allows_it")
 def test_what_does_not_apply_to_the_reference_either_costs_nothing(run, submissions, policy, tmp_path):
-    """Grouped heads in a variant without any: nothing that is declared says so, the reference does."""
+    """Grouped heads in a variant without them: no declaration says so, but the reference does."""
     words = POLICY.replace('["SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA"]', '["GQA-*", "SDPA-SCALE"]')
     right = (ROOT / "examples" / "single_file.py").read_text()
     summary = run(submissions(anna__py=right, ben__py=right + "# 2\n"), policy=policy(words))
@@ -167,13 +167,13 @@ def test_an_import_without_an_end_is_a_timeout(run, submissions, policy):
     assert (found.outcome, found.message) == ("timeout", "import took over 1 s; does it train at import?")
 
 
-def test_one_who_imports_the_kit_is_pointed_out(run, submissions):
+def test_a_submission_that_imports_the_kit_is_reported(run, submissions):
     code = f"try:\n    import conformkit.reference\nexcept ImportError:\n    pass\n{ATTENTION}"
     (found,) = run(submissions(anna__py=code)).grades
     assert [(a.kind, a.what, a.where) for a in found.advice] == [("import", "conformkit", "anna.py:2")]
 
 
-def test_one_who_hands_in_the_kit_s_own_code_is_refused(run, submissions):
+def test_a_submission_of_the_kit_s_own_code_is_refused(run, submissions):
     declared = '[components.ScaledDotProductAttention]\npath = "conformkit.reference:scaled_dot_product_attention"\n'
     (found,) = run(submissions(anna={"a.py": "x = 1\n", "conform.toml": declared})).grades
     assert (found.outcome, found.points) == ("refused", 0)
@@ -191,7 +191,7 @@ def test_a_conform_toml_of_the_class_binds_everybody(run, submissions, policy, t
 @pytest.mark.parametrize("place", ["submissions", "submissions/out"])
 def test_an_out_folder_among_the_submissions_is_refused(submissions, policy, tmp_path, place):
     folder = submissions(anna__py=ATTENTION)
-    with pytest.raises(StoreUnusable, match="lies in the folder of submissions"):
+    with pytest.raises(StoreUnusable, match="is inside the folder of submissions"):
         grade(GradeRequest(folder, policy(), tmp_path / place))
     assert [p.name for p in folder.iterdir()] == ["anna.py"]
 
@@ -258,7 +258,7 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_grades(run, class_on_disk
     assert told(Grade.from_object(json.loads(text)) for _, _, text in rows) == undisturbed
 
 
-def test_ctrl_c_stops_it_with_a_sentence_and_the_same_command_goes_on(class_on_disk, tmp_path):
+def test_ctrl_c_stops_it_with_a_sentence_and_the_same_command_continues(class_on_disk, tmp_path):
     out = tmp_path / "stopped"
     with started(*class_on_disk, out, "-n", "1") as process:
         assert process.stderr.readline().startswith("[1/8]")
@@ -300,7 +300,7 @@ def test_harnesses_end_with_the_run_that_is_killed(submissions, tmp_path):
 
 
 def test_a_harness_that_is_killed_loses_its_submission_for_one_try_only(submissions, policy, tmp_path):
-    """Whoever kills the harness of ben does so once; both students have their points in the end."""
+    """The harness of ben is killed once; both students have their points in the end."""
     witness = tmp_path / "witness"
     os.mkfifo(witness)
     once = f"import pathlib\nw = pathlib.Path({str(witness)!r})\nif w.is_fifo():\n    w.write_text('x')\n    input()\n"
@@ -324,7 +324,7 @@ def test_a_harness_that_is_killed_loses_its_submission_for_one_try_only(submissi
 
 
 class Dying:
-    """Stands for harnesses: says of each submission how often it dies before it grades."""
+    """Replaces harnesses: sets for each submission how often the harness dies before it grades."""
 
     def __init__(self, deaths):
         self.deaths = deaths
@@ -371,8 +371,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 }
 
 
-def test_who_hands_the_kit_s_own_code_back_gets_nothing_in_a_process_either(run, submissions):
-    """In a sandbox there is none; in a process its files are there, and an import by name is refused."""
+def test_the_kit_s_own_code_gets_nothing_in_a_process_either(run, submissions):
+    """A sandbox does not contain it; in a process its files exist, but an import by name is refused."""
     files = {f"{name}__py": f"import numpy\n{code}\n" for name, code in HANDED_BACK.items()}
     found = run(
         submissions(honest__py=f"import conformkit.conformance.driver.wire.frames\n{ATTENTION}", **files)
@@ -382,7 +382,7 @@ def test_who_hands_the_kit_s_own_code_back_gets_nothing_in_a_process_either(run,
     assert all(any(item.what == "conformkit" for item in grade.advice) for grade in found)
 
 
-def test_names_that_are_no_text_or_no_line_cost_nobody_a_grade_and_are_shown_as_text(run, submissions, tmp_path):
+def test_undecodable_and_multiline_names_cost_nobody_a_grade_and_are_shown_as_text(run, submissions, tmp_path):
     folder = submissions(anna__py=ATTENTION)
     for name in (os.fsdecode(b"\xff\xfe"), "two\nlines"):
         (folder / name).mkdir()
@@ -417,7 +417,7 @@ def test_what_an_executor_says_of_a_failure_is_not_quoted_on_hidden_draws(
 def test_a_full_disk_for_what_is_unpacked_ends_the_run_and_costs_nobody_a_grade(
     run, submissions, monkeypatch, tmp_path_factory
 ):
-    """The mistake: everybody who is left gets a failure of the kit's."""
+    """Without this, every remaining student would get a failure of the kit."""
     folder = submissions(anna__py=ATTENTION, ben__py=ATTENTION + "#2")
 
     class Full(Dying):

@@ -19,7 +19,7 @@ from .conftest import ATTENTION, POLICY
 
 @pytest.fixture
 def task(submissions, policy):
-    """Make the task of grading one file."""
+    """Create the task of grading one file."""
 
     def make(code=ATTENTION, name="submissions", **changes):
         rules = policy(**changes)
@@ -50,8 +50,8 @@ def test_one_process_grades_one_after_the_other_and_another_one_follows_its_deat
     assert own._process.pid != pid
 
 
-def test_one_that_takes_much_longer_than_it_may_is_ended(own, task, monkeypatch):
-    """The limits of the policy hold inside; this is for what they do not see."""
+def test_a_harness_that_takes_much_too_long_is_ended(own, task, monkeypatch):
+    """The limits of the policy apply inside; this is for what they do not cover."""
     job = task("import time\ntime.sleep(600)\n")
     limits = job.policy.limits
     monkeypatch.setattr(harness, "_EXTRA_SECONDS", 2.0 - limits.seconds - limits.load_seconds)
@@ -69,7 +69,7 @@ def test_one_that_idled_for_long_is_replaced_before_it_ends_by_itself(own, task,
     assert own._process.pid != pid
 
 
-def test_an_error_of_the_kit_is_told_with_its_place(own, task, monkeypatch):
+def test_an_error_of_the_kit_is_reported_with_its_place(own, task, monkeypatch):
     job = task()
     object.__setattr__(job.policy, "groups", None)
     with pytest.raises(KitFailed, match=r"TypeError: .*\.py:\d+\)"):
@@ -88,7 +88,7 @@ def test_on_hidden_draws_an_error_of_the_kit_keeps_its_text_to_itself(own, task)
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc tells what a process was given")
 def test_it_takes_one_core_since_there_are_as_many_as_cores(own, task, monkeypatch):
-    """The mistake: each harness computes on all cores, and two of them get in each other's way."""
+    """Without this, each harness would compute on all cores, and two would slow each other down."""
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     own.grade(task())
     given = Path(f"/proc/{own._process.pid}/environ").read_bytes().split(b"\0")
@@ -96,7 +96,7 @@ def test_it_takes_one_core_since_there_are_as_many_as_cores(own, task, monkeypat
 
 
 @pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, "full"), (errno.EDQUOT, "full"), (errno.EIO, "failed")])
-def test_a_full_disk_is_told_from_a_failure_of_the_kit(task, tmp_path, monkeypatch, number, kind):
+def test_a_full_disk_is_distinguished_from_a_failure_of_the_kit(task, tmp_path, monkeypatch, number, kind):
     def unpacked(*_):
         raise OSError(number, os.strerror(number))
 
@@ -113,7 +113,7 @@ def test_a_stopped_one_is_not_started_again(own, task):
 
 
 def test_modules_of_the_current_folder_and_of_the_user_stay_out(submissions, tmp_path):
-    """Neither the one who grades nor a submission gets a module of his own into the process that judges."""
+    """Neither the grader's folder nor a submission can put a module into the judging process."""
     shadow = f"open({str(tmp_path / 'witness')!r}, 'a').write(__name__)\n"
     (tmp_path / "path").mkdir()
     for name in ("numpy", "torch", "sqlite3", "rich", "conformkit", "sitecustomize", "usercustomize"):
@@ -131,7 +131,7 @@ def test_modules_of_the_current_folder_and_of_the_user_stay_out(submissions, tmp
     assert not (tmp_path / "witness").exists()
 
 
-def test_what_is_on_the_path_of_the_one_who_grades_is_no_help(submissions, tmp_path):
+def test_modules_on_the_graders_path_do_not_help(submissions, tmp_path):
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "helper.py").write_text("x = 1\n")
     (tmp_path / "policy.toml").write_text(POLICY)

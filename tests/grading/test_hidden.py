@@ -1,4 +1,4 @@
-"""On hidden draws nothing that a submission saw gets out, whichever way it tries to tell."""
+"""On hidden draws, nothing that a submission sees leaks, however it tries."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from conformkit.conformance.apps.grade.store import FILE
 
 from .conftest import POLICY
 
-# The mark is put together at run time: the source itself may be quoted.
+# The mark is assembled at run time: the source itself may be quoted.
 TALKING = """
 import os
 import sys
@@ -56,7 +56,7 @@ WAYS = {
     "open_draws", [pytest.param(False, id="hidden"), pytest.param(True, id="open", marks=pytest.mark.full)]
 )
 def test_what_a_submission_saw_reaches_no_output(submissions, tmp_path, open_draws):
-    """With open draws the same submissions are quoted: they do tell."""
+    """With open draws the same submissions are quoted: they do leak."""
     ways = {f"{way.replace(' ', '-')}__py": TALKING % code for way, code in WAYS.items()}
     seed = "3" if open_draws else '"hidden"'
     policy = parse_policy(POLICY.replace("seed = 3", f"seed = {seed}").replace("hints = 0", "hints = 3"))

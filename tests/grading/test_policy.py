@@ -47,8 +47,8 @@ def test_the_example_shows_every_key():
         ('isolation = "none"', ["line 1: isolation", "sandbox"]),
         ('impl = "../x"', ["line 1: impl"]),
         ('forbidden = ["torch nn"]', ["line 1: forbidden[0]", "dotted"]),
-        ('required = ["SDPA-SCALES"]', ['required[0]: no clause is called "SDPA-SCALES"', "nearest: SDPA-SCALE"]),
-        (GROUP.format('"SPDA-*"'), ['line 4: groups[0].clauses[0]: no clause is called "SPDA-*"', "nearest: SDPA"]),
+        ('required = ["SDPA-SCALES"]', ['required[0]: there is no clause "SDPA-SCALES"', "nearest: SDPA-SCALE"]),
+        (GROUP.format('"SPDA-*"'), ['line 4: groups[0].clauses[0]: there is no clause "SPDA-*"', "nearest: SDPA"]),
         (GROUP.format(""), ["line 4: groups[0].clauses: the list is empty"]),
         ('[[groups]]\nname = "a"\npoints = 1', ["groups[0]: a group needs its clauses"]),
         ('[[groups]]\nname = "a b"\npoints = 1\nclauses = ["SDPA"]', ["line 2: groups[0].name"]),
@@ -92,7 +92,7 @@ def test_without_groups_every_clause_about_what_must_be_exported_counts():
     assert not components & {"SelfAttention", "FeedForward"}
 
 
-def test_the_digest_follows_what_is_said_and_not_how():
+def test_the_digest_depends_on_content_and_not_on_form():
     text = GROUP.format('"SDPA-SCALE", "SDPA-FORMULA"')
     policy = parse_policy(text)
     assert parse_policy("# a comment\n" + text.replace('"SDPA-SCALE", ', '"SDPA-SCALE",')).digest() == policy.digest()
@@ -104,7 +104,7 @@ def test_the_digest_follows_what_is_said_and_not_how():
     assert len({p.digest() for p in [policy, *changed]}) == len(changed) + 1
 
 
-def test_a_conform_toml_of_the_policy_is_read_from_beside_it_and_checked(tmp_path):
+def test_a_conform_toml_next_to_the_policy_is_read_and_checked(tmp_path):
     (tmp_path / "policy.toml").write_text('conform = "class.toml"')
     (tmp_path / "class.toml").write_text('[implementation]\nmodule = "solution"')
     assert "solution" in read_policy(tmp_path / "policy.toml").conform

@@ -57,7 +57,7 @@ def test_all_or_nothing_gives_nothing_for_most():
 
 @given(st.lists(st.sampled_from(list(Verdict)), min_size=4, max_size=4), st.integers(0, 3), st.data())
 def test_only_a_pass_raises_a_score(verdicts, place, data):
-    """Whatever a clause that does not pass is turned into, nothing is gained; without a pass there is nothing."""
+    """Turning a clause that does not pass into another verdict gains nothing; without a pass there are no points."""
     policy = Policy(groups=TWO)
     other = data.draw(st.sampled_from([v for v in Verdict if v is not PASS]))
     before = score(report(**{f"c{n}": v for n, v in enumerate(verdicts)}), policy, never)
@@ -78,7 +78,7 @@ def test_what_does_not_apply_is_left_out_only_where_it_is_excused():
     assert (found.points, found.max_points, found.groups[0].clauses) == (40, 40, 1)
 
 
-def test_a_reply_that_made_no_sense_gives_nothing_and_is_told():
+def test_an_invalid_reply_gives_nothing_and_is_reported():
     known = report(c0=PASS, c1=Verdict.NOT_RUN)
     known.results[1] = replace(known.results[1], outline=SENSELESS)
     found = score(known, Policy(groups=TWO), always)

@@ -85,7 +85,7 @@ def test_a_hidden_seed_is_drawn_once_and_its_owner_s(out, tmp_path):
     assert str(seed).encode() not in stored
 
 
-def test_a_seed_that_is_damaged_is_said_and_not_drawn_again(out):
+def test_a_damaged_seed_is_reported_and_not_drawn_again(out):
     with opened(out) as store:
         store.seed()
     for text in ("", "-5", "9" * 5000):
@@ -94,7 +94,7 @@ def test_a_seed_that_is_damaged_is_said_and_not_drawn_again(out):
             store.seed()
     (out / "seed").unlink()
     os.mkfifo(out / "seed")
-    with opened(out) as store, pytest.raises(StoreUnusable, match="it is no file"):
+    with opened(out) as store, pytest.raises(StoreUnusable, match="it is not a file"):
         store.seed()
 
 
@@ -112,7 +112,7 @@ with opened(Path(sys.argv[1])) as store:
 """
 
 
-def test_a_run_killed_at_any_moment_loses_nothing_that_it_said_was_stored(out):
+def test_a_run_killed_at_any_moment_loses_nothing_reported_as_stored(out):
     for after in (1, 40, 7):
         command = [sys.executable, "-P", "-c", WRITER, str(out)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -127,7 +127,7 @@ def test_a_run_killed_at_any_moment_loses_nothing_that_it_said_was_stored(out):
             assert all(grade.message == "x" * 1500 for grade in found)
 
 
-def test_two_runs_on_one_folder_are_told_apart(out):
+def test_two_runs_on_one_folder_are_detected(out):
     words = rf"another run is grading .*\(process {os.getpid()}\)"
     with opened(out), pytest.raises(StoreUnusable, match=words), opened(out):
         pass
@@ -155,15 +155,15 @@ def test_a_file_of_another_version_or_program_is_refused_and_left_alone(out, sta
     assert (out / FILE).read_bytes() == before
 
 
-def test_what_is_no_database_is_refused(out):
+def test_a_file_that_is_not_a_database_is_refused(out):
     out.mkdir()
     (out / FILE).write_bytes(b"hello" * 1000)
-    with pytest.raises(StoreUnusable, match="no SQLite file"), opened(out):
+    with pytest.raises(StoreUnusable, match="not an SQLite file"), opened(out):
         pass
     assert (out / FILE).read_bytes() == b"hello" * 1000
 
 
-def test_a_damaged_file_is_said(out):
+def test_a_damaged_file_is_reported(out):
     with opened(out) as store:
         for n in range(200):
             store.add(graded(f"s{n}"), KEY, {})
@@ -177,7 +177,7 @@ def test_a_damaged_file_is_said(out):
 def test_a_folder_of_something_else_is_refused(out):
     out.mkdir()
     (out / "thesis.tex").write_text("")
-    with pytest.raises(StoreUnusable, match=r"holds other files, thesis\.tex"), opened(out):
+    with pytest.raises(StoreUnusable, match=r"holds other files, for example thesis\.tex"), opened(out):
         pass
     assert [path.name for path in out.iterdir()] == ["thesis.tex"]
 
@@ -190,7 +190,7 @@ def test_a_place_that_is_none_is_refused(tmp_path):
 
 
 def refusal_of(folder):
-    """Return what opening a folder raises for somebody who owns nothing, as text."""
+    """Return what opening a folder raises for a user without rights, as text."""
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         said = "nothing"
@@ -235,7 +235,7 @@ def test_a_full_disk_ends_a_run_with_what_is_stored_intact(out):
             store.add(graded(f"s{n}"), KEY, {})
             stored.append(f"s{n}")
 
-    with pytest.raises(StoreBroken, match=r"the disk that .* is on is full"), opened(out) as store:
+    with pytest.raises(StoreBroken, match=r"the disk of .* is full"), opened(out) as store:
         store_many(store)
     with opened(out) as store:
         assert [grade.submission.id for grade in store.grades([f"s{n}" for n in range(1000)])] == stored
@@ -247,7 +247,7 @@ def test_a_full_disk_ends_a_run_with_what_is_stored_intact(out):
     ["x", "{}", "[1]", "null", "[" * 100_000, "{points}", "{groups}"],
     ids=["no JSON", "nothing in it", "a list", "null", "deep", "points that are no number", "a group that is none"],
 )
-def test_a_grade_that_was_written_by_somebody_else_is_told_and_not_read(out, grade):
+def test_a_grade_written_by_another_user_is_reported_and_not_read(out, grade):
     with opened(out) as store:
         store.add(graded(), KEY, {})
     own = graded().as_object()

@@ -65,11 +65,11 @@ def test_ids_are_fit_for_file_names_and_distinct():
 
 def test_a_name_that_is_another_ones_id_is_refused(submissions):
     folder = submissions(**{"Jane Doe": {}, identity("Jane Doe"): {}})
-    with pytest.raises(NothingToGrade, match="same student's"):
+    with pytest.raises(NothingToGrade, match="the same student"):
         find(folder)
 
 
-def test_nothing_there_is_said(submissions, tmp_path):
+def test_an_empty_folder_is_reported(submissions, tmp_path):
     with pytest.raises(NothingToGrade, match="there is no folder"):
         find(tmp_path / "nowhere")
     with pytest.raises(NothingToGrade, match="holds no submissions"):

@@ -18,7 +18,7 @@ SMALL = ArchiveLimits(bytes=1 << 20, files=20, depth=4, ratio=50)
 
 @pytest.fixture
 def taken(tmp_path):
-    """Unpack into a folder, and return what lies in it by relative path; nothing may lie outside."""
+    """Unpack into a folder, and return its contents by relative path; nothing may be outside."""
 
     def run(data, kind="zip", name="", limits=SMALL):
         target = tmp_path / "outer" / "target"
@@ -111,7 +111,7 @@ def test_links_are_left_out_and_named(taken, data, kind):
     assert taken.notes == ['"link" is a link and was left out']
 
 
-def test_a_file_below_a_link_lands_in_a_folder_of_its_own(taken, tmp_path):
+def test_a_file_below_a_link_lands_in_a_separate_folder(taken, tmp_path):
     """The classic: first a link to a folder outside, then a file through it."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

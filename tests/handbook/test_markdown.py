@@ -1,4 +1,4 @@
-"""What the law says stands on its page as it was written, whatever Markdown would make of it."""
+"""The law appears on its page as written, even where Markdown would interpret it."""
 
 import pytest
 from markdown_it import MarkdownIt

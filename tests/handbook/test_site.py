@@ -18,12 +18,12 @@ from conformkit.conformance.report.wording import address
 from conformkit.spec.clauses import PROFILES, Clause, clauses
 from conformkit.spec.errata import Erratum, errata
 
-# what Sphinx and its parser for Markdown have to settle between them
+# a matter between Sphinx and its Markdown parser
 pytestmark = pytest.mark.filterwarnings("ignore:.*myst_parser")
 
 
 class Page(HTMLParser):
-    """The anchors of a page, what it links to and what it loads."""
+    """The anchors of a page, its links and what it loads."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Page(HTMLParser):
 
 @dataclass(frozen=True)
 class Handbook:
-    """Pages that were built, and what they are about."""
+    """Built pages, and their subjects."""
 
     pages: Mapping[Path, Page]
     law: Mapping[str, Clause]
@@ -64,7 +64,7 @@ def built(folder: Path, **parts: Mapping) -> Handbook:
 
 @pytest.fixture(scope="module")
 def extract(tmp_path_factory: pytest.TempPathFactory) -> Handbook:
-    """Pages of two documents, without what leads out of them."""
+    """Pages of two documents, without links to others."""
     stems = ("attention", "schedules")
     law = {name: clause for name, clause in clauses().items() if clause.document in stems}
     law = {name: replace(clause, needs=tuple(n for n in clause.needs if n in law)) for name, clause in law.items()}
@@ -107,7 +107,7 @@ def test_each_erratum_has_an_anchor(extract):
     assert {name.lower() for name in extract.points} <= extract.anchors("errata")
 
 
-def test_the_sources_of_a_clause_and_where_to_get_them_are_told(extract):
+def test_the_sources_of_a_clause_and_where_to_get_them_are_shown(extract):
     law, listed = (
         next(file for file in extract.pages if file.as_posix().endswith(name))
         for name in ("law/attention.html", "sources.html")
@@ -138,7 +138,7 @@ def test_nothing_is_loaded_from_elsewhere(extract):
 
 OF_PAGES = [
     test_each_document_has_its_clauses_and_its_mistakes, test_a_report_links_to_what_is_there,
-    test_each_erratum_has_an_anchor, test_the_sources_of_a_clause_and_where_to_get_them_are_told,
+    test_each_erratum_has_an_anchor, test_the_sources_of_a_clause_and_where_to_get_them_are_shown,
     test_no_link_is_dead, test_nothing_is_loaded_from_elsewhere,
 ]  # fmt: skip
 

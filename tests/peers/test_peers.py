@@ -1,6 +1,6 @@
-"""Public libraries, bound by a conform.toml alone: what holds, and the deviations that docs/found.md writes up.
+"""Public libraries, bound only by a conform.toml: what passes, and the deviations that docs/found.md describes.
 
-Each list of deviations is exact: a clause that starts to hold, or to fail, is news.
+Each list of deviations is exact: a clause that starts to pass, or to fail, must be noticed.
 """
 
 from __future__ import annotations

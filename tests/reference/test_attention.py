@@ -1,4 +1,4 @@
-"""Attention where the formula is silent or number formats run out."""
+"""Attention where the formula is undefined or number formats overflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generation against a loop written out, and its manners."""
+"""Generation compared with an explicit loop, and its side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profile seq2seq on the reference in variants that concern it: no clause is red."""
+"""Profile seq2seq on the reference in variants that concern it: no clause fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VARIANTS = {
 
 
 LAYERS = ("ENC", "XATTN")
-"""What is quick to judge."""
+"""The quick cases."""
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_suite_finds_nothing_wrong_with_the_reference(
     assert report.conforms
 
 
-def test_one_table_of_positions_that_nobody_declared_is_named(tmp_path: Path) -> None:
+def test_an_undeclared_shared_table_of_positions_is_named(tmp_path: Path) -> None:
     folder = write_reference(tmp_path / "undeclared", variant=CANONICAL.but(positions="learned", shared_positions=True))
     (folder / "conform.toml").write_text('[variant]\npositions = "learned"\n')
     report = run(RunRequest(impl=str(folder), profile="seq2seq", only=("S2S-PARAM-COUNT",), diagnose=False))

@@ -1,4 +1,4 @@
-"""The whole suite on the reference in every variant: no clause is red, and those meant for the variant ran."""
+"""The whole suite on the reference in every variant: no clause fails, and those for the variant were judged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MEANT = {
     "final_norm": {"True": {"LM-FINAL-NORM"}},
     "head_bias": {"True": {"LM-HEAD-BIAS"}},
 }
-"""By choice and value, the clauses that say something about it."""
+"""By choice and value, the clauses about it."""
 ANY_HEAD_WIDTH = {"MHA-HEADS-INDEPENDENT"}
 
 
@@ -72,10 +72,10 @@ def meant(variant: Variant) -> set[str]:
 
 
 VARIANTS = {name: variant for name, variant in every_variant().items() if variant != CANONICAL}
-"""The canonical one has a test of its own, in tests/suite."""
+"""The canonical one has a separate test, in tests/suite."""
 
 
-@pytest.mark.parametrize("name", sampled(VARIANTS, always=["llama", "placement=post"]))
+@pytest.mark.parametrize("name", sampled(VARIANTS, always=["placement=post"]))
 def test_the_suite_finds_nothing_wrong_with_the_reference(name: str, warm: LentFactory, tmp_path: Path) -> None:
     variant = VARIANTS[name]
     folder = write_reference(tmp_path / "reference_in_variant", variant=variant)

@@ -1,4 +1,4 @@
-"""A variant that nobody declared does not conform, and the report names the choice; a mistake is never named as one."""
+"""An undeclared variant does not conform, and the report names the choice; a mistake is never named as one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_exactly_the_undeclared_choices_are_named(name: str, warm: LentFactory, 
         files=lambda name: [RIGHT / name],
     ),
 )
-def test_choices_are_told_whatever_the_parameters_are_called(name: str, warm: LentFactory, tmp_path: Path) -> None:
+def test_choices_are_named_whatever_the_parameters_are_called(name: str, warm: LentFactory, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(RIGHT / name, tmp_path / name))
     declared = (folder / "conform.toml").read_text()
     found = looked_at(folder, warm, re.sub(r"^\[variant\]\n([^\[\n].*\n|\n)*", "", declared, flags=re.MULTILINE))
@@ -101,7 +101,7 @@ def test_a_choice_that_one_component_made_alone_is_declared_for_it_alone(warm: L
     assert lines(found) == ['TinyTransformerLM [components.TinyTransformerLM.variant] positions = "none"']
 
 
-def test_a_component_may_have_a_declared_variant_of_its_own(warm: LentFactory, tmp_path: Path) -> None:
+def test_a_component_may_have_a_separate_declared_variant(warm: LentFactory, tmp_path: Path) -> None:
     alone = Patch(
         "feed_forward.py", "dropout: float = 0.0, *, variant: Variant = CANONICAL",
         'dropout: float = 0.0, *, variant: Variant = CANONICAL.but(activation="relu")',
@@ -114,7 +114,7 @@ def test_a_component_may_have_a_declared_variant_of_its_own(warm: LentFactory, t
     assert report.conforms
 
 
-def test_positions_that_are_no_component_are_named_by_the_model(warm: LentFactory, tmp_path: Path) -> None:
+def test_positions_without_a_component_are_named_by_the_model(warm: LentFactory, tmp_path: Path) -> None:
     patches = (
         Patch("__init__.py", "from conformkit.reference.positional_encoding import PositionalEncoding\n", ""),
         Patch("positional_encoding.py", "class PositionalEncoding(nn.Module)", "class Other(nn.Module)"),
@@ -129,7 +129,7 @@ def test_the_report_names_it_and_stays_red(tmp_path: Path) -> None:
     report = run(RunRequest(impl=str(folder), only=("FFN",)))
     assert not report.conforms
     assert lines(report.undeclared) == ['FeedForward [variant] activation = "relu"']
-    assert run(RunRequest(impl="conformkit.reference", only=("FFN",))).undeclared == []
+    assert not run(RunRequest(impl="conformkit.reference", only=("FFN",))).undeclared
 
 
 def test_a_trainable_table_of_sinusoids_is_a_mistake_and_no_choice(warm: LentFactory, tmp_path: Path) -> None:

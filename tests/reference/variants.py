@@ -1,4 +1,4 @@
-"""The variants that the tests of this folder go through: every single change, and whole known models."""
+"""The variants for the tests of this folder: every single change, and known models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, c
 
 
 def single_changes() -> Iterator[tuple[str, Variant]]:
-    """Yield each value of each choice but the canonical one, alone, with what else that choice needs."""
-    for field in (f for f in fields(Variant) if not f.name.startswith("shared_")):  # no choice of a decoder alone
+    """Yield each value of each choice but the canonical one, alone, with the other choices that it needs."""
+    for field in (f for f in fields(Variant) if not f.name.startswith("shared_")):  # only for encoder-decoders
         values = alternatives(field.name, field.default)
         for value in values if isinstance(choices()[field.name], tuple) else values[:2]:
             needs = {"positions": "rotary"} if field.name.startswith("rotary") else {}
@@ -18,5 +18,5 @@ def single_changes() -> Iterator[tuple[str, Variant]]:
 
 
 def every_variant() -> dict[str, Variant]:
-    """Return the canonical variant, all single changes and the famous ones, by name."""
+    """Return the canonical variant, all single changes and the known models, by name."""
     return {"canonical": CANONICAL, **dict(single_changes()), **FAMOUS}

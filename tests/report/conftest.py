@@ -21,7 +21,7 @@ def report() -> MakeReport:
 
 @pytest.fixture
 def hostile() -> Report:
-    """A report in which all that an implementation has a say in is hostile."""
+    """A report in which everything that an implementation controls is hostile."""
     return samples.hostile()
 
 

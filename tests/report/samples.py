@@ -1,4 +1,4 @@
-"""Reports that tests render: one that tells something of every kind, and one in which all is hostile."""
+"""Reports that tests render: one with entries of every kind, and one in which everything is hostile."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ HOSTILE = (
     "```\n# Heading\n| a | b |\n[link](http://127.0.0.1:9) @everyone #1 $x$ ``\n"
     "::error file=x::forged\n::add-mask::pass\r\n\x1b[31mred\u202egnp.exe\x00" + "long" * 60
 )
-"""Text that breaks out of every form, if it can."""
+"""Text that tries to break out of every format."""
 
 
 def make_result(verdict: Verdict = Verdict.PASS, clause_id: str = "SDPA-SCALE", **changes: Any) -> Result:
-    """Return a result on a clause made up here; fields of both can be given."""
+    """Return a result on a made-up clause; fields of both can be given."""
     of_clause = {
         name: changes.pop(name) for name in ("level", "component", "title", "line", "document") if name in changes
     }
@@ -67,7 +67,7 @@ def make_report(*results: Result, **changes: Any) -> Report:
 
 
 def hostile() -> Report:
-    """A report in which all that an implementation has a say in is hostile."""
+    """A report in which everything that an implementation controls is hostile."""
     return make_report(
         make_result(),
         make_result(

@@ -32,7 +32,7 @@ def lines(comparison, width, **options):
     return stream.getvalue().splitlines()
 
 
-def test_only_clauses_on_which_they_differ_are_shown_unless_all_are_asked_for(comparison):
+def test_only_differing_clauses_are_shown_unless_all_are_requested(comparison):
     assert [row.clause.id for row in comparison.rows()] == ["SDPA-SCALE"]
     assert comparison.rows()[0].verdicts == (Verdict.PASS, Verdict.FAIL, None)
     assert {row.clause.id for row in comparison.rows(everything=True)} == {"SDPA-SCALE", "MHA-GOLDEN"}
@@ -41,7 +41,7 @@ def test_only_clauses_on_which_they_differ_are_shown_unless_all_are_asked_for(co
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 120])
-def test_the_table_keeps_within_the_terminal_and_tells_who(comparison, width):
+def test_the_table_fits_the_terminal_and_names_the_implementations(comparison, width):
     shown = lines(comparison, width)
     assert all(cell_len(line) <= width for line in shown)
     assert any(line.startswith("SDPA-SCALE") for line in shown)

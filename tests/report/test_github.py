@@ -35,7 +35,7 @@ def test_each_red_clause_is_one_line_whatever_it_says(hostile):
 
 
 @given(st.text(st.sampled_from("%0DA3:,\r\n=ab"), max_size=30))
-def test_what_is_said_comes_back_as_it_was(text):
+def test_texts_come_back_unchanged(text):
     line = github._command("error", {"title": text, "file": text}, text)
     assert parsed(line) == ("error", {"title": text, "file": text}, text)
 

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -13,7 +14,7 @@ VOID = {"meta", "link", "input", "rect", "br", "circle", "path"}
 
 
 class Page(HTMLParser):
-    """The elements of a page, with their attributes, and what stands in scripts and styles."""
+    """The elements of a page, with their attributes, and the contents of scripts and styles."""
 
     def __init__(self, text):
         super().__init__()
@@ -79,7 +80,7 @@ def test_headings_step_down_one_at_a_time_from_a_single_first_one(told):
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
 
 
-def test_the_page_tells_what_the_terminal_tells(told):
+def test_the_page_has_the_same_content_as_the_terminal(told):
     text = " ".join(" ".join(Page(as_html(told)).text).split())
     for words in (
         "mypkg does not conform to SDPA of core", "output[0] is 1.75, want 1.5", "24 of 24 differ",
@@ -97,8 +98,8 @@ def test_the_text_of_a_clause_of_the_law_stands_below_its_failure(report, result
 
 
 @pytest.mark.parametrize(("hints", "shown"), [(1, 1), (2, 2), (3, 3)])
-def test_hints_are_told_a_step_at_a_time(told, hints, shown):
-    told.hints = hints
+def test_hints_are_shown_step_by_step(told, hints, shown):
+    told = replace(told, hints=hints)
     text = " ".join(Page(as_html(told)).text)
     steps = ["the weights are too sharp", "between products and softmax"]
     known = [step in text for step in steps] if hints < 3 else ["divide by math.sqrt" in text] * 3
@@ -113,11 +114,11 @@ PAGE = "https://course.example/law/law/attention.html#sdpa-scale"
 def test_a_failure_links_to_the_clauses_page_where_there_are_pages(told):
     links = [attributes["href"] for attributes in Page(as_html(told)).all("a")]
     assert PAGE in links
-    told.pages = ""
+    told = replace(told, pages="")
     assert "course.example" not in as_html(told)
 
 
-def test_what_came_out_is_drawn_beside_what_was_wanted(told):
+def test_actual_and_wanted_values_are_drawn_side_by_side(told):
     page = Page(as_html(told))
     drawn = [attributes["aria-label"] for attributes in page.all("svg") if attributes.get("role") == "img"]
     assert [label.partition(":")[0] for label in drawn] == ["yours", "wanted", "difference"] * 2
@@ -135,7 +136,7 @@ def test_what_a_mask_hides_is_hatched_and_what_is_seen_there_is_framed(told):
     assert "framed" in " ".join(page.text)
 
 
-def test_what_is_still_being_built_is_told_with_the_next_step(report, result):
+def test_unfinished_parts_are_shown_with_the_next_step(report, result):
     built = report(
         result(line=1), result(Verdict.NOT_IMPLEMENTED, "FFN-SHAPE", component="FeedForward", line=2, unfinished=True),
         missing=["FeedForward"], stubs={"FeedForward": "mypkg/<b>.py:3"},
@@ -144,7 +145,7 @@ def test_what_is_still_being_built_is_told_with_the_next_step(report, result):
     assert "attention ✓ done block – not implemented" in text
     assert "next implement FeedForward (mypkg/<b>.py:3)" in text
     assert "again conform run --impl mypkg --only FFN --seed 7" in text
-    built.missing, built.stubs = [], {}
+    built = replace(built, missing=[], stubs={})
     assert "implement FeedForward" not in as_html(built)
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +30,7 @@ def test_no_line_of_hostile_text_begins_a_command_outside_of_code(hostile):
     assert "@everyone" not in outside
 
 
-def test_the_document_tells_what_the_terminal_tells(told):
+def test_the_document_has_the_same_content_as_the_terminal(told):
     text = as_markdown(told)
     for words in (
         "mypkg does not conform to SDPA of core", "output[0] is 1.75, want 1.5", "24 of 24 differ",
@@ -39,7 +41,7 @@ def test_the_document_tells_what_the_terminal_tells(told):
         assert words in text, words
 
 
-def test_what_is_still_being_built_is_told_with_the_next_step(report, result):
+def test_unfinished_parts_are_shown_with_the_next_step(report, result):
     text = as_markdown(report(result(), missing=["FeedForward"], stubs={"FeedForward": "mypkg/*x*.py:3"}))
     assert "- **attention**: done\n- **block**: not implemented\n" in text
     assert "- **next**: `implement FeedForward (mypkg/*x*.py:3)`" in text
@@ -82,5 +84,5 @@ def test_code_of_the_law_stays_code(text):
 
 def test_a_failure_links_to_the_clauses_page_where_there_are_pages(told):
     assert "- **page**: <https://course.example/law/law/attention.html#sdpa-scale>" in as_markdown(told)
-    told.pages = ""
+    told = replace(told, pages="")
     assert "**page**" not in as_markdown(told)

@@ -1,4 +1,4 @@
-"""Cells of the pictures: one scale for what came out and what is wanted, marks for what is too far off."""
+"""Cells of the pictures: one scale for actual and wanted values, marks for entries that are too far off."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_colors_of_yours_and_wanted_can_be_compared():
     assert [cell.kind for cell in yours.cells] == ["positive", "negative"]
 
 
-def test_what_is_too_far_off_is_marked_where_it_came_out_and_in_the_difference():
+def test_errors_are_marked_in_the_result_and_in_the_difference():
     yours, wanted, difference = panels(of(((1.0, 1.05, 3.0),), ((1.0, 1.0, 1.0),)))
     assert [cell.off for cell in yours.cells] == [cell.off for cell in difference.cells] == [False, False, True]
     assert not any(cell.off for cell in wanted.cells)
@@ -28,7 +28,7 @@ def test_what_is_too_far_off_is_marked_where_it_came_out_and_in_the_difference()
     assert wanted.told == "1 by 3 numbers, from 1 to 1"
 
 
-def test_what_a_mask_hides_is_marked_in_both_maps_and_told_to_those_who_do_not_see_it():
+def test_hidden_entries_are_marked_in_both_maps_and_described_in_text():
     shown = of(((0.5, 0.5), (0.5, 0.0)), ((0.5, 0.0), (0.5, 0.0)), hidden=((False, True), (False, True)))
     yours, wanted, difference = panels(shown)
     assert [cell.hidden for cell in yours.cells] == [cell.hidden for cell in wanted.cells] == [False, True] * 2
@@ -42,7 +42,7 @@ def test_what_a_mask_hides_is_marked_in_both_maps_and_told_to_those_who_do_not_s
     assert "hatched" not in legend(of(((1.0,),), ((2.0,),)))
 
 
-def test_nan_has_a_mark_of_its_own_and_no_part_in_the_scale():
+def test_nan_has_a_separate_mark_and_no_part_in_the_scale():
     yours, wanted, difference = panels(of(((math.nan, 1.0),), ((0.0, 1.0),)))
     assert [cell.kind for cell in yours.cells] == ["odd", "positive"]
     assert [cell.kind for cell in wanted.cells] == ["zero", "positive"]

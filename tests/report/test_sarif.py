@@ -12,7 +12,7 @@ LEVELS = {"none", "note", "warning", "error"}
 
 
 def run_of(text):
-    """Check what the standard demands of every log, and return its only run."""
+    """Check what the standard requires of every log, and return its only run."""
     log = json.loads(text)
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-schema-2.1.0.json")
@@ -78,7 +78,7 @@ def test_the_line_that_raised_is_the_location(report, result, package):
     ["", "my pkg/gone.py:3", "../../etc/passwd.py:1", "my pkg/__init__.py:0", "my pkg/__init__.py", "<string>:1"],
     ids=["none", "no-such-file", "outside", "line-0", "no-line", "no-file"],
 )
-def test_what_is_no_line_of_the_own_files_is_no_location(report, result, package, where):
+def test_only_lines_of_the_users_files_are_locations(report, result, package, where):
     made = report(result(Verdict.ERROR, where=where), location=str(package))
     (found,) = run_of(as_sarif(made, package.parent))["results"]
     assert found["locations"] == []
@@ -90,7 +90,7 @@ def test_no_viewer_makes_a_link_of_what_an_implementation_says(hostile):
     assert not any("](" in text for text in texts)
 
 
-def test_with_few_hints_no_rule_tells_what_to_do(report, result):
+def test_with_few_hints_no_rule_reveals_the_fix(report, result):
     full, few = (as_sarif(report(result(Verdict.FAIL), hints=hints)) for hints in (3, 1))
     fix = run_of(full)["tool"]["driver"]["rules"][0]["help"]["text"].partition("Fix: ")[2].partition("\n")[0]
     assert fix

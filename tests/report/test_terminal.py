@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -38,7 +39,7 @@ def test_a_failure_says_what_why_next_and_how_to_repeat_it(failed):
 
 def test_a_failure_names_the_clauses_page_where_there_are_pages(failed):
     assert "page:" not in render(failed)
-    failed.pages = "https://course.example/law"
+    failed = replace(failed, pages="https://course.example/law")
     assert "     page:    https://course.example/law/law/attention.html#sdpa-scale" in render(failed).splitlines()
 
 
@@ -47,9 +48,9 @@ def test_a_location_is_shown_as_one_types_it_here_so_that_lines_do_not_depend_on
 ):
     (tmp_path / "deep" / "here").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "deep" / "here")
-    failed.location = str(tmp_path / "deep" / "here" / "code" / "mypkg")
+    failed = replace(failed, location=str(tmp_path / "deep" / "here" / "code" / "mypkg"))
     assert " · mypkg at code/mypkg · " in render(failed, width=400).splitlines()[0]
-    failed.location = str(tmp_path / "deep" / "mypkg")
+    failed = replace(failed, location=str(tmp_path / "deep" / "mypkg"))
     assert f" · mypkg at {tmp_path}/deep/mypkg · " in render(failed, width=400).splitlines()[0]
 
 
@@ -99,7 +100,7 @@ def test_no_color_and_no_trailing_blanks_unless_asked(failed):
     assert "\x1b[" in render(failed, color=True)
 
 
-def test_a_broken_should_is_a_warning_unless_should_is_asked_for(report, result):
+def test_a_failing_should_is_a_warning_unless_should_is_requested(report, result):
     soft = result(Verdict.FAIL, level=Level.SHOULD)
     fine = result(Verdict.PASS, "SDPA-SHAPE")
     text = render(report(soft, fine))

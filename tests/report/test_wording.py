@@ -25,14 +25,14 @@ TWICE = (SCALE, replace(SCALE, defect="no-scale-either", hint=replace(SCALE.hint
     ids=["one", "two together", "one of two", "one that two mend"],
 )
 def test_what_mends_a_mistake_bears_its_number_and_stands_in_one_line(result, known, looks, fix):
-    """Would break if a reader with two mistakes and two fixes had to guess which mends which."""
+    """Would break if a reader with two mistakes and two fixes had to guess which fix belongs to which."""
     lines = advice(result(Verdict.FAIL, looks_like=known), 3)
     assert [label for label, _ in lines] == ["looks like:", "fix:"]
     assert lines[0][1].startswith(looks)
     assert lines[1][1] == fix
 
 
-def test_of_mistakes_that_may_be_others_the_clause_itself_tells_what_mends_it(result):
+def test_for_uncertain_mistakes_the_clause_itself_tells_the_fix(result):
     known = tuple(replace(like, certainty=Certainty.UNSURE) for like in (SCALE, AXIS))
     (_, looks), (label, fix) = advice(result(Verdict.FAIL, looks_like=known), 3)
     assert looks.startswith("nothing is divided, or columns add up (unsure: each of these mistakes")
@@ -43,8 +43,8 @@ def stub(result, name, **changes):
     return result(Verdict.NOT_IMPLEMENTED, unfinished=True, tried=False, component=name, **changes)
 
 
-def test_stubs_are_told_by_their_names_and_clauses_are_counted_once(report, result):
-    """Would break if a number of the binding clauses alone stood beside that of all that are not implemented."""
+def test_stubs_are_shown_by_name_and_clauses_are_counted_once(report, result):
+    """Would break if a count of binding clauses only were next to one of all unimplemented clauses."""
     found = report(
         stub(result, "FeedForward"), stub(result, "FeedForward", clause_id="FFN-SOFT", level=Level.SHOULD),
         stub(result, "TinyTransformerLM", clause_id="GEN-LENGTH"), result(Verdict.PASS, "SDPA-SHAPE"),

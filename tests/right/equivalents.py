@@ -1,4 +1,4 @@
-"""Equivalent rewrites: a constant on all allowed places, an inverted mask, log space, positions in two steps, heads interleaved."""
+"""Equivalent rewrites: a constant at all allowed places, an inverted mask, log space, positions in two steps, heads interleaved."""
 
 import math
 

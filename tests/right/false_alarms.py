@@ -2,8 +2,9 @@
 
 python tests/right/false_alarms.py [--seeds N] [--profile NAME] [--without PREFIX] [--dtype NAME] [NAME|PATH …]
 
-Each is loaded once and judged with seeds 0 … N-1, by the clauses of the profile but those of the prefix. Without names:
-the reference, and all of tests/right_lm or tests/right_seq2seq, else of tests/right and the examples that are right.
+Each is loaded once and judged with seeds 0 … N-1, by the clauses of the profile except those with the prefix. Without
+names: the reference, and all of tests/right_lm or tests/right_seq2seq, else of tests/right and the examples that are
+right.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ WRONG = {"three_mistakes"}
 
 
 def right_ones(profile: str = "core") -> list[str]:
-    """Return everything in this repository that is right, as `--impl` takes it."""
+    """Return everything in this repository that is right, as arguments of `--impl`."""
     found = ["conformkit.reference"]
     own = [ROOT / "examples", ROOT / "tests" / "right"] if profile == "core" else [ROOT / "tests" / f"right_{profile}"]
     for folder in own:
@@ -57,7 +58,7 @@ def alarms(
 
 
 def main() -> int:
-    """Print a line for each implementation and each alarm; return 1 when there was one."""
+    """Print a line for each implementation and each alarm; return 1 if there was one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--profile", choices=list(PROFILES), default="core")

@@ -12,9 +12,9 @@ from tests.tiers import sampled
 from .false_alarms import alarms, right_ones
 
 OTHERS = [Path(impl) for impl in right_ones() if impl != "conformkit.reference"]
-"""The reference has a test of its own, in tests/suite."""
-QUICK = ["dict_of_arrays", "gpt2_conv1d", "llama", "rope32"]
-"""In NumPy, in torch with its weights elsewhere, with choices declared, of one component."""
+"""The reference has a separate test, in tests/suite."""
+QUICK = ["dict_of_arrays", "llama", "rope32"]
+"""Functions in NumPy, classes in torch with declared choices, and one component alone."""
 
 
 @pytest.mark.parametrize("impl", sampled(OTHERS, lambda impl: impl.stem, always=QUICK, files=lambda impl: [impl]))

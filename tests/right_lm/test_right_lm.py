@@ -14,7 +14,7 @@ from tests.right.false_alarms import alarms, right_ones
 from tests.tiers import sampled
 
 OTHERS = [Path(impl) for impl in right_ones("lm") if impl != "conformkit.reference"]
-"""The reference has a test of its own, in tests/suite."""
+"""The reference has a separate test, in tests/suite."""
 QUICK = ["arrays", "functions", "makemore", "nano", "renamed"]
 """Those that take less than a second each: tools in NumPy and torch, under other names, as objects."""
 

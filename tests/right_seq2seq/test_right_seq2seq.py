@@ -13,7 +13,7 @@ from tests.right.false_alarms import alarms, right_ones
 from tests.tiers import sampled
 
 OTHERS = [Path(impl) for impl in right_ones("seq2seq") if impl != "conformkit.reference"]
-"""The reference has a test of its own, in tests/suite."""
+"""The reference has a separate test, in tests/suite."""
 QUICK = ["design_document", "fused_post", "hiding", "past_key_values", "torch_sequence_first"]
 
 

@@ -1,4 +1,4 @@
-"""Half of an encoder-decoder is judged by what of the law is about it."""
+"""Half of an encoder-decoder is judged by the clauses about that half."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_a_decoder_alone_is_a_language_model_of_core():
     assert sum(result.verdict is Verdict.PASS for result in report.results) > 40
 
 
-def test_a_layer_that_takes_no_memory_is_no_decoder_layer():
-    # it was called with the memory as its mask, and broke
+def test_a_layer_without_memory_is_not_a_decoder_layer():
+    # regression: it was called with the memory as its mask, and failed
     report = check(str(HERE / "decoder"), profile="seq2seq", only=["DEC-SHAPE"])
     (result,) = report.results
     assert result.verdict is Verdict.NOT_IMPLEMENTED

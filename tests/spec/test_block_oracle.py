@@ -1,4 +1,4 @@
-"""The oracle of the block against loops over plain numbers, and against values worked out by hand."""
+"""The oracle of the block compared with loops over plain numbers, and with values computed by hand."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Loops:
         return self.mapped("feed_forward.down", [act(u) for u in up])
 
     def turned(self, row: Row, position: int) -> Row:
-        """One head's query or key, its pairs turned."""
+        """One head's query or key, its pairs rotated."""
         if self.variant.positions != "rotary":
             return row
         found, width = list(row), len(row)
@@ -133,7 +133,7 @@ X = np.array([[[1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 3.0, 0.0], [2.0, 0.0, 1.0, 1.0]
 
 
 def by_hand(*, causal: bool = True, open_units: bool = False, **changes: Any) -> Any:
-    """Identity projections, two heads, a network that halves its input or, opened, shows its activation."""
+    """Identity projections, two heads, a network that halves its input or, optionally, exposes its activation."""
     eye, variant = np.eye(4), CANONICAL.but(**changes)
     back = np.zeros((4, 4)) if open_units else -eye / 2
     weights = {f"attention.{name}.weight": eye for name in ("q", "k", "v", "out")} | {

@@ -1,4 +1,4 @@
-"""The law's form: what the parser accepts and how it complains, and that every document keeps to the rules."""
+"""The law's form: what the parser accepts, its errors, and that every document follows the rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ABILITIES = {
     *(method.name for component in SEQ2SEQ.values() for method in component.methods),
     *(name.replace("_", "-") for tool in TOOLS.values() for name in tool.optional()),
 }  # fmt: skip
-"""What an implementation may be able to do, as binding and probe find out."""
+"""The abilities of an implementation, as binding and probe determine them."""
 
 ONE = """\
 # Attention
@@ -229,8 +229,8 @@ def test_the_normative_line_says_the_level() -> None:
     assert offenders(lambda c: re.search(rf"\b{c.level}\b", c.normative)) == []
 
 
-def test_what_is_forbidden_is_said_with_must_not() -> None:
-    """'No weight MUST change' says that none has to: it allows what it means to forbid."""
+def test_prohibitions_use_must_not() -> None:
+    """'No weight MUST change' only says that none has to: it allows what it is meant to forbid."""
     forbids = re.compile(
         r"(?:^|[,;:] (?:and )?)(?:no|nothing|none|only)\b[^,;:]*\b(?:MUST|SHOULD)\b(?! NOT)", re.IGNORECASE
     )
@@ -266,7 +266,7 @@ def each_value(found: Clause) -> Iterator[tuple[str, str]]:
 
 
 def admissible(name: str, value: str) -> set[str]:
-    """What a condition may ask for; anything where the choice is open."""
+    """The values that a condition may name; any value if the choice is open."""
     if name in ABILITIES:
         return {"yes", "no"}
     kind: Any = choices()[name]
@@ -303,14 +303,14 @@ def test_every_clause_has_a_test_and_every_test_a_clause() -> None:
     assert set(registry.tests()) == set(clauses())
 
 
-def test_each_clause_is_tested_beside_its_document() -> None:
+def test_each_clause_is_tested_next_to_its_document() -> None:
     for clause_id, test in registry.tests().items():
         assert test.__module__.endswith(f".suite.test_{clauses()[clause_id].document}"), clause_id
 
 
 def test_every_document_is_listed() -> None:
     folder = Path(law.__file__).parent
-    assert {path.stem for path in folder.glob("*.md")} == {*STEMS, "errata", "sources"}  # two that hold no clauses
+    assert {path.stem for path in folder.glob("*.md")} == {*STEMS, "errata", "sources"}  # two that contain no clauses
     modules = {path.stem.removeprefix("test_") for path in (folder.parent / "conformance" / "suite").glob("test_*.py")}
     assert modules == set(STEMS)
 

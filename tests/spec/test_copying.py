@@ -1,4 +1,4 @@
-"""The tasks of an encoder-decoder say what they say."""
+"""The tasks of an encoder-decoder are as described."""
 
 from __future__ import annotations
 

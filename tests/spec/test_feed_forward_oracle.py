@@ -1,4 +1,4 @@
-"""The oracle of the feed-forward network against loops over plain numbers, and against values worked out by hand."""
+"""The oracle of the feed-forward network compared with loops over plain numbers, and with values computed by hand."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_probabilities_are_those_of_one_row_at_a_time(
 
 
 def weighted_sum(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Logits (B, T, 7) of a toy model whose next id depends on the place and value of everything it is shown."""
+    """Logits (B, T, 7) of a toy model whose next id depends on the place and value of every input."""
     places = np.cumsum(ids * (1 + np.arange(ids.shape[1])), axis=1)  # (B, T)
     return np.asarray(-np.abs(np.arange(7) - (places % 7)[..., None]), np.float64)
 

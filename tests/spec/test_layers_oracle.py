@@ -1,4 +1,4 @@
-"""Linear maps, norms and activations against loops over plain numbers, and against values worked out by hand."""
+"""Linear maps, norms and activations compared with loops over plain numbers, and with values computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/left-out.md: what it says of clauses is true, and what it says is none is none."""
+"""docs/left-out.md: what it says about clauses is true, and what it leaves out is not a clause."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sections() -> dict[str, list[list[str]]]:
 
 
 def reserved() -> list[str]:
-    """Return the ids of what is no clause."""
+    """Return the ids of what is not a clause."""
     rows = sections()["Merged into other clauses"] + sections()["Left out"]
     return [row[0].strip("`") for row in rows]
 
@@ -38,7 +38,7 @@ def test_every_row_has_an_id_in_front_and_all_its_cells(heading: str) -> None:
     assert [row[0] for row in rows if len(row) != columns or not ID.match(row[0].strip("`"))] == []
 
 
-def test_what_is_reserved_is_no_clause_and_listed_once() -> None:
+def test_a_reserved_id_is_not_a_clause_and_listed_once() -> None:
     assert set(reserved()) & set(clauses()) == set()
     assert len(set(reserved())) == len(reserved())
 

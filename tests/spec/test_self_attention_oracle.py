@@ -1,4 +1,4 @@
-"""The oracle of single-head self-attention against loops over plain numbers, and against values worked out by hand."""
+"""The oracle of single-head self-attention compared with loops over plain numbers, and with values computed by hand."""
 
 import math
 

@@ -187,7 +187,7 @@ def test_the_public_source_follows_the_private_one() -> None:
     )
 
 
-def test_a_clause_without_private_sources_says_what_it_said() -> None:
+def test_a_clause_without_private_sources_is_unchanged() -> None:
     assert with_public(clause("ROPE-NORM")) == clause("ROPE-NORM").source
 
 

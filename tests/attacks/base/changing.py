@@ -1,4 +1,4 @@
-"""Changes replies at random: arrays, fields, kinds of errors. What comes of it must be a verdict, never the harness's end."""
+"""Changes replies at random: arrays, fields, kinds of errors. The outcome must be a verdict."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Attention as the contract has it: what stands beside an attack, and keeps its verdict."""
+"""Attention as in the contract: it is put next to an attack and must keep its verdict."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Attention without the division by √d_k: what an attack would like to see passed."""
+"""Attention without the division by √d_k: an attack tries to make it pass."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ NOTES = []
 
 
 def tell(*words):
-    """Print it in every call: what is printed while a module is imported is in no report."""
+    """Print it in every call: reports do not contain output of imports."""
     NOTES.append(" ".join(map(str, words)))
 
 

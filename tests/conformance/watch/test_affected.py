@@ -69,7 +69,7 @@ def test_another_conform_toml_may_affect_everything():
     assert change({**FILES, HOME / "conform.toml": b""}, {**FILES, HOME / "conform.toml": b"x = 1"}).everything
 
 
-def test_files_that_import_each_other_are_no_endless_search():
+def test_files_that_import_each_other_end_the_search():
     circle = {
         HOME / "a.py": b"from .b import B\n\nclass A:\n    x = B\n",
         HOME / "b.py": b"from .a import A\n\nclass B:\n    x = A\n",

@@ -49,7 +49,7 @@ def saved(session, source, text):
     return session.wait()
 
 
-def test_a_save_is_judged_and_told_from_what_was_before(session, source):
+def test_a_save_is_judged_and_compared_with_the_state_before(session, source):
     first = session.judge(None, ignore)
     assert first.before is None
     changed = saved(session, source, WRONG + EXTRA)
@@ -114,7 +114,7 @@ def test_a_file_that_is_being_written_is_waited_for(source):
     assert lookout.wait(seen)[source] == b"def f():\n    return 1\n"
 
 
-def test_a_file_that_is_saved_without_a_change_is_no_change(source):
+def test_saving_an_unchanged_file_is_not_a_change(source):
     lookout = Lookout(source)
     seen = lookout.look()
     texts = [ATTENTION + EXTRA, WRONG]

@@ -22,5 +22,5 @@ def lost() -> Grade:
 
 @pytest.fixture
 def hostile() -> Grade:
-    """A grade in which all that a student has a say in is hostile."""
+    """A grade in which everything that a student controls is hostile."""
     return samples.hostile()

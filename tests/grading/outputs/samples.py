@@ -1,4 +1,4 @@
-"""Grades that tests render: one that lost points, one that was not judged, one in which all is hostile."""
+"""Grades that tests render: one that lost points, one that was not judged, one in which everything is hostile."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def lost() -> Grade:
 
 
 def hostile() -> Grade:
-    """A grade in which all that a student has a say in is hostile."""
+    """A grade in which everything that a student controls is hostile."""
     stored = report(
         result("SDPA-SCALE", Verdict.ERROR, message=HOSTILE, details=(HOSTILE,), output=HOSTILE),
         result("SDPA-OUT-SHAPE", Verdict.NOT_RUN, reason=HOSTILE),

@@ -74,7 +74,7 @@ def test_a_policy_that_cannot_be_used_is_refused(policy):
 
 @pytest.fixture
 def machine(tmp_path, policy):
-    """An unpacked autograder; running it returns what happened. `conform` is a script that is given."""
+    """An unpacked autograder; running it returns the outcome. `conform` is the given script."""
 
     def call(conform, isolation=""):
         for name in ("source", "submission", "results"):
@@ -115,7 +115,7 @@ def test_another_isolation_is_passed_on(machine, tmp_path):
 
 
 @pytest.mark.parametrize("conform", ["exit 4", "exit 0"], ids=["no-sandbox", "no-result"])
-def test_without_a_verdict_there_is_no_score_not_even_an_older_one(machine, tmp_path, conform):
+def test_without_a_verdict_there_is_no_score_even_from_an_earlier_run(machine, tmp_path, conform):
     done = machine(conform)
     assert done.returncode in {4, 5}
     assert "run_autograder: " in done.stderr
@@ -138,7 +138,7 @@ def test_the_command_writes_the_zip(policy, tmp_path):
     [
         ([], "hints = 9\n", "the policy cannot be used"),
         (["--kit", "gone.whl"], POLICY, "gone.whl"),
-        (["--isolation", "none"], POLICY, "none of sandbox, process"),
+        (["--isolation", "none"], POLICY, "not one of sandbox, process"),
         (["--out", "/no/such/folder/a.zip"], POLICY, "mkdir -p"),
         ([], f'conform = "../class.toml"\n{POLICY}', "class.toml"),
     ],

@@ -11,7 +11,7 @@ FORMATS = {"text", "html", "simple_format", "md", "ansi"}
 
 
 def results(grade):
-    """Check what Gradescope demands, and return the object."""
+    """Check what Gradescope requires, and return the object."""
     found = json.loads(as_results(grade, report_of(grade)))
     assert isinstance(found["score"], float | int)
     assert {found["visibility"], found["stdout_visibility"]} <= VISIBILITY
@@ -34,14 +34,14 @@ def test_a_test_a_group_whose_scores_add_up(graded):
     assert found["score"] == sum(t["score"] for t in found["tests"]) == 7.5
 
 
-def test_what_fails_is_told_under_its_group_as_far_as_hints_allow(graded):
+def test_failures_are_shown_under_their_group_as_far_as_hints_allow(graded):
     failed, passed = results(graded())["tests"]
     assert "FAIL SDPA-SCALE" in failed["output"]
     assert "numbers are wrong" in failed["output"]
     assert "hint:" in failed["output"]
     assert "looks like" not in failed["output"]
     assert "again:      conform run --impl ada --only SDPA-SCALE" in failed["output"]
-    assert passed["output"] == "3 of 3 clauses hold."
+    assert passed["output"] == "3 of 3 clauses pass."
 
 
 @pytest.mark.parametrize("required", [(), ("SDPA-SCALE",)], ids=["group", "whole"])
@@ -61,7 +61,7 @@ def test_a_submission_that_was_not_judged_has_no_score_and_says_why(lost):
     found = results(lost)
     assert found["score"] == 0
     assert found["output"].startswith("not loaded: importing it raised ImportError")
-    assert "says the same at home" in found["output"]
+    assert "the path of your code at home" in found["output"]
     assert {t["status"] for t in found["tests"]} == {"failed"}
 
 

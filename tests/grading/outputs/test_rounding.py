@@ -1,4 +1,4 @@
-"""A grade has the same points in every output: whoever holds one beside the other sees no difference."""
+"""A grade has the same points in every output."""
 
 import json
 from dataclasses import replace
@@ -37,7 +37,7 @@ def test_what_is_printed_and_logged_has_them_to_two_places(uneven):
     assert log(uneven).splitlines().count("90.62 of 100.5 points, 2.5 s") == 1
 
 
-def test_what_is_stored_comes_back_with_the_points_that_are_told(uneven):
+def test_stored_results_come_back_with_their_points(uneven):
     stored = Grade.from_object(json.loads(uneven.as_json()))
     assert (stored.points, stored.groups[0].points) == (90.62, 30.21)
     assert stored.as_json() == uneven.as_json()

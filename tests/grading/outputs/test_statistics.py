@@ -80,5 +80,5 @@ def test_bars_stand_on_the_floor_and_the_tallest_is_as_high_as_there_is_room(gra
     assert 0 <= made[0].x < made[-1].x + made[-1].width <= WIDTH
 
 
-def test_a_picture_of_nobody_has_no_height():
+def test_an_empty_picture_has_no_height():
     assert {bar.height for bar in bars(figures([]).bins)} == {0.0}

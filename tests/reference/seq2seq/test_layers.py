@@ -1,4 +1,4 @@
-"""The encoder-decoder gives what PyTorch's own gives with the same weights, and has its masks from the ids."""
+"""The encoder-decoder matches PyTorch's own with the same weights, and derives its masks from the ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many parameters the base encoder-decoder has: worked out by hand, counted here."""
+"""How many parameters the base encoder-decoder has: computed by hand, counted here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformkit.spec.variants import CANONICAL, Variant
 BASE = Variant(
     placement="post", activation="relu", qkv_bias=True, output_bias=True, final_norm=False, head_bias=False
 )  # fmt: skip
-"""The choices of Vaswani et al. 2017, with a table each for source, target and head."""
+"""The choices of Vaswani et al. 2017, with separate tables for source, target and head."""
 STORED = {fact.id: fact.value for fact in all_facts()}
 LAYERS, MODELS = STORED["G137/layers"], STORED["G138/base"]
 ATTENTION, FEED_FORWARD, NORM = 4 * (512 * 512 + 512), 2 * 512 * 2048 + 2048 + 512, 2 * 512

@@ -1,4 +1,4 @@
-"""Masks, batches, the smoothed loss, hidden ids and first weights, against numbers made by hand or by PyTorch."""
+"""Masks, batches, the smoothed loss, hidden ids and first weights, compared with numbers by hand or by PyTorch."""
 
 from __future__ import annotations
 

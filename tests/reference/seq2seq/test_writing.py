@@ -1,4 +1,4 @@
-"""What the model writes, with and without caches, is what its logits say; beams against all targets written out."""
+"""Generation, with and without caches, follows the logits; beam search is compared with enumerated targets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model(variant: Variant = CANONICAL, vocabulary: int = 13) -> Transformer:
     torch.manual_seed(5)
     ours = Transformer(13, vocabulary, 16, 4, 2, 3, 24, 9, 0.5, variant=variant).double().eval()
     with torch.no_grad():
-        ours.head.weight.mul_(4)  # opinions strong enough that ranks differ
+        ours.head.weight.mul_(4)  # logits large enough that ranks differ
     return ours
 
 
@@ -182,7 +182,7 @@ def test_a_narrow_beam_has_the_scores_of_its_targets_and_they_are_distinct() -> 
 
 
 class Scripted(Transformer):
-    """An encoder-decoder whose logits are a table: after A half is gone at once, after B most of it stays."""
+    """An encoder-decoder whose logits are a table: after A half the mass is lost at once, after B most stays."""
 
     def __init__(self) -> None:
         super().__init__(4, 4, 4, 1, 0, 0, 4, 3, variant=Variant(positions="none", final_norm=False, head_bias=False))

@@ -12,7 +12,7 @@ from conformkit.reference.seq2seq.model import Transformer
 from conformkit.spec.variants import Variant
 
 TORCH = Variant(qkv_bias=True, output_bias=True, activation="relu")
-"""The choices that torch.nn.Transformer has, but for the placement of norms."""
+"""The choices of torch.nn.Transformer, except for the placement of norms."""
 
 
 def scramble(module: nn.Module) -> None:
@@ -72,7 +72,7 @@ def stacks_twin(ours: Transformer, d_ff: int) -> nn.Transformer:
 
 
 def logits_of_twin(ours: Transformer, d_ff: int, src: Tensor, tgt: Tensor) -> Tensor:
-    """Return what torch's stacks give between the embeddings and the head of the reference; True hides in torch."""
+    """Return the output of torch's stacks between the reference's embeddings and head; True hides in torch."""
     theirs = stacks_twin(ours, d_ff)
     hidden = ~torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool).tril()
     x = theirs(

@@ -1,4 +1,4 @@
-"""Smoothing, entropy and the scaling fit, against figures by hand."""
+"""Smoothing, entropy and the scaling fit, compared with numbers computed by hand."""
 
 from __future__ import annotations
 

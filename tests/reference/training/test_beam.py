@@ -1,4 +1,4 @@
-"""Beam search against all continuations written out, and where greedy choice fails."""
+"""Beam search compared with all continuations, and where greedy choice fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def lm(vocabulary: int = 3, block_size: int = 6) -> TinyTransformerLM:
     torch.manual_seed(8)
     model = TinyTransformerLM(vocabulary, 8, 2, 1, 16, block_size).double().eval()
     with torch.no_grad():
-        model.head.weight.mul_(4)  # opinions strong enough that ranks differ
+        model.head.weight.mul_(4)  # logits large enough that ranks differ
     return model
 
 
@@ -73,7 +73,7 @@ def test_a_beam_of_one_is_greedy(eos_id: int | None) -> None:
 
 
 class Scripted(nn.Module):
-    """After 0 (the prompt): A = 0 with .5, B = 1 with .4; after A nothing is likely, after B one thing is."""
+    """After 0 (the prompt): A = 0 with .5, B = 1 with .4; after A nothing is likely, after B one id is."""
 
     block_size = 3
 

@@ -1,4 +1,4 @@
-"""A checkpoint gives back exactly what was saved, and is refused where it is not whole."""
+"""A checkpoint restores exactly what was saved, and is refused if it is incomplete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 @pytest.mark.parametrize("kind", [AdamW, torch.optim.AdamW], ids=["ours", "torch"])
 @pytest.mark.parametrize("variant", ["gpt2", "canonical"])
-def test_training_goes_on_exactly(tmp_path: Path, kind: type, variant: str) -> None:
+def test_training_continues_exactly(tmp_path: Path, kind: type, variant: str) -> None:
     model = lm(variant=variant)
     optimizer = kind(model.parameters(), lr=0.01)
     for x, y in batches(6)[:3]:
@@ -108,7 +108,7 @@ def test_another_models_checkpoint_is_refused_by_name_and_shape(saved: Path) -> 
         load_checkpoint(saved, same, AdamW(list(same.parameters())[1:]))
 
 
-def test_a_missing_file_is_said_with_its_name(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nothing"):
         read_checkpoint(tmp_path / "nothing.safetensors")
 

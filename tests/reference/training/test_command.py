@@ -22,7 +22,7 @@ from tests.reference.training.conftest import SMALL
 
 @pytest.fixture
 def conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run a command line in this process, in a folder of its own."""
+    """Run a command line in this process, in a separate folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -63,7 +63,7 @@ def test_a_run_is_kept_in_its_folder(conform: Any, settings: Path, tmp_path: Pat
     assert len(metrics.read_lines(folder / "samples.jsonl")) == 2
 
 
-def test_a_run_goes_on_for_more_steps(conform: Any, trained: Path) -> None:
+def test_a_run_continues_for_more_steps(conform: Any, trained: Path) -> None:
     result = conform("train", "--resume", trained, "--steps", 16, "--no-pictures")
     assert result.exit_code == 0
     assert "step 16/16" in result.stdout
@@ -146,7 +146,7 @@ def cut(path: Path) -> None:
     path.write_bytes(content[: len(content) // 2])
 
 
-def test_a_checkpoint_that_was_cut_off_is_refused_and_the_one_before_goes_on(conform: Any, trained: Path) -> None:
+def test_a_truncated_checkpoint_is_refused_and_the_one_before_is_used(conform: Any, trained: Path) -> None:
     newest = sorted((trained / "checkpoints").glob("0*"))
     cut(newest[-1])
     result = conform("train", "--resume", trained, "--steps", 16, "--no-pictures")

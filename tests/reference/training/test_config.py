@@ -1,4 +1,4 @@
-"""Recipes are whole and documents are refused by the name of the key."""
+"""Recipes are complete, and a refusal names the key."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_single_settings_are_changed_and_checked() -> None:
         recipe("tinny")
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(TrainingConfigError, match=r"a\.toml is no text in UTF-8"):
         read_config(tmp_path / "a.toml")

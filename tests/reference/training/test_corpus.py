@@ -25,7 +25,7 @@ def test_the_source_has_the_entropy_that_it_claims() -> None:
     follows = sum(ids[t] == (ids[t - 1] + ids[t - 4]) % 12 for t in range(4, len(ids))) / (len(ids) - 4)
     assert follows == pytest.approx(0.8 + 0.2 / 12, abs=0.005)
     pairs = Counter(itertools.pairwise(ids))
-    assert max(pairs.values()) < 1.2 * min(pairs.values())  # one symbol back alone tells nothing
+    assert max(pairs.values()) < 1.2 * min(pairs.values())  # one symbol back alone gives no information
     assert set(Counter(ids)) == set(range(12))
 
 
@@ -34,7 +34,7 @@ def test_the_first_three_predictions_of_a_window_are_blind() -> None:
     assert floor_in_windows(2) == pytest.approx(math.log(12))
     ids = [SYMBOLS.index(c) for c in synthetic_text(400_000)]
     blind = Counter((ids[t] - ids[t - 1] - ids[t - 3]) % 12 for t in range(3, len(ids)))
-    assert max(blind.values()) < 1.05 * min(blind.values())  # without the fourth back the others tell nothing
+    assert max(blind.values()) < 1.05 * min(blind.values())  # useless without the fourth symbol back
 
 
 def test_the_source_follows_its_seed() -> None:
@@ -52,7 +52,7 @@ def test_the_source_follows_its_seed() -> None:
     ],
     ids=["empty", "blank", "latin", "folder"],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes | None, says: str) -> None:
+def test_a_value_that_is_not_text_is_refused(tmp_path: Path, content: bytes | None, says: str) -> None:
     path = tmp_path / "corpus.txt"
     if content is None:
         path.mkdir()
@@ -96,7 +96,7 @@ def test_a_part_shorter_than_a_window_is_refused() -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """Serve the text that stands for Tiny Shakespeare from this machine."""
+    """Serve a text in place of Tiny Shakespeare from this machine."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -137,7 +137,9 @@ def test_another_text_is_not_kept(shakespeare: Path, monkeypatch: pytest.MonkeyP
     assert not shakespeare.exists()
 
 
-def test_no_connection_is_said_with_a_way_out(shakespeare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_connection_is_reported_with_an_alternative(
+    shakespeare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(corpora, "SHAKESPEARE", corpora.SHAKESPEARE.replace("/text", "/none"))
     with pytest.raises(CorpusError, match=r"not available, want a connection to .*404.*, or --corpus FILE"):
         load_corpus("shakespeare")

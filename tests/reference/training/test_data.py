@@ -1,4 +1,4 @@
-"""Splits, windows and batches over ids that tell their own place."""
+"""Splits, windows and batches over ids that equal their positions."""
 
 from __future__ import annotations
 

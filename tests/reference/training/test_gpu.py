@@ -1,4 +1,4 @@
-"""On a GPU: the switches compute what the transparent path computes there, and a stopped run goes on."""
+"""On a GPU: the switches compute what the transparent path computes there, and a stopped run continues."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_fast_paths_agree_with_the_transparent_one(variant: str, precision: str,
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
-def test_a_stopped_run_goes_on(config: TrainingConfig, tmp_path: Path, precision: str) -> None:
+def test_a_stopped_run_continues(config: TrainingConfig, tmp_path: Path, precision: str) -> None:
     there = with_changes(config, {"speed.device": DEVICE, "speed.precision": precision, "speed.fused_optimizer": True})
     whole = begin(there, tmp_path / "whole")
     train(whole.run, whole.folder, Silent())

@@ -80,7 +80,7 @@ def test_an_end_id_in_the_prompt_ends_nothing_and_nothing_follows_the_last_end()
     assert never.shape[1] == 5 or never[0, -1] == 4
 
 
-def test_a_second_call_knows_nothing_of_the_first_and_modes_come_back() -> None:
+def test_a_second_call_does_not_depend_on_the_first_and_modes_are_restored() -> None:
     model = lm().train()
     first = model.generate(ids(2, 4), 3, temperature=0, use_cache=True)
     model.generate(ids(2, 6), 3, temperature=0, use_cache=True)

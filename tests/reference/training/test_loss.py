@@ -1,4 +1,4 @@
-"""Cross-entropy against PyTorch's own, and the numbers derived from it against figures by hand."""
+"""Cross-entropy against PyTorch's own, and the numbers derived from it compared with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def drawn(*positions: int, vocabulary: int = 7) -> tuple[torch.Tensor, torch.Ten
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("ignored", [-100, 0, 6])
-def test_it_is_what_pytorch_gives(smoothing: float, ignored: int) -> None:
+def test_it_equals_pytorchs_result(smoothing: float, ignored: int) -> None:
     logits, targets = drawn(3, 5)
     targets[1, 2:] = ignored
     ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
@@ -37,7 +37,7 @@ def test_positions_may_be_flat() -> None:
     torch.testing.assert_close(cross_entropy(logits.flatten(0, 1), targets.flatten()), cross_entropy(logits, targets))
 
 
-def test_nothing_that_counts_gives_zero_and_gradients_of_zero() -> None:
+def test_no_counted_targets_give_zero_and_gradients_of_zero() -> None:
     logits, targets = drawn(2, 3)
     logits.requires_grad_()
     loss = cross_entropy(logits, torch.full_like(targets, -100))

@@ -42,7 +42,7 @@ def test_five_updates_are_those_of_pytorch() -> None:
         torch.testing.assert_close(a, b, rtol=1e-13, atol=1e-15)
 
 
-def test_state_that_is_loaded_goes_on_as_if_never_interrupted() -> None:
+def test_loaded_state_continues_as_if_never_interrupted() -> None:
     ours, copies = pair()
     mine = AdamW([{"params": ours[:1], "lr": 0.1}, {"params": ours[1:], "weight_decay": 0.0}])
     other = AdamW([{"params": copies[:1], "lr": 0.7}, {"params": copies[1:]}])

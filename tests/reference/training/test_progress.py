@@ -22,7 +22,7 @@ def text(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_where_nobody_watches_there_is_a_line_an_evaluation() -> None:
+def test_without_a_terminal_there_is_a_line_per_evaluation() -> None:
     lines, bar = screen(120, terminal=False), screen(120, terminal=False)
     with watching(lines, bar, 2000) as listener:
         listener.measured(LAST)
@@ -36,7 +36,7 @@ def test_where_nobody_watches_there_is_a_line_an_evaluation() -> None:
 
 
 @pytest.mark.parametrize(("width", "shown"), [(120, ["12,346 tokens/s", "left", "━"]), (40, [])])
-def test_a_bar_tells_loss_speed_and_time_left_as_far_as_there_is_room(width: int, shown: list[str]) -> None:
+def test_a_bar_shows_loss_speed_and_time_left_as_far_as_there_is_room(width: int, shown: list[str]) -> None:
     bar = screen(width, terminal=True)
     with watching(None, bar, 2000, 100) as listener:
         for step in (200, 250):

@@ -1,4 +1,4 @@
-"""Attention maps are the model's own weights; the pictures draw what was measured, and no more."""
+"""Attention maps are the model's own weights; the pictures show what was measured, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run goes on exactly where it stopped, keeps what was good, and says why it ends."""
+"""A run continues exactly where it stopped, keeps its best checkpoint, and says why it ends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def losses(folder: RunFolder) -> list[tuple[object, ...]]:
 
 
 def after(steps: int) -> Callable[[], bool]:
-    """Return what asks for an end after so many updates."""
+    """Return a callback that requests an end after a number of updates."""
     counted = iter(range(1, steps + 1))
     return lambda: next(counted) == steps
 
@@ -58,7 +58,7 @@ def whole(config: TrainingConfig, tmp_path: Path) -> TrainingSession:
 
 
 @pytest.mark.parametrize("steps", [1, 4, 6])
-def test_a_stopped_run_goes_on_exactly(whole: TrainingSession, session: TrainingSession, steps: int) -> None:
+def test_a_stopped_run_continues_exactly(whole: TrainingSession, session: TrainingSession, steps: int) -> None:
     assert finish(session, after(steps)).end == "interrupted"
     again = resume(session.folder.path, {})
     assert again.run.step == steps
@@ -87,7 +87,7 @@ loop.train(run.run, run.folder, Silent(), kill)
 """
 
 
-def test_a_killed_run_goes_on_exactly(whole: TrainingSession, session: TrainingSession) -> None:
+def test_a_killed_run_continues_exactly(whole: TrainingSession, session: TrainingSession) -> None:
     finish(session, after(2))
     command = [sys.executable, "-c", KILLED, str(session.folder.path), "11"]
     died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
@@ -175,9 +175,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_the_last_good_checkpoint_sta
     assert max(record["step"] for record in metrics.read_lines(session.folder.metrics)) == 4
 
 
-def test_gradients_that_are_not_finite_are_no_good_checkpoint(
-    session: TrainingSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_non_finite_gradients_make_no_checkpoint(session: TrainingSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> torch.Tensor:
         return torch.tensor(math.inf)
 
@@ -194,7 +192,7 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_a_damaged_checkpoint_is_refused_and_the_one_before_goes_on(
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(
     whole: TrainingSession, session: TrainingSession
 ) -> None:
     finish(session)

@@ -1,4 +1,4 @@
-"""Both tokenizers lose nothing, and refuse what they can't write."""
+"""Both tokenizers are lossless, and refuse what they can't represent."""
 
 from __future__ import annotations
 

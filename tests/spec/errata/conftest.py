@@ -1,4 +1,4 @@
-"""What tests of errata share: the comparison of a printed number with one that is computed again."""
+"""What tests of errata share: the comparison of a printed number with a recomputed one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Printed = Callable[[Mapping[str, Any]], None]
 
 
 def differences(name: str, printed: Value, found: Any) -> Iterator[str]:
-    """Say where a result is not the printed value to the printed digits; a whole number is meant exactly."""
+    """Say where a result differs from the printed value in the printed digits; whole numbers are exact."""
     if isinstance(printed, tuple):
         rows = list(found)
         if len(rows) != len(printed):
@@ -43,7 +43,7 @@ def same_number(printed: Decimal, found: Any) -> bool:
 
 @pytest.fixture
 def printed(request: pytest.FixtureRequest) -> Iterator[Printed]:
-    """Compare results by name with what the erratum prints; its number stands in the test's name."""
+    """Compare results by name with what the erratum prints; the test's name contains its number."""
     match = re.match(r"test_err_(\d+)_", request.node.name)
     assert match, "a test that recomputes an erratum is called test_err_07_…"
     point = errata()[f"ERR-{match[1]}"]
@@ -67,7 +67,7 @@ def off() -> Callable[[Value, Any], list[str]]:
 
 @pytest.fixture
 def outcome() -> Callable[[Callable[[], Any]], str]:
-    """Name the exception that a call ends in, or say that it returns."""
+    """Name the exception that a call raises, or say that it returns."""
 
     def name(call: Callable[[], Any]) -> str:
         try:
@@ -81,7 +81,7 @@ def outcome() -> Callable[[Callable[[], Any]], str]:
 
 @pytest.fixture
 def differ() -> Callable[..., None]:
-    """Check that a claim is not what comes out: that somewhere it is off by more than a margin."""
+    """Check that a claim is wrong: somewhere it is off by more than a margin."""
 
     def check(found: Any, claimed: Any, by: float = 1e-3) -> None:
         assert np.abs(np.asarray(found, np.float64) - np.asarray(claimed, np.float64)).max() > by

@@ -28,7 +28,7 @@ def shape(*extents: int) -> np.ndarray:
 
 
 def entropy(weights: np.ndarray) -> np.ndarray:
-    """The entropy of each row, as a share of what equal weights have."""
+    """The entropy of each row, relative to that of equal weights."""
     logs = np.log(np.where(weights > 0, weights, 1.0))
     return np.asarray(-(weights * logs).sum(-1) / math.log(weights.shape[-1]))
 
@@ -145,7 +145,7 @@ def test_err_16_lengths_and_widths_may_differ(printed):
     printed({"output": scaled_dot_product_attention(shape(2, 3, 4), shape(2, 5, 4), shape(2, 5, 7)).shape})
 
 
-def test_err_17_each_mask_value_has_a_fault_of_its_own(printed, outcome, differ):
+def test_err_17_each_mask_value_has_its_own_fault(printed, outcome, differ):
     scores = np.array([0.0, 1.0, 2.0])
     single = (scores.astype(np.float32) + np.float32(-1e9)).astype(np.float64)
     added = softmax(scores - 1e9)
@@ -312,7 +312,7 @@ def test_err_38_a_second_softmax_hides_a_peak(printed, differ):
     printed({"four keys": twice[0], "share of uniform": shares, "true share": entropy(np.eye(4)[0])})
 
 
-def test_err_40_a_causal_layer_tells_two_tokens_from_their_exchange(printed, differ):
+def test_err_40_a_causal_layer_distinguishes_two_tokens_from_their_exchange(printed, differ):
     def attend(x: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         return scaled_dot_product_attention(x, x, x, mask)
 

@@ -1,4 +1,4 @@
-"""The form of the errata: what the parser accepts and how it complains, and that each number is computed again."""
+"""The form of the errata: what the parser accepts, its errors, and that each number is recomputed."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_errata_of_a_clause_are_those_that_name_it():
 
 
 def recomputing() -> Counter[str]:
-    """The points that a test beside this one computes again, by the number in its name."""
+    """The points that a test in this folder recomputes, by the number in its name."""
     found: Counter[str] = Counter()
     for path in Path(__file__).parent.glob("test_*_errata.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -12,7 +12,7 @@ LOGITS = np.array([2.0, 1.0, 0.5, 0.1, -0.5])
 HALVES = np.log([0.5, 0.25, 0.125, 0.125])
 
 
-def test_err_170_letters_have_ids_of_their_own(printed, differ):
+def test_err_170_letters_have_separate_ids(printed, differ):
     letters = [ord(letter) - 33 for letter in "Hello"]  # GPT-2 numbers printable ASCII in its order, from 0
     differ(letters, [15496, 8894, 75, 75, 78])
     printed({"H, e, l, l, o": letters})
@@ -25,7 +25,7 @@ def test_err_171_unseen_characters_have_bytes(printed, differ):
     printed({"bytes of é": list("é".encode()), "of them in 'To be, or not to be'": 2 - len(missing)})
 
 
-def test_err_172_code_points_are_no_ids_of_a_small_vocabulary(printed, outcome):
+def test_err_172_code_points_are_not_ids_of_a_small_vocabulary(printed, outcome):
     ids = [ord(letter) for letter in "The "]
     table = torch.nn.Embedding(65, 2)
     printed({"code points of 'The '": ids, "lookup in 65 rows": outcome(lambda: table(torch.tensor(ids)))})
@@ -33,7 +33,7 @@ def test_err_172_code_points_are_no_ids_of_a_small_vocabulary(printed, outcome):
 
 def test_err_173_reaching_p_is_enough(printed, differ):
     reached = (next_token_probabilities(HALVES, top_p=0.75) > 0).sum()
-    exceeding = int((np.array([0.0, 0.5, 0.75, 0.875]) <= 0.75).sum())  # what ranks higher does not exceed it yet
+    exceeding = int((np.array([0.0, 0.5, 0.75, 0.875]) <= 0.75).sum())  # the higher ranks do not exceed it yet
     differ(reached, exceeding)
     printed({"tokens that reach 0.75": reached, "tokens that exceed it": exceeding})
 

@@ -16,7 +16,7 @@ from conformkit.spec.multi_head_attention import multi_head_attention
 from conformkit.spec.variants import CANONICAL, Variant
 
 X = np.array([[[1.0, 2, 0, -1], [0, 1, 3, 0], [2, 0, 1, 1]]])
-"""Three positions of width 4, rows that the sublayers turn."""
+"""Three positions of width 4, rows that the sublayers rotate."""
 RELU, POST = CANONICAL.but(activation="relu"), CANONICAL.but(placement="post")
 SIZES: dict[str, Any] = {"num_heads": 2, "kv_heads": 2}
 
@@ -79,7 +79,7 @@ def test_err_83_only_the_pre_norm_path_is_free_of_norms(printed, differ):
     printed({"a shift by 1, pre-norm": moved[0].min().round(12), "post-norm": np.abs(moved[1]).max().round(12)})
 
 
-def test_err_84_silent_post_norm_blocks_are_no_identity(printed, differ):
+def test_err_84_silent_post_norm_blocks_are_not_the_identity(printed, differ):
     x = np.array([[[1.0, 2, 3, 4]]])
     pre, post = (run(silent_block(), x, variant)[0, 0] for variant in (CANONICAL, POST))
     differ(post, x[0, 0], by=1)

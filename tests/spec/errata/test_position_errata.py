@@ -24,7 +24,7 @@ def drawn(*extents: int, deviation: float = 1.0) -> np.ndarray:
 
 
 def handout_table(max_len: int, width: int) -> torch.Tensor:
-    """The table as handout §7.3 lays it out: (1, max_len, width), the cosines in as many columns as the sines."""
+    """The table with the layout of handout §7.3: (1, max_len, width), the cosines in as many columns as the sines."""
     angles = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
     table = torch.zeros(max_len, width)
     table[:, 0::2], table[:, 1::2] = torch.sin(angles), torch.cos(angles)
@@ -52,7 +52,7 @@ def stacks(width: int, hidden: int) -> tuple[int, int]:
 
 
 def test_err_50_wavelengths_grow_with_the_pair(printed):
-    wavelengths = 2 * math.pi / np.arcsin(codes(2, 8)[1, 2::2])  # pair 0 turns by more than a right angle allows
+    wavelengths = 2 * math.pi / np.arcsin(codes(2, 8)[1, 2::2])  # pair 0 rotates by more than a right angle
     first = 2 * math.pi / math.acos(codes(2, 8)[1, 1])
     assert first < wavelengths[0]
     printed({"wavelengths for a width of 8": [first, *wavelengths]})
@@ -143,7 +143,7 @@ def test_err_63_scaled_logits_saturate(printed, differ):
     printed({"deviation of logits": logits.std(), "largest probability": peaks[0], "scaled by √512": peaks[1]})
 
 
-def test_err_65_a_transpose_is_no_inverse(printed, differ):
+def test_err_65_a_transpose_is_not_an_inverse(printed, differ):
     table = np.array([[1.0, 2.0], [0.0, 1.0]])
     differ(table @ table.T, np.eye(2))
     printed({"E Eᵀ": table @ table.T})

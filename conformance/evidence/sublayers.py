@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformkit.conformance.assertions.checks import check_close, check_differs, under
+from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
-from conformkit.conformance.suite.transparent import zeros
 from conformkit.spec.arrays import Array
 
 __all__ = ["build", "check_in_turn", "check_varies", "layers_of", "silent", "with_silent"]
