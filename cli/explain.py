@@ -20,7 +20,6 @@ from conformkit.conformance.defects.kills import catches, kills
 from conformkit.fixtures import Stored, stored
 from conformkit.spec.clauses import Clause, UnknownClauseError, select
 from conformkit.spec.errata import Erratum, errata, errata_of
-from conformkit.spec.sources import with_public
 
 __all__ = ["explain"]
 
@@ -87,6 +86,8 @@ def _select(wanted: str) -> tuple[Clause, ...]:
 
 
 def _clause(clause: Clause, width: int) -> Iterator[str]:
+    from conformkit.spec.sources import with_public
+
     yield from textwrap.wrap(f"{clause.id} · {clause.title}", width, break_on_hyphens=False)
     yield ""
     applies = ", ".join(f"{name} = {value}" for name, value in clause.applies.items())

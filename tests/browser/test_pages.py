@@ -11,7 +11,7 @@ from conformkit.conformance.apps.grade.outputs.overview import as_overview
 from conformkit.conformance.apps.grade.outputs.student import as_html as as_student
 from conformkit.conformance.apps.grade.outputs.wording import report_of
 from conformkit.conformance.report.html import as_html
-from tests.grading.outputs import samples as graded
+from tests.apps.grade.outputs import samples as graded
 from tests.report import samples as reported
 
 LONG = "Maximiliana-" * 20

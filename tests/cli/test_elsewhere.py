@@ -1,5 +1,6 @@
 """Where the system has no fork, no POSIX modules and no Unix sockets, commands work or say why not."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,9 @@ warm.os = Elsewhere()
 
 def bare(*arguments, more=""):
     command = [sys.executable, "-P", "-c", f"{BARE}{more}sys.exit(main())", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    # with a PYTHONPATH the command would start again without it, and nothing would be taken away from that process
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=clean)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_the_sdist_holds_everything_that_is_tracked():
     lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text(encoding="utf-8").splitlines()]
     folders = {name for keyword, name, *_ in (line for line in lines if line) if keyword == "graft"}
     patterns = [pattern for line in lines if line and line[0] == "include" for pattern in line[1:]]
-    automatic = {"LICENSE", "pyproject.toml"}
+    automatic = {"LICENSE", "MANIFEST.in", "pyproject.toml"}
     missing = [
         path
         for path in map(Path, listed.stdout.splitlines())

@@ -109,7 +109,7 @@ def write(path: Path, content: bytes) -> str:
         (["--corpus", "."], "the corpus . is a folder"),
         (["--recipe", "tinny"], "nearest: tiny"),
         (["--set", "model.d_modle=3"], "nearest: model.d_model"),
-        (["--set", "model.d_model"], "is no KEY=VALUE"),
+        (["--set", "model.d_model"], "is not KEY=VALUE"),
         (["--set", "model.dropout=1.5"], "model.dropout is 1.5, want at least 0 and below 1"),
         (["--set", 'samples.prompts=["7"]'], "a character is '7', want one of the 29"),
         (["--device", "abacus"], "speed.device is 'abacus'"),
@@ -121,7 +121,7 @@ def write(path: Path, content: bytes) -> str:
         (["--checkpoint", "empty.txt"], "needs --resume"),
         (["--ablate", "empty.txt"], "the table empty.txt is without variants"),
         (["--ablate", "none"], "there is no none"),
-        (["--color", "blue"], "'blue' is none of auto, always, never"),
+        (["--color", "blue"], "'blue' is not one of"),
     ],
     ids=lambda value: "-".join(value).replace("--", "") if isinstance(value, list) else "",
 )

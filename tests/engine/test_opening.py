@@ -14,7 +14,7 @@ from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import select
 from conformkit.spec.components import components_of
-from tests.conformance.conftest import ATTENTION
+from tests.engine.conftest import ATTENTION
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_declared_framework_is_not_a_guess(tmp_path):
     "given", [{"dtype": "bfloat16"}, {"config": Config(dtypes=("bfloat16",))}], ids=["asked", "declared"]
 )
 def test_a_format_that_the_framework_lacks_is_refused_in_one_sentence(attention_file, given):
-    with pytest.raises(LoadFailure, match="in bfloat16: NumPy has no dtype bfloat16") as caught:
+    with pytest.raises(LoadFailure, match="with dtypes bfloat16: NumPy has no dtype bfloat16") as caught:
         run(RunRequest(impl=str(attention_file), **given))
     assert "--dtype" in caught.value.advice[0]
 

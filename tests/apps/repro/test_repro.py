@@ -19,7 +19,7 @@ from conformkit.conformance.apps.repro.reproduce import Reproduction, reproduce
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WITHOUT_KIT = "import runpy, sys; sys.modules['conformkit'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from conformkit.conformance.apps.grade.record import Grade
-from tests.grading.outputs import samples
+from tests.apps.grade.outputs import samples
 
 MakeGrade = Callable[..., Grade]
 

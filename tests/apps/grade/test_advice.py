@@ -106,7 +106,7 @@ def test_functions_of_the_reference_are_found_under_other_names(tmp_path):
     assert {a.kind for a in advise(tmp_path, ("conformkit",))} == {"import", "call", "copy"}
 
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*"))
+EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples").glob("*"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

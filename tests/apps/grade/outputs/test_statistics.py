@@ -7,7 +7,7 @@ from conformkit.conformance.apps.grade.outputs.statistics import figures
 from conformkit.conformance.apps.grade.record import Group
 from conformkit.conformance.defects import defects
 from conformkit.conformance.engine.results import Certainty, Verdict
-from tests.grading.outputs.samples import likeness, report, result
+from tests.apps.grade.outputs.samples import likeness, report, result
 
 
 def test_scores_fall_into_tenths_and_full_points_into_the_last(graded, lost):

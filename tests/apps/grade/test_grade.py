@@ -25,7 +25,7 @@ from conformkit.conformance.report.json_report import schema as report_schema
 
 from .conftest import ATTENTION, POLICY, UNSCALED, zipped
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CLASS = {
     "anna": {"solution.py": ATTENTION, "helpers.py": "x = 1\n"},
     "ben__zip": zipped(("hw/solution.py", UNSCALED), ("__MACOSX/hw/._solution.py", "x")),

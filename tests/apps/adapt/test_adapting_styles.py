@@ -228,7 +228,7 @@ def test_a_reason_is_given_for_a_namesake_that_cannot_be_the_component():
     assert "theirs:Attention" in said
     assert "freqs_cos, freqs_sin" in said
     function = Item("theirs:mha", "function", None, arguments("x", "c_attn", "c_proj", "n_head"), None)
-    assert "handed its weights" in near_miss(COMPONENTS["MultiHeadAttention"], [function], [], [])
+    assert "its weights as arguments" in near_miss(COMPONENTS["MultiHeadAttention"], [function], [], [])
     assert near_miss(COMPONENTS["FeedForward"], [attention, function], [], []) == ""
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from conformkit.cli.app import app
 from conformkit.conformance.driver import location
-from tests.conformance.conftest import ATTENTION
+from tests.engine.conftest import ATTENTION
 
 DECLARED = '[implementation]\nframework = "numpy"\n'
 TWO_DOCUMENTS = ("--only", "SDPA-OUT-SHAPE,MASK-NONE")
@@ -59,7 +59,7 @@ def test_a_project_file_is_parsed_once(implementation, counted, tmp_path, monkey
     (tmp_path / "mypkg" / "conform.toml").unlink()
     text = '[tool.conform.implementation]\nframework = "numpy"\n'
     (tmp_path / "pyproject.toml").write_text(text)
-    monkeypatch.setattr("tests.conformance.test_found_once.DECLARED", text)
+    monkeypatch.setattr("tests.engine.test_found_once.DECLARED", text)
     conform("run", "--impl", implementation, *TWO_DOCUMENTS)
     assert counted == {"located": 1, "parsed": 1}
 

@@ -20,7 +20,7 @@ from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import COMPONENTS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = ROOT / "examples/foreign_names"
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from conformkit.conformance import parametrize_with_clauses
 from tests.attacks.sandboxes import sandbox
-
-from .conftest import ATTENTION
+from tests.engine.conftest import ATTENTION
 
 UNSCALED = ATTENTION.replace(" / np.sqrt(q.shape[-1])", "")
 
