@@ -60,7 +60,7 @@ def told(grades):
     return {g.submission.id: (g.outcome, g.points, g.groups, g.message) for g in grades}
 
 
-@pytest.mark.full(guard="test_an_address_where_nobody_answers_is_said")
+@pytest.mark.full(guard="test_an_unreachable_address_is_reported")
 def test_a_cluster_that_loses_a_worker_grades_everybody_once_and_as_this_machine_does(
     dask, submissions, policy, tmp_path
 ):
@@ -81,7 +81,7 @@ def test_a_cluster_that_loses_a_worker_grades_everybody_once_and_as_this_machine
     assert sorted(names) == sorted(told(here.grades))
 
 
-@pytest.mark.full(guard="test_an_address_where_nobody_answers_is_said")
+@pytest.mark.full(guard="test_an_unreachable_address_is_reported")
 def test_a_cluster_that_goes_away_ends_the_run_and_the_same_command_continues(dask, submissions, tmp_path):
     folder = submissions(**STUDENTS)
     (tmp_path / "policy.toml").write_text(POLICY)
