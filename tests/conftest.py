@@ -19,6 +19,7 @@ from . import one_clause, tiers
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that a test starts compiles the kit again
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # several workers share the cores: more threads only wait for each other
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a shell, and their children

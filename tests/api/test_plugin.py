@@ -59,6 +59,7 @@ def test_a_failing_item_shows_the_result_the_reason_and_the_next_step(folder: Pa
         assert words in text
 
 
+@pytest.mark.full(guard="test_each_clause_is_an_item")
 def test_a_stub_fails_and_what_is_not_exported_is_skipped(folder: Path) -> None:
     stub = "def scaled_dot_product_attention(q, k, v, mask=None):\n    raise NotImplementedError\n"
     (folder / "stub.py").write_text(stub, encoding="utf-8")
@@ -145,6 +146,7 @@ def test_a_missing_option_and_an_unknown_clause_are_wrong_usage(folder: Path) ->
     assert "SDPA-SCALE" in text
 
 
+@pytest.mark.full(guard="test_each_clause_is_an_item")
 def test_ones_own_suite_can_hold_the_clauses(folder: Path) -> None:
     (folder / "expected.toml").write_text('SDPA-SCALE = "on purpose"\n', encoding="utf-8")
     (folder / "test_own.py").write_text(

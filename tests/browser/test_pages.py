@@ -13,6 +13,7 @@ from conformkit.conformance.apps.grade.outputs.wording import report_of
 from conformkit.conformance.report.html import as_html
 from tests.apps.grade.outputs import samples as graded
 from tests.report import samples as reported
+from tests.tiers import sampled
 
 LONG = "Maximiliana-" * 20
 
@@ -31,7 +32,9 @@ PAGES = {
     "hostile-overview": lambda: as_overview([graded.hostile(), graded.graded()]),
     "nobody": lambda: as_overview([]),
 }
-ALL = pytest.mark.parametrize("page", PAGES)
+SOURCES = ("conformance/report/html.py", "conformance/report/templates", "conformance/apps/grade/outputs")
+QUICK = ["report", "hostile-report", "overview"]
+ALL = pytest.mark.parametrize("page", sampled(PAGES, always=QUICK, files=lambda _: SOURCES))
 HOSTILE = pytest.mark.parametrize("page", [name for name in PAGES if name.startswith("hostile")])
 
 CONTRAST = """

@@ -15,6 +15,7 @@ from conformkit.reference.training.report import write_report
 from conformkit.reference.training.session import begin
 from tests.reference.training.conftest import SMALL
 
+pytestmark = pytest.mark.full(guard="test_a_page_fits_its_window_says_nothing_on_the_console_and_fetches_nothing")
 HOSTILE = "</td><script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">\x1b[31m\x00"
 
 

@@ -23,6 +23,7 @@ def test_the_readme_shows_what_its_commands_print(tour):
     assert tour.shown(readme) == readme, "run python docs/tour.py"
 
 
+@pytest.mark.full(guard="test_the_readme_shows_what_its_commands_print")
 def test_the_picture_shows_a_whole_run_of_which_they_are_a_part_and_fetches_nothing(tour):
     assert all(command.startswith(tour.DRAWN) for command in tour.commands(tour.README.read_text(encoding="utf-8")))
     picture = tour.PICTURE.read_text(encoding="utf-8")

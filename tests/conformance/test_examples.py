@@ -13,6 +13,7 @@ from conformkit.spec.clauses import Level
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+@pytest.mark.full(guard="test_the_readme_shows_what_its_commands_print")
 def test_three_mistakes_are_three_red_lines_and_the_rest_green_or_blocked():
     report = check(EXAMPLES / "three_mistakes")
     binding = {r.clause.id: r.verdict for r in report.results if r.clause.level is Level.MUST}

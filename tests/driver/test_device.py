@@ -86,8 +86,14 @@ def test_the_other_device_is_looked_for_as_well():
 @pytest.mark.skipif(HERE["cuda"] or HERE["mps"], reason="there is a GPU")
 @pytest.mark.parametrize(
     "command",
-    [["-P", ".ci/needs_gpu.py"], ["-m", "pytest", "-n", "0", "-m", "gpu", "tests/reference/training/test_gpu.py"]],
-    ids=["tox", "pytest"],
+    [
+        pytest.param(["-P", ".ci/needs_gpu.py"], id="tox"),
+        pytest.param(
+            ["-m", "pytest", "-n", "0", "-m", "gpu", "tests/reference/training/test_gpu.py"],
+            id="pytest",
+            marks=pytest.mark.full,
+        ),
+    ],
 )
 def test_without_a_gpu_its_tests_are_not_a_success(command: list[str]) -> None:
     root = Path(__file__).resolve().parents[2]

@@ -118,9 +118,8 @@ def test_processes_are_counted_from_outside_where_the_kernel_does_not(unaided, j
     assert detail in {"started more than 40 processes", "started more than 42 processes"}  # of a worker, of all
 
 
-@pytest.mark.parametrize(
-    "aid", [pytest.param("", id="aided"), pytest.param("unaided", id="unaided", marks=pytest.mark.full)]
-)
+@pytest.mark.full(guard="test_processes_are_counted_from_outside_where_the_kernel_does_not")
+@pytest.mark.parametrize("aid", ["", "unaided"], ids=["aided", "unaided"])
 def test_what_multiplies_is_stopped(aid, jail, evaluate, request):
     if aid:
         request.getfixturevalue(aid)

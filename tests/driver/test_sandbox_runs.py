@@ -103,9 +103,8 @@ def judged(folder, isolation):
     return {key: value for key, value in found.items() if key not in {"seconds", "isolation"}}, notes
 
 
-@pytest.mark.parametrize(
-    "names", [pytest.param((), id="right"), pytest.param(("sdpa-no-scale",), id="wrong", marks=pytest.mark.full)]
-)
+@pytest.mark.full(guard="test_the_bundled_reference_can_be_judged_by_name")
+@pytest.mark.parametrize("names", [(), ("sdpa-no-scale",)], ids=["right", "wrong"])
 def test_a_run_finds_the_same_as_without_a_sandbox(bwrap, tmp_path, names):
     patches = [patch for name in names for patch in defects()[name].patches]
     folder = write_reference(tmp_path / "judged", patches)

@@ -44,6 +44,7 @@ def test_the_suite_finds_nothing_wrong_with_the_reference(
     assert report.conforms
 
 
+@pytest.mark.full(guard="test_exactly_the_undeclared_choices_are_named")
 def test_an_undeclared_shared_table_of_positions_is_named(tmp_path: Path) -> None:
     folder = write_reference(tmp_path / "undeclared", variant=CANONICAL.but(positions="learned", shared_positions=True))
     (folder / "conform.toml").write_text('[variant]\npositions = "learned"\n')

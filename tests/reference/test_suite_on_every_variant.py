@@ -15,7 +15,6 @@ from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.suite import registry
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.variants import CANONICAL, Variant
-from tests.tiers import sampled
 
 from .variants import every_variant
 
@@ -75,7 +74,8 @@ VARIANTS = {name: variant for name, variant in every_variant().items() if varian
 """The canonical one has a separate test, in tests/suite."""
 
 
-@pytest.mark.parametrize("name", sampled(VARIANTS, always=["placement=post"]))
+@pytest.mark.full(guard="test_parameters_and_results_are_those_of_the_registry")
+@pytest.mark.parametrize("name", VARIANTS)
 def test_the_suite_finds_nothing_wrong_with_the_reference(name: str, warm: LentFactory, tmp_path: Path) -> None:
     variant = VARIANTS[name]
     folder = write_reference(tmp_path / "reference_in_variant", variant=variant)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ NO_POSITIONS = Patch("model.py", "        x = self.positions(x)\n", "")
 UNSCALED = Patch("attention.py", "(q / math.sqrt(q.shape[-1]))", "q")
 RELU = Patch("feed_forward.py", '"gelu": gelu,', '"gelu": relu,')
 RIGHT = Path(__file__).parents[1] / "right"
+full = partial(pytest.param, marks=pytest.mark.full)
 UNDECLARED = {name: variant for name, variant in every_variant().items() if variant != CANONICAL}
 
 
@@ -44,7 +46,7 @@ def lines(found: list[Undeclared]) -> list[str]:
     return [f"{each.component} [{each.table}] {each.line}" for each in found]
 
 
-@pytest.mark.parametrize("name", sampled(UNDECLARED, always=[*list(UNDECLARED)[::6], "llama"]))
+@pytest.mark.parametrize("name", sampled(UNDECLARED, always=[*list(UNDECLARED)[::10], "llama"]))
 def test_exactly_the_undeclared_choices_are_named(name: str, warm: LentFactory, tmp_path: Path) -> None:
     variant = UNDECLARED[name]
     found = looked_at(write_reference(tmp_path / "undeclared", variant=variant), warm)
@@ -84,8 +86,10 @@ def test_a_declared_choice_that_was_not_made_is_named_too(warm: LentFactory, tmp
     [
         ((UNSCALED,), []),
         ((UNSCALED, RELU), ['FeedForward [variant] activation = "relu"']),
-        ((Patch("block.py", "x = x + self.feed_forward(self.norm2(x))", "x = self.feed_forward(self.norm2(x))"),), []),
-        ((Patch("norms.py", "wide - wide.mean(dim=-1, keepdim=True)", "wide - wide.mean()"),), []),
+        full(
+            (Patch("block.py", "x = x + self.feed_forward(self.norm2(x))", "x = self.feed_forward(self.norm2(x))"),), []
+        ),
+        full((Patch("norms.py", "wide - wide.mean(dim=-1, keepdim=True)", "wide - wide.mean()"),), []),
         ((NO_POSITIONS, Patch("block.py", "self.norm2(x))\n        else", "self.norm1(x))\n        else")), []),
     ],
     ids=["unscaled", "unscaled-and-relu", "no-residual", "norm-over-everything", "two-mistakes"],
@@ -101,6 +105,7 @@ def test_a_choice_that_one_component_made_alone_is_declared_for_it_alone(warm: L
     assert lines(found) == ['TinyTransformerLM [components.TinyTransformerLM.variant] positions = "none"']
 
 
+@pytest.mark.full(guard="test_a_choice_that_one_component_made_alone_is_declared_for_it_alone")
 def test_a_component_may_have_a_separate_declared_variant(warm: LentFactory, tmp_path: Path) -> None:
     alone = Patch(
         "feed_forward.py", "dropout: float = 0.0, *, variant: Variant = CANONICAL",

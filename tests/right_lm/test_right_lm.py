@@ -15,7 +15,7 @@ from tests.tiers import sampled
 
 OTHERS = [Path(impl) for impl in right_ones("lm") if impl != "conformkit.reference"]
 """The reference has a separate test, in tests/suite."""
-QUICK = ["arrays", "functions", "makemore", "nano", "renamed"]
+QUICK = ["arrays", "functions", "nano", "renamed"]
 """Those that take less than a second each: tools in NumPy and torch, under other names, as objects."""
 
 

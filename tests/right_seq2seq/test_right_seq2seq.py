@@ -17,9 +17,8 @@ OTHERS = [Path(impl) for impl in right_ones("seq2seq") if impl != "conformkit.re
 QUICK = ["design_document", "fused_post", "hiding", "past_key_values", "torch_sequence_first"]
 
 
-@pytest.mark.parametrize(
-    "impl", sampled(OTHERS, lambda impl: impl.stem, always=["one_memory"], files=lambda impl: [impl], most=2)
-)
+@pytest.mark.full(guard="test_the_weights_of_every_part_are_found")
+@pytest.mark.parametrize("impl", OTHERS, ids=lambda impl: impl.stem)
 def test_right_code_breaks_no_binding_clause(impl: Path, warm: LentFactory) -> None:
     found = [f"{result.clause.id}: {result.message}" for _, result in alarms(str(impl), [0], "seq2seq", warm=warm)]
     assert not found, "\n".join(found)

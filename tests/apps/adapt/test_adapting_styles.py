@@ -157,7 +157,7 @@ def test_a_model_that_gives_the_last_position_alone_is_called_with_targets(tmp_p
     """Would break if nanoGPT's shortcut at the head left the whole model unjudged."""
     found = drafted(tmp_path, LAST_ONLY)
     assert tables(found)["TinyTransformerLM"]["call"] == ["ids", {"targets": "ids"}]
-    assert any("one position only" in doubt for doubt in found.doubts())
+    assert any("only one position" in doubt for doubt in found.doubts())
 
 
 def test_sequence_first_code_is_found_by_rows_that_depend_on_one_another(tmp_path):

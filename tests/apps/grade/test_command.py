@@ -182,6 +182,7 @@ def test_hostile_names_print_as_text(conform, place):
     assert not {"\x1b", "\u202e"} & set(result.stdout + result.stderr)
 
 
+@pytest.mark.full(guard="test_it_says_who_got_what_and_where_the_results_are")
 def test_a_narrow_terminal_shows_a_bar_and_leaves_no_trace_of_it(place):
     command = [sys.executable, "-P", "-m", "conformkit.cli", "grade", "submissions", "--policy", "policy.toml"]
     ours, theirs = pty.openpty()

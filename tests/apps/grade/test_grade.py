@@ -109,6 +109,7 @@ def test_a_second_run_grades_what_changed_and_nothing_else(run, submissions, tmp
     assert sorted(rows) == [("anna", 0), ("ben", 0), ("ben", 1)]
 
 
+@pytest.mark.full(guard="test_a_second_run_grades_what_changed_and_nothing_else")
 def test_another_policy_grades_everybody_again(run, submissions, policy):
     folder = submissions(anna__py=ATTENTION)
     run(folder)
@@ -382,6 +383,7 @@ def test_the_kit_s_own_code_gets_nothing_in_a_process_either(run, submissions):
     assert all(any(item.what == "conformkit" for item in grade.advice) for grade in found)
 
 
+@pytest.mark.full(guard="test_hostile_names_print_as_text")
 def test_undecodable_and_multiline_names_cost_nobody_a_grade_and_are_shown_as_text(run, submissions, tmp_path):
     folder = submissions(anna__py=ATTENTION)
     for name in (os.fsdecode(b"\xff\xfe"), "two\nlines"):
@@ -432,6 +434,7 @@ def test_a_full_disk_for_what_is_unpacked_ends_the_run_and_costs_nobody_a_grade(
     assert (summary.fresh, [g.points for g in summary.grades]) == (2, [10, 10])
 
 
+@pytest.mark.full(guard="test_a_full_disk_for_what_is_unpacked_ends_the_run_and_costs_nobody_a_grade")
 def test_a_log_that_cannot_be_written_ends_the_run_with_what_is_stored(run, submissions, tmp_path):
     folder = submissions(anna__py=ATTENTION)
     run(folder)

@@ -74,7 +74,8 @@ def test_a_right_model_learns_a_task_and_writes_it_when_left_alone(task: Task, v
     assert written_accuracy(model, batch) > 0.95
 
 
-@LEARNED
+@pytest.mark.full(guard="test_a_right_model_learns_a_task_and_writes_it_when_left_alone")
+@TASKS
 def test_a_model_without_positions_learns_no_order(task: Task) -> None:
     torch.manual_seed(0)
     model = small_model(task, Variant(positions="none"))
