@@ -27,7 +27,7 @@ SHOWN = replace(POLICY, seed=0, hints=3)
 """With public draws, messages are shown in full."""
 
 
-QUICK = {"formulas", "html", "markdown", "workflow-commands"}
+QUICK = {"formulas", "html", "markdown"}
 
 
 @pytest.fixture(scope="module", params=["some", pytest.param("all", marks=pytest.mark.full)])

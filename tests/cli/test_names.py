@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,7 @@ def test_each_exception_is_one():
     assert [name for name in SAME_IDEA if len(found[name]) < 2] == []
 
 
+@cache
 def _definitions():
     """Return the places of every class, and of every exported constant or type, by name."""
     found = defaultdict(list)

@@ -45,6 +45,7 @@ def test_a_failure_in_half_precision_is_reproduced_in_it(process, broken, tmp_pa
     assert abs(float(got) - float(want)) > 0.04
 
 
+@pytest.mark.full(guard="test_a_failing_clause_becomes_a_script_in_the_current_folder")
 def test_a_script_that_is_there_is_not_overwritten_unless_asked(process, broken, tmp_path):
     path = tmp_path / "again.py"
     path.write_text("mine")

@@ -99,11 +99,11 @@ def named(load: Load) -> Callable[..., str | None]:
 
 
 class TestEachPartIsNamed:
-    @pytest.mark.parametrize("defect", sampled(OF_THE_MODEL, always=list(OF_THE_MODEL)[::6]))
+    @pytest.mark.parametrize("defect", sampled(OF_THE_MODEL, always=list(OF_THE_MODEL)[::9]))
     def test_of_the_model(self, named, defect):
         assert named(MODEL, defects()[defect].patches, defects()[defect].variant) == OF_THE_MODEL[defect]
 
-    @pytest.mark.parametrize("defect", sampled(OF_THE_BLOCK, always=list(OF_THE_BLOCK)[::6]))
+    @pytest.mark.parametrize("defect", sampled(OF_THE_BLOCK, always=list(OF_THE_BLOCK)[::9]))
     def test_of_the_block(self, named, defect):
         assert named(BLOCK, defects()[defect].patches, defects()[defect].variant) == OF_THE_BLOCK[defect]
 
@@ -111,7 +111,7 @@ class TestEachPartIsNamed:
     def test_of_attention(self, named, defect, part):
         assert named(HEADS, defects()[defect].patches, defects()[defect].variant) == part
 
-    @pytest.mark.parametrize("seed", [1, 2, 3])
+    @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in (2, 3))])
     @pytest.mark.parametrize("defect", ["pe-missing", "ffn-gelu-tanh", "block-residual-normed", "ln-eps-missing"])
     def test_whatever_the_seed(self, named, defect, seed):
         assert named(MODEL, defects()[defect].patches, seed=seed) == OF_THE_MODEL[defect]
@@ -128,7 +128,7 @@ class TestInOneBlockOnly:
         ],
         ids=["activation", "eps", "deviation", "rotary"],
     )
-    @pytest.mark.parametrize("block", [0, 1, 2])
+    @pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.full), 2])
     def test_its_number_is_in_the_name(self, named, block, change, part):
         made = BLOCKS.replace("variant=variant", f"variant=variant.but({change}) if i == {block} else variant")
         patch = Patch("model.py", BLOCKS, made.replace("for _ in", "for i in"))

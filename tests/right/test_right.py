@@ -13,8 +13,8 @@ from .false_alarms import alarms, right_ones
 
 OTHERS = [Path(impl) for impl in right_ones() if impl != "conformkit.reference"]
 """The reference has a separate test, in tests/suite."""
-QUICK = ["dict_of_arrays", "llama", "rope32"]
-"""Functions in NumPy, classes in torch with declared choices, and one component alone."""
+QUICK = ["llama", "rope32"]
+"""A whole model with declared choices, and one component alone."""
 
 
 @pytest.mark.parametrize("impl", sampled(OTHERS, lambda impl: impl.stem, always=QUICK, files=lambda impl: [impl]))

@@ -12,7 +12,7 @@ from conformkit.conformance.diagnosis.measuring import named_red_with, red_with
 from conformkit.spec.clauses import clauses
 from tests.tiers import sampled
 
-EVERY = 24
+EVERY = 40
 """In each document, one in this many is quick."""
 TRAINED = ("TRAIN", "COPY")
 """Clauses that train a model: seconds each."""

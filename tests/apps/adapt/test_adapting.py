@@ -44,6 +44,7 @@ def item(name, construct, call=("x",), kind="class", config=None):
     return Item(f"theirs:{name}", kind, [parameter(n) for n in construct], [parameter(n) for n in call], config)
 
 
+@pytest.mark.full(guard="test_a_mask_called_as_in_the_contract_keeps_its_meaning")
 def test_foreign_names_without_a_file_are_adapted_and_conform(tmp_path):
     """Would break if a component, an argument, a settings object, an output or a choice were not found."""
     found = adapt(RunRequest(str(foreign(tmp_path))), {})
@@ -60,7 +61,7 @@ def test_foreign_names_without_a_file_are_adapted_and_conform(tmp_path):
     assert found.conforms
 
 
-@pytest.mark.full(guard="test_foreign_names_without_a_file_are_adapted_and_conform")
+@pytest.mark.full(guard="test_a_mask_called_as_in_the_contract_keeps_its_meaning")
 def test_scores_divided_by_the_whole_width_are_not_declared_away(tmp_path):
     """Would break if a draft made code conform whose scores are scaled by d_k."""
     package = foreign(tmp_path, scale="math.sqrt(query.shape[-1]) => query.shape[-1]")

@@ -128,6 +128,7 @@ def test_forbidden_declarations_are_ignored_and_reported(run, submissions, polic
     ]  # fmt: skip
 
 
+@pytest.mark.full(guard="test_forbidden_declarations_are_ignored_and_reported")
 def test_what_declares_itself_unable_gains_nothing_unless_the_policy_allows_it(run, submissions, policy):
     words = POLICY.replace('["SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA"]', '["SDPA-SCALE", "MASK-FLOAT"]')
     declared = "[components.ScaledDotProductAttention]\nmask = { kinds = [] }\n"
@@ -139,7 +140,7 @@ def test_what_declares_itself_unable_gains_nothing_unless_the_policy_allows_it(r
     assert kind.grades[0].groups[0].clauses < kind.grades[1].groups[0].clauses
 
 
-@pytest.mark.full(guard="test_what_declares_itself_unable_gains_nothing_unless_the_policy_allows_it")
+@pytest.mark.full(guard="test_forbidden_declarations_are_ignored_and_reported")
 def test_what_does_not_apply_to_the_reference_either_costs_nothing(run, submissions, policy, tmp_path):
     """Grouped heads in a variant without them: no declaration says so, but the reference does."""
     words = POLICY.replace('["SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA"]', '["GQA-*", "SDPA-SCALE"]')

@@ -52,17 +52,26 @@ WAYS = {
 }
 
 
+QUICK = ("message", "returned class", "death")
+"""One of each kind: an exception, a value, an end."""
+
+
 @pytest.mark.parametrize(
-    "open_draws", [pytest.param(False, id="hidden"), pytest.param(True, id="open", marks=pytest.mark.full)]
+    ("chosen", "open_draws"),
+    [
+        pytest.param(QUICK, False, id="hidden"),
+        pytest.param(tuple(WAYS), False, id="all-hidden", marks=pytest.mark.full),
+        pytest.param(tuple(WAYS), True, id="open", marks=pytest.mark.full),
+    ],
 )
-def test_what_a_submission_saw_reaches_no_output(submissions, tmp_path, open_draws):
+def test_what_a_submission_saw_reaches_no_output(submissions, tmp_path, chosen, open_draws):
     """With open draws the same submissions are quoted: they do leak."""
-    ways = {f"{way.replace(' ', '-')}__py": TALKING % code for way, code in WAYS.items()}
+    ways = {f"{way.replace(' ', '-')}__py": TALKING % WAYS[way] for way in chosen}
     seed = "3" if open_draws else '"hidden"'
     policy = parse_policy(POLICY.replace("seed = 3", f"seed = {seed}").replace("hints = 0", "hints = 3"))
     told = []
     summary = grade(GradeRequest(submissions(**ways), policy, tmp_path / "out", workers=2), told.append)
-    assert [found.outcome.value for found in summary.grades] == ["judged"] * len(WAYS)
+    assert [found.outcome.value for found in summary.grades] == ["judged"] * len(chosen)
     files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert {FILE, "grades.csv", "junit.xml", "overview.html", "message.log"} <= {path.name for path in files}
     quoting = {str(path.relative_to(tmp_path)) for path in files if b"SEEN" in path.read_bytes()}

@@ -114,7 +114,7 @@ def test_a_scaled_loss_gives_unscaled_gradients_and_an_overflow_no_update(config
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("fused", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_traced_model_gives_the_same_logits_and_gradients(fused: bool) -> None:
     model = TinyTransformerLM(13, 8, 2, 1, 8, 9)
     logits, own = gradients(model, model)
