@@ -102,6 +102,7 @@ def test_an_implementation_that_does_not_load_ends_the_run_with_its_code(folder:
 @pytest.mark.parametrize(
     "options", [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="with-workers", marks=pytest.mark.full)]
 )
+@pytest.mark.full(guard="test_an_implementation_that_does_not_load_ends_the_run_with_its_code")
 def test_an_unusable_conform_toml_is_reported_without_a_traceback(folder: Path, options: tuple[str, ...]) -> None:
     (folder / "conform.toml").write_text("[limits\n", encoding="utf-8")
     code, text = pytest_run(folder, *SUITE, "--impl", "right.py", *options)

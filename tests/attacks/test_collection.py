@@ -87,7 +87,15 @@ def test_titles_are_distinguished() -> None:
     assert not twice
 
 
-@pytest.mark.parametrize("base", ["right", pytest.param("right_torch", marks=pytest.mark.full), "wrong", "wrong_torch"])
+@pytest.mark.parametrize(
+    "base",
+    [
+        "right",
+        pytest.param("right_torch", marks=pytest.mark.full),
+        "wrong",
+        pytest.param("wrong_torch", marks=pytest.mark.full),
+    ],
+)
 def test_the_right_bases_conform_and_the_wrong_ones_do_not(base: str, world: World) -> None:
     # the effect of an attack shows only if the verdict without it is known
     only = ("SDPA", "MHA") if base.endswith("torch") else ("SDPA",)

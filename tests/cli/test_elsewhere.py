@@ -53,7 +53,7 @@ def bare(*arguments, more=""):
         (["explain", "SDPA-SCALE"], "normative:"),
         (["defects", "sdpa-no-scale"], "sdpa-no-scale"),
         (["run", "--impl", "examples/numpy_only", "--isolation", "none", "--only", "SDPA-OUT-SHAPE"], "1 pass"),
-        (["train", "--recipes"], "tiny"),
+        pytest.param(["train", "--recipes"], "tiny", marks=pytest.mark.full),
     ],
     ids=["version", "spec", "explain", "defects", "run", "recipes"],
 )

@@ -157,6 +157,7 @@ def test_memory_of_all_processes_counts_together(unaided, jail, evaluate):
     assert (kind, detail) == ("memory", "used more than 512 MiB of memory")
 
 
+@pytest.mark.full(guard="test_memory_of_all_processes_counts_together")
 def test_memory_that_processes_share_counts_once(unaided, jail, evaluate):
     code = """
         import os, time

@@ -182,7 +182,7 @@ def environment(tmp_path_factory):
     return folder / "bin" / "python", packages
 
 
-@pytest.mark.parametrize("layout", ["wheel", "editable", "strict-editable"])
+@pytest.mark.parametrize("layout", ["wheel", pytest.param("editable", marks=pytest.mark.full), "strict-editable"])
 def test_the_kit_is_out_of_sight_however_it_is_installed(bwrap, environment, tmp_path, write, layout):
     python, packages = environment
     home = {"wheel": packages, "editable": tmp_path / "tree", "strict-editable": tmp_path / "links"}[layout]

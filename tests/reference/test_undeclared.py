@@ -84,13 +84,13 @@ def test_a_declared_choice_that_was_not_made_is_named_too(warm: LentFactory, tmp
 @pytest.mark.parametrize(
     ("patches", "want"),
     [
-        ((UNSCALED,), []),
+        full((UNSCALED,), []),
         ((UNSCALED, RELU), ['FeedForward [variant] activation = "relu"']),
         full(
             (Patch("block.py", "x = x + self.feed_forward(self.norm2(x))", "x = self.feed_forward(self.norm2(x))"),), []
         ),
         full((Patch("norms.py", "wide - wide.mean(dim=-1, keepdim=True)", "wide - wide.mean()"),), []),
-        ((NO_POSITIONS, Patch("block.py", "self.norm2(x))\n        else", "self.norm1(x))\n        else")), []),
+        full((NO_POSITIONS, Patch("block.py", "self.norm2(x))\n        else", "self.norm1(x))\n        else")), []),
     ],
     ids=["unscaled", "unscaled-and-relu", "no-residual", "norm-over-everything", "two-mistakes"],
 )

@@ -87,6 +87,7 @@ def test_an_encoder_decoder_is_distinguished_from_a_language_model(tmp_path):
     assert any("theirs:Translator" in line and "--profile seq2seq" in line for line in found.left_out)
 
 
+@pytest.mark.full(guard="test_a_mask_whose_true_hides_is_found_and_reported")
 def test_a_mask_of_the_contracts_own_name_keeps_its_meaning(tmp_path):
     """Would break if a mask read the wrong way round were declared as intended."""
     code = CODE.replace("EncBlock", "EncoderLayer").replace("blocked", "mask")

@@ -206,6 +206,7 @@ def test_a_narrow_terminal_shows_a_bar_and_leaves_no_trace_of_it(place):
     assert "\x1b" not in stdout
 
 
+@pytest.mark.full(guard="test_it_says_who_got_what_and_where_the_results_are")
 def test_a_reader_who_leaves_changes_nothing(place):
     command = f"{sys.executable} -P -m conformkit.cli grade submissions --policy policy.toml --out out -v 2>err | true"
     subprocess.run(["bash", "-c", command], check=False)

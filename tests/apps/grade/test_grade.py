@@ -236,7 +236,7 @@ def class_on_disk(submissions, tmp_path):
     return submissions(**CLASS), tmp_path / "policy.toml"
 
 
-@pytest.mark.full(guard="test_harnesses_end_with_the_run_that_is_killed")
+@pytest.mark.full(guard="test_ctrl_c_stops_it_with_a_sentence_and_the_same_command_continues")
 def test_a_run_that_is_killed_twice_ends_with_the_same_grades(run, class_on_disk, tmp_path):
     run(class_on_disk[0])
     undisturbed = told(stored(tmp_path / "out"))
@@ -280,6 +280,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.full(guard="test_ctrl_c_stops_it_with_a_sentence_and_the_same_command_continues")
 def test_harnesses_end_with_the_run_that_is_killed(submissions, tmp_path):
     """Killed in the middle of a submission that would go on for ten minutes."""
     witness = tmp_path / "witness"
@@ -301,6 +302,7 @@ def test_harnesses_end_with_the_run_that_is_killed(submissions, tmp_path):
     assert not Path(scratch).exists()
 
 
+@pytest.mark.full(guard="test_one_process_grades_one_after_the_other_and_another_one_follows_its_death")
 def test_a_harness_that_is_killed_loses_its_submission_for_one_try_only(submissions, policy, tmp_path):
     """The harness of ben is killed once; both students have their points in the end."""
     witness = tmp_path / "witness"
@@ -373,6 +375,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 }
 
 
+@pytest.mark.full(guard="test_nobody_gets_points_by_an_attack")
 def test_the_kit_s_own_code_gets_nothing_in_a_process_either(run, submissions):
     """A sandbox does not contain it; in a process its files exist, but an import by name is refused."""
     files = {f"{name}__py": f"import numpy\n{code}\n" for name, code in HANDED_BACK.items()}

@@ -60,6 +60,7 @@ def test_a_harness_that_takes_much_too_long_is_ended(own, task, monkeypatch):
     assert own._process is None
 
 
+@pytest.mark.full(guard="test_a_harness_that_takes_much_too_long_is_ended")
 def test_one_that_idled_for_long_is_replaced_before_it_ends_by_itself(own, task, monkeypatch):
     job = task()
     own.grade(job)
@@ -112,6 +113,7 @@ def test_a_stopped_one_is_not_started_again(own, task):
         own.grade(task())
 
 
+@pytest.mark.full(guard="test_modules_on_the_graders_path_do_not_help")
 def test_modules_of_the_current_folder_and_of_the_user_stay_out(submissions, tmp_path):
     """Neither the grader's folder nor a submission can put a module into the judging process."""
     shadow = f"open({str(tmp_path / 'witness')!r}, 'a').write(__name__)\n"

@@ -87,6 +87,7 @@ loop.train(run.run, run.folder, Silent(), kill)
 """
 
 
+@pytest.mark.full(guard="test_ctrl_c_keeps_the_run")
 def test_a_killed_run_continues_exactly(whole: TrainingSession, session: TrainingSession) -> None:
     finish(session, after(2))
     command = [sys.executable, "-c", KILLED, str(session.folder.path), "11"]
