@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -78,6 +78,8 @@ class Clause:
     line: int
     applies: Mapping[str, str]
     needs: tuple[str, ...]
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The least and the largest of each size at which it is checked, if it speaks of every size."""
 
     @property
     def prefix(self) -> str:
@@ -108,7 +110,8 @@ class UnknownClauseError(KeyError):
 _MARKS = ("## ", "### ", "Component: ")
 """Beginnings of lines that end a clause."""
 _HEADING = re.compile(r"### ([A-Z0-9]+(?:-[A-Z0-9]+)+)$")
-_FIELD = re.compile(r"(Normative|Why|Fix|Evidence|Applies|Needs): ")
+_FIELD = re.compile(r"(Normative|Why|Fix|Evidence|Applies|Sizes|Needs): ")
+_SIZE = re.compile(r"(?P<name>[a-z_]+) (?P<low>[0-9]+)[–-](?P<high>[0-9]+)")
 _FACTS = re.compile(
     r"Evidence: (?P<evidence>[a-z, ]+)\. Level: (?P<level>MUST|SHOULD|MAY)\. Profile: (?P<profile>[a-z0-9]+)\. "
     r"Since: (?P<since>[0-9.]+)\. Source: (?P<source>.+)"
@@ -220,7 +223,7 @@ def _clause(stem: str, component: str, line: int, heading: str, body: list[str])
         level=Level(facts["level"]), evidence=tuple(facts["evidence"].split(", ")), profile=facts["profile"],
         since=facts["since"], source=facts["source"], component=component, document=stem, line=line,
         applies=_conditions(stem, line, values.get("Applies", "")),
-        needs=tuple(_items(values.get("Needs", ""))),
+        needs=tuple(_items(values.get("Needs", ""))), sizes=_sizes(stem, line, values.get("Sizes", "")),
     )  # fmt: skip
 
 
@@ -250,6 +253,16 @@ def _conditions(stem: str, line: int, text: str) -> dict[str, str]:
             raise ClauseSyntaxError(stem, line, f"a condition reads 'name = value', not {item!r}")
         pairs[name] = value
     return pairs
+
+
+def _sizes(stem: str, line: int, text: str) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for item in _items(text):
+        match = _SIZE.fullmatch(item)
+        if not match or int(match["low"]) > int(match["high"]):
+            raise ClauseSyntaxError(stem, line, f"a size reads 'name 1–768', not {item!r}")
+        found[match["name"]] = (int(match["low"]), int(match["high"]))
+    return found
 
 
 def _nearest(wanted: str) -> tuple[str, ...]:

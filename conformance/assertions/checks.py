@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions import outlines
+from conformkit.conformance.assertions.extents import Extents, widen
 from conformkit.conformance.assertions.outlines import WITHHELD, Outline
 from conformkit.conformance.assertions.settings import Setting
 from conformkit.conformance.driver.errors import ImplementationFailure
@@ -22,6 +23,8 @@ __all__ = [
     "Compared",
     "Evidence",
     "NotApplicable",
+    "NotYet",
+    "called",
     "check",
     "check_close",
     "check_differs",
@@ -63,10 +66,27 @@ class ClauseFailure(AssertionError):
     ) -> None:
         super().__init__(message)
         self.message, self.details, self.compared, self.outline = message, details, compared, outline
+        self.threshold = ""
+        """From which size on it does not hold, if the clause was looked at from small sizes to large ones."""
+
+    def from_size(self, threshold: str) -> ClauseFailure:
+        """Return the same failure, which begins at some size: `right up to T = 256, wrong from T = 257 on`."""
+        message = f"{threshold}: {self.message}"
+        found = ClauseFailure(message, *self.details, compared=self.compared, outline=self.outline)
+        found.threshold = threshold
+        return found
 
 
 class NotApplicable(Exception):
     """The clause does not apply to this implementation, and why."""
+
+
+class NotYet(Exception):
+    """The clause is not checked until another one passes: what it would find is that one's finding."""
+
+    def __init__(self, clause_id: str) -> None:
+        super().__init__(clause_id)
+        self.clause_id = clause_id
 
 
 @dataclass(slots=True)
@@ -79,9 +99,10 @@ class Evidence:
     """Sizes and options under which the current check runs, for the reader of a failure."""
     outlined: Outline = WITHHELD
     """The part of them that may be disclosed if the draws are hidden."""
-    notes: list[str] = field(default_factory=list)
     form: str = ""
     """The number format in which the implementation computes, if it is not the one in which results arrive."""
+    extents: Extents = field(default_factory=dict)
+    """The sizes with which components were called."""
     finest: float = 0.0
     """The relative error that this format explains; results are never compared more strictly."""
 
@@ -115,6 +136,13 @@ def under(setting: str) -> None:
     evidence = _current.get(None)
     if evidence is not None:
         evidence.setting, evidence.outlined = setting, outlines.under_setting(setting)
+
+
+def called(component: str, sizes: Mapping[str, int]) -> None:
+    """Note the sizes with which a component was called."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        widen(evidence.extents, component, sizes)
 
 
 def _fail(message: str, *details: str, compared: Compared | None = None, outline: Outline = WITHHELD) -> ClauseFailure:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from conformkit.conformance.assertions.formats import HALF, rounded
+from conformkit.conformance.assertions.sizes import Cost, Domain, Sizes, covering
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 
@@ -21,13 +22,32 @@ __all__ = ["Draw"]
 
 
 class Draw:
-    """Random draws of one clause, from the run's seed and the clause's id, representable in all of `forms`."""
+    """Random draws of one clause, from the run's seed and the clause's id, representable in all of `forms`.
 
-    def __init__(self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",)) -> None:
+    `domain` are the sizes of which the clause speaks.
+    """
+
+    shrinks = False
+    """Whether what draws looks for the smallest failing sizes by itself."""
+
+    def __init__(
+        self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",), domain: Domain | None = None
+    ) -> None:
         self.seed = seed
+        self.clause_id = clause_id
+        self.domain: Domain = domain or {}
         self._forms = forms
         self._half = bool(set(forms) & set(HALF))
         self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
+
+    def at(self, sizes: Sizes) -> Draw:
+        """Return draws of their own for these sizes, the same whatever was drawn before."""
+        named = ", ".join(f"{name} {sizes[name]}" for name in sorted(sizes))
+        return Draw(self.seed, f"{self.clause_id} at {named}", self._forms, self.domain)
+
+    def cases(self, domain: Domain, cost: Cost, limit: float, *, coarse: bool = False) -> Iterator[dict[str, int]]:
+        """Yield few cases that together have sizes all over a domain, each at most as costly as the limit."""
+        return covering(domain, self, cost, limit, coarse=coarse)
 
     def values(self, *shape: int, scale: float = 1.0) -> Array:
         """Normal numbers of the given standard deviation."""

@@ -12,7 +12,7 @@ from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.spec.components import Component
 from conformkit.spec.variants import Variant
 
-__all__ = ["STANDARD", "NoSizeError", "complete", "nearest_allowed"]
+__all__ = ["STANDARD", "NoSizeError", "complete", "nearest_allowed", "within"]
 
 STANDARD: Mapping[str, int] = {
     "d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 9, "max_len": 9,
@@ -61,6 +61,11 @@ def nearest_allowed(name: str, wanted: int, limits: SizeLimits) -> int:
     if nearest > max(wanted, _LARGEST.get(name, nearest)):
         raise NoSizeError(f"the limits make {name} {nearest}, more than the {_LARGEST[name]} that are tried")
     return nearest
+
+
+def within(sizes: Mapping[str, int], limits: SizeLimits) -> dict[str, int]:
+    """Return the allowed sizes that are nearest to these, each by itself; keys are limited as positions are."""
+    return {name: nearest_allowed({"keys": "tokens"}.get(name, name), size, limits) for name, size in sizes.items()}
 
 
 def _check_affordable(sizes: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import ClauseFailure, Compared, Evidence, NotApplicable, gathering
+from conformkit.conformance.assertions.checks import ClauseFailure, Compared, Evidence, NotApplicable, NotYet, gathering
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.excerpts import Excerpt, excerpt
 from conformkit.conformance.assertions.outlines import (
@@ -109,10 +109,7 @@ class Judge:
         if reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
         cause = "" if granted else self._blocked_by(clause)
-        if cause:
-            reason = f"not checked until {cause} passes"
-            return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
-        return self._try(clause)
+        return _blocked(clause, cause) if cause else self._try(clause)
 
     def _lacking(self, clause: Clause) -> Result | None:
         """Return the verdict if the clause's subject is missing or a stub, else None."""
@@ -173,23 +170,21 @@ class Judge:
             self.implementation.tidy()
         return replace(
             result, distance=evidence.distance, output=self.implementation.session.take_output(),
-            outline=placed(result.outline, evidence.outlined),
+            extents=evidence.extents, outline=placed(result.outline, evidence.outlined),
         )  # fmt: skip
 
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
-        draw = Draw(self._seed, clause.id, self.implementation.forms())
+        draw = Draw(self._seed, clause.id, self.implementation.forms(), clause.sizes)
         try:
             test(**provide(arguments(test), self.implementation, draw))
         except ClauseFailure as failure:
             shown = _shown(failure.compared)
             return Result(
-                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown
-            )
-        except (NotApplicable, NoSizeError) as reason:
-            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT)
-        except Absent as missing:
-            lacking = f"{missing} is not exported"
-            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=lacking, outline=ABSENT)
+                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown,
+                threshold=failure.threshold,
+            )  # fmt: skip
+        except (Absent, NotApplicable, NotYet, NoSizeError) as reason:
+            return _undecided(clause, reason)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:
             return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
         except _UNFORESEEN as trouble:
@@ -197,6 +192,19 @@ class Judge:
         if not evidence.checks:
             raise AssertionError(f"the test of {clause.id} checked nothing")
         return Result(clause, Verdict.PASS)
+
+
+def _undecided(clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError) -> Result:
+    if isinstance(reason, NotYet):
+        return _blocked(clause, reason.clause_id)
+    if isinstance(reason, Absent):
+        return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{reason} is not exported", outline=ABSENT)
+    return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT)
+
+
+def _blocked(clause: Clause, cause: str) -> Result:
+    reason = f"not checked until {cause} passes"
+    return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
 
 
 def _shown(compared: Compared | None) -> Excerpt | None:

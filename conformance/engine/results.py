@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
+from conformkit.conformance.assertions.extents import Extents, joined
 from conformkit.conformance.assertions.outlines import WITHHELD, Outline
 from conformkit.conformance.engine.hint import Hint
 from conformkit.spec.clauses import Clause, Level
@@ -89,6 +90,10 @@ class Result:
     """What may be shown of it if the draws are hidden."""
     excerpt: Excerpt | None = None
     """A piece of both arrays, if two arrays were too far apart."""
+    extents: Extents = field(default_factory=dict)
+    """The sizes with which components were called."""
+    threshold: str = ""
+    """From which size on it does not hold, `right up to T = 256, wrong from T = 257 on`, if it holds for small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,10 @@ class Report:
         """Return the number of clauses with each verdict, and their sum as `clauses`."""
         counts = Counter(result.verdict for result in self.results)
         return {"clauses": len(self.results), **{verdict.value: counts[verdict] for verdict in Verdict}}
+
+    def extents(self) -> Extents:
+        """Return the sizes with which components were called, by component."""
+        return joined(result.extents for result in self.results)
 
     def failures(self) -> list[Result]:
         """Return the red results, binding ones first, then in the order of the law."""

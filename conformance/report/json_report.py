@@ -52,6 +52,9 @@ def as_object(report: Report) -> dict[str, Any]:
         "complete": report.complete,
         "conforms": report.conforms,
         "ledger": report.ledger(),
+        "sizes": {
+            name: {size: list(ends) for size, ends in ranges.items()} for name, ranges in report.extents().items()
+        },
         "missing": [plain(name) for name in report.missing],
         "stubs": [{"name": name, "where": plain(where)} for name, where in report.stubs.items()],
         "notes": [plain(note) for note in report.notes],
@@ -111,6 +114,7 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "message": plain(result.message),
         "details": [plain(line) for line in result.details],
         "distance": _finite(result.distance),
+        "threshold": "" if report.hidden else plain(result.threshold),
         "needs": list(clause.needs),
         "blocked_by": result.blocked_by,
         "reason": plain(result.reason),

@@ -24,6 +24,7 @@ from conformkit.conformance.report.wording import (
     ledger_line,
     page_of,
     seed_line,
+    sizes_line,
     undeclared_line,
     unjudged,
     verdict_line,
@@ -85,6 +86,8 @@ def write(
         _missing(report, page)
         write_milestones(report, page)
         say(page, ledger_line(report))
+        if sizes := sizes_line(report):
+            say(page, sizes, lead="sizes: ")
     say(page, verdict_line(report), style="bold green" if report.conforms else "bold red")
 
 

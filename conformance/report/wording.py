@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from conformkit.conformance.assertions.extents import overall
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.text import count, listed, one_line
@@ -28,6 +29,7 @@ __all__ = [
     "page_of",
     "scope",
     "seed_line",
+    "sizes_line",
     "undeclared_line",
     "unjudged",
     "verdict_line",
@@ -36,6 +38,14 @@ __all__ = [
 
 _NAMED = 6
 """Maximum number of prefixes to name; a longer list becomes a number of clauses."""
+
+_SIZES = {
+    "d_model": "d_model", "num_heads": "heads", "head_width": "head width", "d_ff": "d_ff", "num_layers": "layers",
+    "num_encoder_layers": "encoder layers", "num_decoder_layers": "decoder layers", "vocab_size": "vocabulary",
+    "src_vocab_size": "source vocabulary", "tgt_vocab_size": "target vocabulary", "tokens": "T", "keys": "Tk",
+    "batch": "batch",
+}  # fmt: skip
+"""How sizes are called, in the order in which they are listed."""
 
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
@@ -118,6 +128,13 @@ def _parts(names: Sequence[str], most: int) -> str:
 def seed_line(report: Report) -> str:
     """Return the seed, or `hidden`: the seed of hidden draws is not disclosed."""
     return "hidden" if report.hidden else str(report.seed)
+
+
+def sizes_line(report: Report) -> str:
+    """Return the sizes that were tried, over all components: `d_model 4–768, T 1–600`; nothing without calls."""
+    found = overall(report.extents())
+    shown = [(label, found[name]) for name, label in _SIZES.items() if name in found]
+    return ", ".join(f"{label} {least}" + (f"–{most}" if most > least else "") for label, (least, most) in shown)
 
 
 def ledger_line(report: Report) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.assertions.checks import NotApplicable, called, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import NoSizeError, complete, nearest_allowed
 from conformkit.conformance.subject.example_inputs import example_inputs
+from conformkit.conformance.subject.extents_of_call import extents_of_call
 from conformkit.conformance.subject.link import Link
 from conformkit.conformance.subject.parameters import check_same_extent, readable
 from conformkit.spec.arrays import Array
@@ -322,6 +323,7 @@ class Instance:
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
         out = bound.from_theirs(arrays["out"])
+        called(self.subject.name, extents_of_call(self.sizes, bound.component.inputs, inputs))
         self._check_extent(inputs, out, method)
         return Outcome(
             out=out,

@@ -18,6 +18,10 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.binding.sizes import within
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.definition_at_sizes import multiplications
 from conformkit.conformance.evidence.differences import Point, check_gradients
 from conformkit.conformance.subject.attention import Attend
 from conformkit.conformance.suite.registry import clause
@@ -250,6 +254,24 @@ def test_gradients_of_q_k_and_v_are_those_of_the_formula(attend: Attend, draw: D
         elif not attend.subject.half:  # other clauses report a wrong output
             how = {"step": STEP[attend.subject.precision], "tolerance": GRADIENT[attend.subject.precision]}
             check_gradients("attention", Point.of(attend.instance, (q, k, v)), draw, **how)
+
+
+@clause("SDPA-SIZES")
+def test_the_output_equals_the_definition_at_every_size(attend: Attend, draw: Draw) -> None:
+    def check(sizes: Sizes) -> None:
+        own, leading = draw.at(sizes), attend.leading(sizes["batch"])
+        lengths = {"queries": sizes["tokens"], "keys": sizes["keys"], "dk": sizes["d_k"], "dv": sizes["d_v"]}
+        q, k, v = own.qkv(leading, **lengths)
+        check_close("output", attend(q, k, v), scaled_dot_product_attention(q, k, v), attend.tolerance())
+        if attend.subject.offers("masks"):
+            mask = own.mask(*q.shape[:-1], sizes["keys"])
+            want = scaled_dot_product_attention(q, k, v, mask)
+            check_close("output, with a mask,", attend(q, k, v, mask), want, attend.tolerance())
+
+    def nearest(sizes: Sizes) -> dict[str, int]:
+        return within(sizes, attend.subject.bound.limits)
+
+    check_at_sizes(draw, check, multiplications, nearest, after="SDPA-FORMULA")
 
 
 # --- how the above is measured ----------------------------------------------------------------------------------------

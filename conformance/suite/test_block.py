@@ -24,6 +24,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.for_each_component import without_causal
 from conformkit.conformance.evidence.influence import check_all_reached, influence
 from conformkit.conformance.evidence.stored_values import check_goldens
@@ -385,3 +386,8 @@ def test_each_layer_adds_the_parameters_of_a_block(model: Subject) -> None:
     for fewer, more in pairwise(instances):
         added = more.count() - fewer.count()
         check(f"one more layer adds {added} trainable numbers, a block has {sum(sizes)}", added == sum(sizes))
+
+
+@clause("BLOCK-SIZES")
+def test_the_output_equals_the_definition_at_every_size(block: Subject, draw: Draw) -> None:
+    check_definition_at_sizes(block, draw, after="BLOCK-ORACLE", depth=2, coarse=True)

@@ -21,6 +21,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.influence import check_all_reached
 from conformkit.conformance.evidence.stored_values import check_goldens
 from conformkit.conformance.evidence.transparent import halving, zeros
@@ -245,3 +246,8 @@ def test_the_output_is_that_of_the_definition(feed_forward: Subject, draw: Draw)
         for batch, tokens, scale in ((3, 5, 1.5), (1, 1, 1.5), (1, 67, feed_forward.up_to(300.0, power=2))):
             x = inputs(instance, draw, batch, tokens, scale=scale)
             check_close("output", instance(x), instance.expected(x), feed_forward.tolerance())
+
+
+@clause("FFN-SIZES")
+def test_the_output_equals_the_definition_at_every_size(feed_forward: Subject, draw: Draw) -> None:
+    check_definition_at_sizes(feed_forward, draw, after="FFN-ORACLE")

@@ -21,6 +21,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.logits import (
     SLIGHT,
     draw_ids,
@@ -383,3 +384,8 @@ def test_the_ids_are_left_as_they_were(model: Subject, draw: Draw) -> None:
         ids = draw_ids(instance, draw, 2, tokens)
         after = instance.call(ids.copy(), echo=True).arguments["ids"]
         check_equal("the ids after the call", after, model.bound.to_theirs(ids))
+
+
+@clause("LM-SIZES")
+def test_the_logits_equal_the_definition_at_every_size(model: Subject, draw: Draw) -> None:
+    check_definition_at_sizes(model, draw, after="LM-ORACLE", depth=2, coarse=True)

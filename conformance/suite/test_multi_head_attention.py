@@ -22,6 +22,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.averages import check_mean_over_dropout
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.for_each_component import without_causal
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
 from conformkit.conformance.evidence.rows import check_sizes_refused, drawn, output
@@ -257,3 +258,10 @@ def test_the_output_equals_the_definition(multi_head: Subject, draw: Draw) -> No
             under(f"d_model = {width}, num_heads = {heads}, causal = {causal}, batch {batch}, {length} positions")
             x = drawn(instance, draw, batch, length)
             check_close("output", output(instance, x), instance.expected(x), multi_head.tolerance())
+
+
+@clause("MHA-SIZES")
+def test_the_output_equals_the_definition_at_every_size(multi_head: Subject, draw: Draw) -> None:
+    lengths = {name: draw.domain[name] for name in ("tokens", "batch")}
+    check_definition_at_sizes(multi_head, draw, after="MHA-ORACLE")
+    check_definition_at_sizes(multi_head, draw, after="MHA-ORACLE", domain=lengths, causal=False)

@@ -25,6 +25,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.stored_values import check_goldens
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -407,3 +408,8 @@ def test_twice_the_table_adds_twice_as_much(positions: Subject, draw: Draw) -> N
 @clause("LPE-OVERLONG")
 def test_more_positions_than_learned_rows_raise(positions: Subject) -> None:
     check_overlong(positions, 4, 2)
+
+
+@clause("PE-SIZES")
+def test_the_encoding_equals_the_definition_at_every_size(positions: Subject, draw: Draw) -> None:
+    check_definition_at_sizes(positions, draw, after="PE-ADD")

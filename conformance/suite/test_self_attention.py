@@ -19,6 +19,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
 from conformkit.conformance.evidence.scores import HeadProjection, divisor, telling_positions
 from conformkit.conformance.evidence.stored_values import check_goldens
@@ -188,6 +189,11 @@ def test_the_output_equals_the_definition(self_attention: Subject, draw: Draw) -
             under(f"{sizes}, batch {batch}, {length} positions")
             x = draw.values(batch, self_attention.tokens(length), instance.sizes["d_model"])
             check_close("output", _out(instance, x), instance.expected(x), self_attention.tolerance())
+
+
+@clause("SA-SIZES")
+def test_the_output_equals_the_definition_at_every_size(self_attention: Subject, draw: Draw) -> None:
+    check_definition_at_sizes(self_attention, draw, after="SA-ORACLE")
 
 
 # --- how the above is measured ----------------------------------------------------------------------------------------

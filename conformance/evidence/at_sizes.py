@@ -1,0 +1,203 @@
+"""A property at every size of a domain: a few large cases, and where one fails, from which size on.
+
+What refuses a size by an error of its own is given friendlier ones, and what is too slow for a large case gets smaller
+ones: neither is a wrong result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import FOLLOWING, MARKS, Cost, Domain, Sizes, small
+from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.evidence.thresholds import smallest_failing
+
+__all__ = ["LIMIT", "Check", "Nearest", "check_at_sizes", "described"]
+
+LIMIT = 6e7
+"""Multiplications that a case may cost: some hundredths of a second."""
+_SLOW_SECONDS = 3.0
+"""A case that takes this long is a hundred times slower than usual: later ones are kept cheaper than it."""
+_HALVINGS = 6
+_REFUSALS = frozenset({"AssertionError", "NotImplementedError", "ValueError"})
+_TOO_MUCH = frozenset({"timeout", "memory"})
+_SHORT: Mapping[str, str] = {"tokens": "T", "keys": "Tk", "batch": "B"}
+
+Check = Callable[[Sizes], None]
+"""Compares at some sizes. Raises ClauseFailure, or what the implementation raised."""
+Nearest = Callable[[Sizes], dict[str, int]]
+"""The sizes within the limits that are nearest to some. Raises NoSizeError."""
+
+
+class _Refused(Exception):
+    """The implementation does not take these sizes, and says so by itself, or it is too slow for them."""
+
+
+@dataclass
+class _Trials:
+    """The outcomes of a check, by sizes."""
+
+    check: Check
+    known: dict[tuple[tuple[str, int], ...], Exception | None] = field(default_factory=dict)
+
+    def fails(self, sizes: Sizes) -> bool:
+        """Whether the check fails. Raises _Refused."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self.known:
+            self.known[key] = self._tried(sizes)
+        found = self.known[key]
+        if isinstance(found, _Refused):
+            raise found
+        return found is not None
+
+    def wrong(self, sizes: Sizes) -> bool:
+        """Whether the check fails; what is refused does not."""
+        try:
+            return self.fails(sizes)
+        except _Refused:
+            return False
+
+    def again(self, sizes: Sizes) -> None:
+        """Check once more, so that this is the last thing that happened."""
+        under(described(sizes))
+        self.check(sizes)
+
+    def _tried(self, sizes: Sizes) -> Exception | None:
+        try:
+            self.again(sizes)
+        except (ClauseFailure, ImplementationFailure, WorkerLost) as failure:
+            return _Refused(str(failure)) if _is_refusal(failure) else failure
+        except NoSizeError as none:
+            return _Refused(str(none))
+        return None
+
+
+def check_at_sizes(
+    draw: Draw, check: Check, cost: Cost, nearest: Nearest, *, after: str, limit: float = LIMIT,
+    domain: Domain | None = None, coarse: bool = False,
+) -> None:  # fmt: skip
+    """Check at sizes that cover the clause's domain; raise the smallest failure, with the size at which it begins.
+
+    `cost` says how many multiplications a case needs; `nearest` makes sizes go together and keeps them within limits.
+    `after` is the clause about small sizes: what fails there is its finding. `coarse` is for what is made
+    of parts that are checked by themselves.
+    """
+    domain = domain or draw.domain
+    trials, most = _Trials(check), float("inf")
+    for smallest in _small(domain, nearest):
+        if trials.wrong(smallest):
+            raise NotYet(after)
+    held, beyond = 0, False
+    for case in draw.cases(domain, lambda sizes: _cost(sizes, cost, nearest), limit, coarse=coarse):
+        started = time.monotonic()
+        accepted = next(_accepted(case, domain, trials, nearest, lambda sizes: cost(sizes) < most), None)  # noqa: B023
+        if time.monotonic() - started > _SLOW_SECONDS:
+            most = min(most, cost(case) / 2)
+        if accepted is None:
+            continue
+        held += 1
+        beyond = beyond or any(size > MARKS[name][0] for name, size in accepted.items() if name in MARKS)
+        if trials.wrong(accepted):
+            _explain(trials, accepted, domain, nearest, shrunk=draw.shrinks)
+    if not held:
+        raise NotApplicable("none of the sizes that are drawn is accepted: all are refused, or too slow")
+    if not beyond and not draw.shrinks:
+        raise NotApplicable(_nothing_left(domain, nearest))
+
+
+def _small(domain: Domain, nearest: Nearest) -> Iterator[dict[str, int]]:
+    """Yield the largest of the small sizes, and the smallest, where there are any."""
+    for which in (1, 0):
+        with suppress(NoSizeError):
+            yield nearest({name: small(name, domain)[which] for name in domain})
+
+
+def described(sizes: Sizes) -> str:
+    """Return `T = 257, num_heads = 3`."""
+    return ", ".join(f"{_SHORT.get(name, name)} = {size}" for name, size in sizes.items())
+
+
+def _nothing_left(domain: Domain, nearest: Nearest) -> str:
+    """Say which limits leave only small sizes."""
+    try:
+        most = nearest({name: high for name, (_, high) in domain.items()})
+    except NoSizeError as none:
+        return str(none)
+    return f"its [limits] leave only small sizes: at most {described(most)}"
+
+
+def _accepted(
+    case: Sizes, domain: Domain, trials: _Trials, nearest: Nearest, affordable: Callable[[Sizes], bool]
+) -> Iterator[dict[str, int]]:
+    """Yield the sizes near this case that the implementation takes, the nearest first."""
+    for wanted in _friendlier(dict(case), domain):
+        try:
+            sizes = nearest(wanted)
+            if affordable(sizes):
+                trials.fails(sizes)
+                yield sizes
+        except (_Refused, NoSizeError):
+            continue
+
+
+def _friendlier(case: dict[str, int], domain: Domain) -> Iterator[dict[str, int]]:
+    """Yield a case, the same in multiples of 8 and in powers of two, then with its largest sizes halved."""
+    yield case
+    yield {name: _within(size // 8 * 8 if size > 8 else _power(size), domain[name]) for name, size in case.items()}
+    even = {name: _within(_power(size), domain[name]) for name, size in case.items()}
+    for _ in range(_HALVINGS):
+        yield even
+        largest = max(even, key=lambda name: even[name])
+        even = {**even, largest: _within(even[largest] // 2, domain[largest])}
+
+
+def _power(size: int) -> int:
+    return 1 << max(size.bit_length() - 1, 0)
+
+
+def _within(size: int, bounds: tuple[int, int]) -> int:
+    return max(bounds[0], min(size, bounds[1]))
+
+
+def _is_refusal(failure: Exception) -> bool:
+    if isinstance(failure, WorkerLost):
+        return failure.kind in _TOO_MUCH
+    if isinstance(failure, ImplementationFailure):
+        return failure.kind == "memory" or (failure.kind == "exception" and failure.type in _REFUSALS)
+    return False
+
+
+def _cost(sizes: Sizes, cost: Cost, nearest: Nearest) -> float:
+    try:
+        return cost(nearest(sizes))
+    except NoSizeError:
+        return cost(sizes)
+
+
+def _explain(trials: _Trials, failing: Sizes, domain: Domain, nearest: Nearest, *, shrunk: bool) -> None:
+    """Raise the failure at the smallest sizes, with the threshold in front."""
+    if shrunk:
+        trials.again(failing)
+
+    def wrong(sizes: Sizes) -> bool:
+        try:
+            fitting = nearest(sizes)
+        except NoSizeError:
+            return False
+        return all(fitting[name] == sizes[name] for name in sizes if name not in FOLLOWING) and trials.wrong(fitting)
+
+    found = smallest_failing(wrong, failing, domain)
+    try:
+        trials.again(nearest(found.sizes))
+    except ClauseFailure as failure:
+        raise failure.from_size(found.sentence) from None
+    except ImplementationFailure as failure:
+        message = f"{found.sentence}: {failure.message}"
+        raise ImplementationFailure(failure.kind, failure.type, message, failure.where) from None
+    raise ClauseFailure(f"{found.sentence}: the same call gives another result when it is repeated")

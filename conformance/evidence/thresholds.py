@@ -1,0 +1,125 @@
+"""The smallest sizes at which something fails, and what distinguishes them from those at which it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from conformkit.conformance.assertions.sizes import Domain, Sizes, small
+
+__all__ = ["Threshold", "smallest_failing"]
+
+Fails = Callable[[Sizes], bool]
+_NAMES = {
+    "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
+    "vocab_size": "vocabulary", "num_layers": "number of layers",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The smallest failing sizes, and a sentence: `right up to T = 256, wrong from T = 257 on`."""
+
+    sizes: Sizes
+    sentence: str
+
+
+def smallest_failing(wrong: Fails, failing: Sizes, domain: Domain) -> Threshold:
+    """Make each size as small as it can be while it still fails, and say where it begins to fail."""
+    found = _small_where_it_does_not_matter(wrong, dict(failing), domain)
+    matter = [name for name in found if found[name] > small(name, domain)[1]]
+    if {"num_heads", "head_width"} <= found.keys() and {"num_heads", "head_width"} & set(matter):
+        by_width = _by_width(wrong, found, domain)
+        if by_width is not None:
+            return by_width
+    sentences = []
+    for name in matter:
+        found, sentence = _first(wrong, found, name, domain)
+        sentences.append(sentence)
+    return Threshold(found, " and ".join(sentences) or "wrong at these sizes, right at others")
+
+
+def _small_where_it_does_not_matter(wrong: Fails, failing: dict[str, int], domain: Domain) -> dict[str, int]:
+    """Replace each size by a small one if it still fails."""
+    for name in sorted(failing, key=lambda name: -failing[name]):
+        for least in dict.fromkeys(small(name, domain)[::-1]):
+            smaller = {**failing, name: min(least, failing[name])}
+            if smaller != failing and wrong(smaller):
+                failing = smaller
+                break
+    return failing
+
+
+def _first(wrong: Fails, failing: dict[str, int], name: str, domain: Domain) -> tuple[dict[str, int], str]:
+    """Return the sizes with the first value of one of them at which it fails, and a sentence about it."""
+    low = small(name, domain)[1]
+    passing = low
+    for value in _ladder(low, failing[name]):
+        if wrong({**failing, name: value}):
+            first = _bisected(lambda size: wrong({**failing, name: size}), passing, value)
+            return {**failing, name: first}, _sentence(lambda size: wrong({**failing, name: size}), name, first, domain)
+        passing = value
+    raise AssertionError("the last step of the ladder is the failing size itself")
+
+
+def _ladder(low: int, high: int) -> Iterator[int]:
+    """Yield powers of two and their successors between low and high, and high."""
+    power = 1
+    while power <= high:
+        yield from (value for value in (power, power + 1) if low < value < high)
+        power *= 2
+    yield high
+
+
+def _bisected(wrong: Callable[[int], bool], passing: int, failing: int) -> int:
+    """Return the first failing value between a passing and a failing one."""
+    while failing - passing > 1:
+        middle = (passing + failing) // 2
+        if wrong(middle):
+            failing = middle
+        else:
+            passing = middle
+    return failing
+
+
+def _sentence(wrong: Callable[[int], bool], name: str, first: int, domain: Domain) -> str:
+    """Say whether it fails from a value on, at its multiples, or there alone."""
+    shown, most = _NAMES.get(name, name), domain[name][1]
+    if first < most and not wrong(first + 1):
+        if 2 * first <= most and wrong(2 * first) and (3 * first > most or wrong(3 * first)):
+            return f"wrong where {shown} is a multiple of {first}"
+        return f"wrong at {shown} = {first}, right at {first - 1} and {first + 1}"
+    return f"right up to {shown} = {first - 1}, wrong from {shown} = {first} on"
+
+
+def _by_width(wrong: Fails, failing: dict[str, int], domain: Domain) -> Threshold | None:
+    """Find out whether d_model or the width of a head matters; None if the number of heads does.
+
+    With one head both are the same number: where it fails first is the threshold, and more heads of the same total
+    width tell which of the two it is. What goes wrong between heads shows with two.
+    """
+    heads, width = failing["num_heads"], failing["head_width"]
+    for few in (1, 2):
+        for wide in dict.fromkeys((width, heads * width // few)):
+            sizes = {**failing, "num_heads": few, "head_width": min(wide, domain["head_width"][1])}
+            if few >= domain["num_heads"][0] and wrong(sizes):
+                return _width_with(wrong, sizes, domain)
+    return None
+
+
+def _width_with(wrong: Fails, failing: dict[str, int], domain: Domain) -> Threshold:
+    """Return the threshold of d_model or of the width of a head, for few heads."""
+    heads = failing["num_heads"]
+    found, sentence = _first(wrong, failing, "head_width", domain)
+    first = found["head_width"]
+    split = {**found, "num_heads": 2 * heads, "head_width": -(-first // 2)}
+    if 2 * heads > domain["num_heads"][1] or not wrong(split):
+        return Threshold(found, sentence)
+    total, most = heads * first, domain["head_width"][1] * heads
+
+    def wrong_in_all(d_model: int) -> bool:
+        return not d_model % heads and wrong({**found, "head_width": d_model // heads})
+
+    if heads == 1:
+        return Threshold(found, _sentence(wrong_in_all, "d_model", total, {"d_model": (1, most)}))
+    return Threshold(found, f"right up to d_model = {total - heads}, wrong from d_model = {total} on")
