@@ -39,8 +39,8 @@ class Built:
         """Return it with random weights that depend on the sizes alone."""
         wanted = constructed(sizes)
         if self._last is None or self._last[0] != wanted:
-            sizes: dict[str, Any] = {**wanted, **self._options}
-            instance = self._subject.build(**sizes).randomize(self._draw.at(wanted))
+            arguments: dict[str, Any] = {**wanted, **self._options}
+            instance = self._subject.build(**arguments).randomize(self._draw.at(wanted))
             self._last = wanted, instance
         return self._last[1]
 
