@@ -95,6 +95,7 @@ def _clause(clause: Clause, width: int) -> Iterator[str]:
         "normative": clause.normative, "why": clause.why, "fix": clause.fix, "level": clause.level,
         "component": clause.component, "profile": f"{clause.profile}, since {clause.since}",
         "evidence": ", ".join(clause.evidence), "applies": applies and f"when {applies}",
+        "sizes": clause.domain,
         "needs": ", ".join(clause.needs), "source": with_public(clause), "test": _sentence(clause),
     }  # fmt: skip
     for name, value in facts.items():

@@ -24,15 +24,29 @@ _TYPE = {
 """By name of the argument; prefixed with the command if the name means something else there."""
 
 
+_WITHOUT_A_VALUE = {"--thorough": "25"}
+"""Options whose value may be left out, and what it is then."""
+
+
 class Command(TyperCommand):
-    """A command that says what to type if an argument is missing."""
+    """A command that says what to type if an argument is missing, and knows values that may be left out."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line."""
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, _with_values(args))
         except typer.BadParameter as problem:
             if not problem.message and problem.param is not None:
                 name = problem.param.name or ""
                 problem.message = _TYPE.get(f"{ctx.info_name} {name}") or _TYPE.get(name, "")
             raise
+
+
+def _with_values(args: list[str]) -> list[str]:
+    """Return the arguments, each option whose value was left out with its usual one."""
+    found = []
+    for arg, following in zip(args, [*args[1:], "-"], strict=False):
+        found.append(arg)
+        if arg in _WITHOUT_A_VALUE and following.startswith("-"):
+            found.append(_WITHOUT_A_VALUE[arg])
+    return found

@@ -66,6 +66,14 @@ def run(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of the inputs; the same seed draws the same ones.")
     ] = 0,
+    thorough: Annotated[
+        int | None,
+        typer.Option(
+            metavar="[EXAMPLES]",
+            min=1,
+            help="Let hypothesis try so many examples of each clause, 25 if no number is given; takes minutes.",
+        ),
+    ] = None,
     device: Annotated[
         str, typer.Option(metavar="cpu|cuda|mps", help="The device on which the implementation computes.")
     ] = "cpu",
@@ -112,14 +120,15 @@ def run(
         "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
-        "hints": hints, "hidden": hidden, "pages": _pages(pages), "processes": processes or min(2, os.cpu_count() or 1),
+        "thorough": thorough or 0, "hints": hints, "hidden": hidden, "pages": _pages(pages),
+        "processes": processes or min(2, os.cpu_count() or 1),
     }  # fmt: skip
     targets = report_targets(
         {"--json": json_path, "--junit": junit_path, "--html": html_path, "--sarif": sarif_path,
          "--markdown": markdown_path}
     )  # fmt: skip
     piped = STDOUT in targets.values()
-    repeat = ["--config", str(config)] if config else []
+    repeat = [*(["--config", str(config)] if config else []), *(["--thorough", str(thorough)] if thorough else [])]
     with _commands_off(wanted=github, piped=piped):
         report = _judge(impl, options, shade, bar=not quiet, piped=piped)
         write_files(targets, lambda option: _form(option)(report))

@@ -89,7 +89,7 @@ def _write_pages(folder: Path) -> None:
 
 def _fields(clause: Clause) -> dict[str, Any]:
     return {
-        name: dict(value) if name == "applies" else value
+        name: dict(value) if name in {"applies", "sizes"} else value
         for name in Clause.__dataclass_fields__
         for value in [getattr(clause, name)]
     }

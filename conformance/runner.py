@@ -18,7 +18,7 @@ from conformkit.conformance.engine.collecting import Collector, Progress
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
-from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.judge import Judge, Thoroughly
 from conformkit.conformance.engine.loading import opened, prepared
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result
@@ -123,7 +123,7 @@ def _judge_all(
     request: RunRequest, implementation: Implementation, located: Located, turns: list[Clause],
     tell: Callable[[Result], None], warm: WorkerFactory | None,
 ) -> None:  # fmt: skip
-    if request.processes > 1 and request.isolation != "none":
+    if request.processes > 1 and request.isolation != "none" and not request.thorough:
         from conformkit.conformance.engine.parallel import judge_in_parallel
 
         judge_in_parallel(
@@ -131,9 +131,25 @@ def _judge_all(
             processes=request.processes, seed=request.seed, profile=request.profile, tell=tell,
         )  # fmt: skip
         return
-    judge = Judge(implementation, tests(request.profile), seed=request.seed)
+    judge = Judge(
+        implementation, tests(request.profile), seed=request.seed, thoroughly=_thoroughly(request, located.location)
+    )
     for clause in turns:
         tell(judge.result(clause.id))
+
+
+def _thoroughly(request: RunRequest, location: Location) -> Thoroughly | None:
+    """Return what runs a test with examples of hypothesis; examples are kept unless draws are hidden."""
+    if not request.thorough:
+        return None
+    from conformkit.conformance.engine.thorough import DRIVEN, Try, database, seek
+
+    def thoroughly(clause: Clause, run: Try, forms: tuple[str, ...]) -> None:
+        if DRIVEN.intersection(clause.evidence):
+            stored = None if request.hidden else database(str(location.path or location.name), clause)
+            seek(clause, run, forms, examples=request.thorough, start=request.seed, stored=stored)
+
+    return thoroughly
 
 
 @contextmanager

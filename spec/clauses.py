@@ -86,6 +86,11 @@ class Clause:
         """The id's first word: `SDPA` of `SDPA-SCALE`."""
         return self.id.partition("-")[0]
 
+    @property
+    def domain(self) -> str:
+        """Its sizes as a document writes them: `tokens 1–600, batch 1–64`."""
+        return ", ".join(f"{name} {low}–{high}" for name, (low, high) in self.sizes.items())
+
 
 class ClauseSyntaxError(ValueError):
     """A specification document violates the form that CONTRIBUTING.md describes."""

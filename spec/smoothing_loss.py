@@ -49,7 +49,7 @@ class Reading:
 
     def shares(self, targets: Array, size: int, smoothing: float) -> Array:
         """Return q (…, V) of targets (…)."""
-        own = np.eye(size)[targets]
+        own = np.asarray(targets[..., None] == np.arange(size), np.float64)
         rest = np.full(size, smoothing / size) if self.all_ids else (1.0 - own) * smoothing / (size - 1)
         return np.asarray((1.0 - smoothing) * own + rest)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from conformkit.conformance.assertions.formats import HALF, rounded
+from conformkit.conformance.assertions.shifts import AS_ASKED, Shift, shift
 from conformkit.conformance.assertions.sizes import Cost, Domain, Sizes, covering
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
@@ -24,21 +25,31 @@ __all__ = ["Draw"]
 class Draw:
     """Random draws of one clause, from the run's seed and the clause's id, representable in all of `forms`.
 
-    `domain` are the sizes of which the clause speaks.
+    `domain` are the sizes of which the clause speaks. `exact` is for tests that need just the sizes that they ask for.
     """
 
     shrinks = False
     """Whether what draws looks for the smallest failing sizes by itself."""
 
     def __init__(
-        self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",), domain: Domain | None = None
-    ) -> None:
+        self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",), domain: Domain | None = None,
+        *, exact: bool = False,
+    ) -> None:  # fmt: skip
         self.seed = seed
         self.clause_id = clause_id
         self.domain: Domain = domain or {}
+        self._exact = exact or bool(domain)
         self._forms = forms
         self._half = bool(set(forms) & set(HALF))
         self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
+
+    def shift(self) -> Shift:
+        """How much larger than asked for small sizes are; not at all where a clause has sizes of its own."""
+        return AS_ASKED if self._exact else shift(self._apart("shift"))
+
+    def _apart(self, what: str) -> Draw:
+        """Return draws that leave the others as they are."""
+        return Draw(self.seed, f"{self.clause_id} {what}", self._forms, self.domain)
 
     def at(self, sizes: Sizes) -> Draw:
         """Return draws of their own for these sizes, the same whatever was drawn before."""

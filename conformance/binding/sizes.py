@@ -12,7 +12,7 @@ from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.spec.components import Component
 from conformkit.spec.variants import Variant
 
-__all__ = ["STANDARD", "NoSizeError", "complete", "nearest_allowed", "within"]
+__all__ = ["STANDARD", "NoSizeError", "complete", "completed", "nearest_allowed", "within"]
 
 STANDARD: Mapping[str, int] = {
     "d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 9, "max_len": 9,
@@ -37,10 +37,7 @@ class NoSizeError(ValueError):
 def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, limits: SizeLimits) -> dict[str, Any]:
     """Return all constructor arguments, kv_heads and head_width derived, as near as possible to what is wanted."""
     names = [a.name for a in component.arguments]
-    sizes = {name: wanted.get(name, STANDARD.get(name)) for name in names}
-    for argument in component.arguments:
-        if sizes[argument.name] is None:
-            sizes[argument.name] = argument.default
+    sizes = completed(wanted, component)
     for name in names:
         if name not in _FREE and sizes[name] is not None:
             sizes[name] = nearest_allowed(name, sizes[name], limits)
@@ -52,6 +49,13 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
             _check_affordable(found)
             return found
     raise NoSizeError(f"no sizes near {dict(wanted)} are within the declared limits of {component.name}")
+
+
+def completed(wanted: Mapping[str, Any], component: Component) -> dict[str, Any]:
+    """Return all constructor arguments: those that are wanted, else standard sizes, else the contract's defaults."""
+    names = {argument.name: argument.default for argument in component.arguments}
+    sizes = {name: wanted.get(name, STANDARD.get(name)) for name in names}
+    return {name: names[name] if size is None else size for name, size in sizes.items()}
 
 
 def nearest_allowed(name: str, wanted: int, limits: SizeLimits) -> int:

@@ -38,12 +38,16 @@ from conformkit.conformance.suite.registry import Test, arguments
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
 
-__all__ = ["Judge", "Verdicts"]
+__all__ = ["Judge", "Thoroughly", "Verdicts"]
 
 _UNFORESEEN = (
     ArithmeticError, AttributeError, LookupError, MemoryError, ProtocolError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """What a test may raise on a reply of an unexpected form."""
+
+
+Thoroughly = Callable[[Clause, Callable[[Draw], None], tuple[str, ...]], None]
+"""Runs the test of a clause with more draws, of these number formats."""
 
 
 class Verdicts:
@@ -80,11 +84,13 @@ class Judge:
         *,
         seed: int = 0,
         verdicts: Verdicts | None = None,
+        thoroughly: Thoroughly | None = None,
     ) -> None:
         self.implementation = implementation
         self._tests = tests
         self._seed = seed
         self._verdicts = verdicts or Verdicts()
+        self._thoroughly = thoroughly
 
     def result(self, clause_id: str) -> Result:
         """Return the verdict on a clause, after judging the clauses it needs."""
@@ -174,9 +180,15 @@ class Judge:
         )  # fmt: skip
 
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
-        draw = Draw(self._seed, clause.id, self.implementation.forms(), clause.sizes)
-        try:
+        forms = self.implementation.forms()
+
+        def run(draw: Draw) -> None:
             test(**provide(arguments(test), self.implementation, draw))
+
+        try:
+            run(Draw(self._seed, clause.id, forms, clause.sizes, exact="generate" in clause.applies))
+            if self._thoroughly is not None:
+                self._thoroughly(clause, run, forms)
         except ClauseFailure as failure:
             shown = _shown(failure.compared)
             return Result(

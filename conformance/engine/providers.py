@@ -23,7 +23,7 @@ _ASKED = {
 
 
 def _component(name: str) -> Callable[[Implementation, Draw], Subject]:
-    return lambda implementation, _draw: implementation.subject(name)
+    return lambda implementation, draw: implementation.subject(name).shifted(draw.shift())
 
 
 def _goldens(_implementation: Implementation, _draw: Draw) -> Callable[[str], list[Golden]]:
@@ -34,7 +34,7 @@ PROVIDERS: Mapping[str, Callable[[Implementation, Draw], Any]] = {
     "draw": lambda _implementation, draw: draw,
     **{argument: _component(name) for argument, name in _ASKED.items()},
     "attend": lambda implementation, _draw: Attend(implementation.subject("ScaledDotProductAttention")),
-    "every": lambda implementation, _draw: implementation.subjects(),
+    "every": lambda implementation, draw: [subject.shifted(draw.shift()) for subject in implementation.subjects()],
     "goldens": _goldens,
 }
 """`every` is the list of all components that the implementation has, for clauses that concern each of them."""

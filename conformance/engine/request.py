@@ -52,6 +52,8 @@ class RunRequest:
     """Clauses to judge before the others."""
     pages: str = ""
     """Base URL of the pages of the law, for links in the report."""
+    thorough: int = 0
+    """How many examples hypothesis tries of each clause whose evidence is an oracle or a property; 0 is without it."""
     folder: Path | None = None
     """Folder in which relative paths and module names are looked up; by default the current one."""
 
@@ -79,6 +81,7 @@ class RunOptions(TypedDict, total=False):
     apart: bool
     first: Collection[str]
     pages: str
+    thorough: int
     folder: Path | None
 
 

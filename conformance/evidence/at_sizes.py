@@ -6,8 +6,9 @@ ones: neither is a wrong result.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -26,6 +27,10 @@ _SLOW_SECONDS = 3.0
 """A case that takes this long is a hundred times slower than usual: later ones are kept cheaper than it."""
 _HALVINGS = 6
 _REFUSALS = frozenset({"AssertionError", "NotImplementedError", "ValueError"})
+_NO_REFUSAL = re.compile(
+    r"broadcast|core dimension|not aligned|cannot reshape|array dimensions|axes don't match|inhomogeneous|to unpack"
+)
+"""What libraries say in a ValueError about shapes that do not fit: nobody meant to refuse anything."""
 _TOO_MUCH = frozenset({"timeout", "memory"})
 _SHORT: Mapping[str, str] = {"tokens": "T", "keys": "Tk", "batch": "B"}
 
@@ -44,6 +49,7 @@ class _Trials:
     """The outcomes of a check, by sizes."""
 
     check: Check
+    renew: Callable[[], None]
     known: dict[tuple[tuple[str, int], ...], Exception | None] = field(default_factory=dict)
 
     def fails(self, sizes: Sizes) -> bool:
@@ -65,13 +71,15 @@ class _Trials:
 
     def again(self, sizes: Sizes) -> None:
         """Check once more, so that this is the last thing that happened."""
-        under(described(sizes))
+        under(f"sizes {described(sizes)}")  # not shown where draws are hidden: a threshold is a result
         self.check(sizes)
 
     def _tried(self, sizes: Sizes) -> Exception | None:
         try:
             self.again(sizes)
         except (ClauseFailure, ImplementationFailure, WorkerLost) as failure:
+            if isinstance(failure, WorkerLost):
+                self.renew()
             return _Refused(str(failure)) if _is_refusal(failure) else failure
         except NoSizeError as none:
             return _Refused(str(none))
@@ -80,16 +88,18 @@ class _Trials:
 
 def check_at_sizes(
     draw: Draw, check: Check, cost: Cost, nearest: Nearest, *, after: str, limit: float = LIMIT,
-    domain: Domain | None = None, coarse: bool = False,
+    domain: Domain | None = None, coarse: bool = False, following: Sequence[str] = FOLLOWING,
+    renew: Callable[[], None] = lambda: None,
 ) -> None:  # fmt: skip
     """Check at sizes that cover the clause's domain; raise the smallest failure, with the size at which it begins.
 
     `cost` says how many multiplications a case needs; `nearest` makes sizes go together and keeps them within limits.
     `after` is the clause about small sizes: what fails there is its finding. `coarse` is for what is made
-    of parts that are checked by themselves.
+    of parts that are checked by themselves; sizes that are `following` grow as others need it. `renew` is called when
+    the worker was lost, and with it every object in it.
     """
     domain = domain or draw.domain
-    trials, most = _Trials(check), float("inf")
+    trials, most = _Trials(check, renew), float("inf")
     for smallest in _small(domain, nearest):
         if trials.wrong(smallest):
             raise NotYet(after)
@@ -104,11 +114,11 @@ def check_at_sizes(
         held += 1
         beyond = beyond or any(size > MARKS[name][0] for name, size in accepted.items() if name in MARKS)
         if trials.wrong(accepted):
-            _explain(trials, accepted, domain, nearest, shrunk=draw.shrinks)
+            _explain(trials, accepted, domain, nearest, following, shrunk=draw.shrinks)
     if not held:
         raise NotApplicable("none of the sizes that are drawn is accepted: all are refused, or too slow")
     if not beyond and not draw.shrinks:
-        raise NotApplicable(_nothing_left(domain, nearest))
+        raise NotApplicable(f"its [limits], or what it refuses, leave only small sizes{_at_most(domain, nearest)}")
 
 
 def _small(domain: Domain, nearest: Nearest) -> Iterator[dict[str, int]]:
@@ -123,13 +133,12 @@ def described(sizes: Sizes) -> str:
     return ", ".join(f"{_SHORT.get(name, name)} = {size}" for name, size in sizes.items())
 
 
-def _nothing_left(domain: Domain, nearest: Nearest) -> str:
-    """Say which limits leave only small sizes."""
+def _at_most(domain: Domain, nearest: Nearest) -> str:
+    """Return `: at most T = 9, B = 4`, the largest sizes within its limits."""
     try:
-        most = nearest({name: high for name, (_, high) in domain.items()})
-    except NoSizeError as none:
-        return str(none)
-    return f"its [limits] leave only small sizes: at most {described(most)}"
+        return f": at most {described(nearest({name: high for name, (_, high) in domain.items()}))}"
+    except NoSizeError:
+        return ""
 
 
 def _accepted(
@@ -169,7 +178,8 @@ def _is_refusal(failure: Exception) -> bool:
     if isinstance(failure, WorkerLost):
         return failure.kind in _TOO_MUCH
     if isinstance(failure, ImplementationFailure):
-        return failure.kind == "memory" or (failure.kind == "exception" and failure.type in _REFUSALS)
+        meant = failure.type in _REFUSALS and not _NO_REFUSAL.search(failure.message)
+        return failure.kind == "memory" or (failure.kind == "exception" and meant)
     return False
 
 
@@ -180,7 +190,9 @@ def _cost(sizes: Sizes, cost: Cost, nearest: Nearest) -> float:
         return cost(sizes)
 
 
-def _explain(trials: _Trials, failing: Sizes, domain: Domain, nearest: Nearest, *, shrunk: bool) -> None:
+def _explain(
+    trials: _Trials, failing: Sizes, domain: Domain, nearest: Nearest, following: Sequence[str], *, shrunk: bool
+) -> None:
     """Raise the failure at the smallest sizes, with the threshold in front."""
     if shrunk:
         trials.again(failing)
@@ -190,7 +202,7 @@ def _explain(trials: _Trials, failing: Sizes, domain: Domain, nearest: Nearest, 
             fitting = nearest(sizes)
         except NoSizeError:
             return False
-        return all(fitting[name] == sizes[name] for name in sizes if name not in FOLLOWING) and trials.wrong(fitting)
+        return all(fitting[name] == sizes[name] for name in sizes if name not in following) and trials.wrong(fitting)
 
     found = smallest_failing(wrong, failing, domain)
     try:

@@ -90,7 +90,7 @@ class Pupil:
 def pupil(model: Subject, task: Task, seed: int, **wanted: Any) -> Pupil:
     """Build a model to be trained, as initialized. Raises NotApplicable if it can't be trained at such sizes."""
     sizes = {**_SIZES, "src_vocab_size": task.size, "tgt_vocab_size": task.size, "max_len": task.longest + 1}
-    instance = model.build(dtype=training_form(model), seed=seed, **sizes, **wanted)
+    instance = model.as_asked.build(dtype=training_form(model), seed=seed, **sizes, **wanted)
     for name, least in sizes.items():
         if name in {"src_vocab_size", "tgt_vocab_size", "max_len"} and instance.sizes[name] < least:
             raise NotApplicable(f"its limits allow {name} = {instance.sizes[name]}, the task takes {least}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
-__all__ = ["Built", "check_definition_at_sizes", "multiplications"]
+__all__ = ["Built", "Padded", "check_definition_at_sizes", "multiplications", "nearest", "with_last"]
+
+Inputs = tuple[Array, ...]
+Padded = Callable[[Instance, Inputs, Draw], tuple[Inputs, Any]]
+"""Returns inputs some of whose positions are padding, and the index of the part of the output that is compared."""
 
 _LARGEST_WIDTH = 768
 _NUMBER = 300.0
@@ -23,7 +28,9 @@ _SCORE = 300.0
 """So is an entry of the softmax, in each head."""
 _ACTIVATION = 400.0
 """So is a number that an activation function is applied to."""
+_DROPOUT = 0.25
 _LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
+_VOCABULARIES = ("vocab_size", "src_vocab_size", "tgt_vocab_size")
 _INPUTS = frozenset({"tokens", "keys", "batch", "head_width"})
 """Sizes of a case that no constructor takes."""
 
@@ -43,6 +50,10 @@ class Built:
             instance = self._subject.build(**arguments).randomize(self._draw.at(wanted))
             self._last = wanted, instance
         return self._last[1]
+
+    def renew(self) -> None:
+        """Construct anew the next time: the worker was lost."""
+        self._last = None
 
 
 def constructed(sizes: Sizes) -> dict[str, int]:
@@ -71,32 +82,47 @@ def _fitting(sizes: Sizes) -> dict[str, int]:
     found = dict(sizes)
     for name in FOLLOWING:
         if name in found:
-            found[name] = max(found[name], found["tokens"])
+            found[name] = max(found[name], found["tokens"], found.get("keys", 0))
     if "head_width" in found:
         found["num_heads"] = max(1, min(found["num_heads"], _LARGEST_WIDTH // found["head_width"]))
+        if "src_vocab_size" in found:  # an odd width is a matter of the positions' own clauses
+            found["head_width"] += found["head_width"] * found["num_heads"] % 2
     return found
 
 
 def check_definition_at_sizes(
     subject: Subject, draw: Draw, *, after: str, depth: int = 1, domain: Domain | None = None, coarse: bool = False,
-    **options: Any,
+    padded: Padded | None = None, plain: bool = True, **options: Any,
 ) -> None:  # fmt: skip
     """Compare the output with the definition's at sizes all over the clause's domain, for drawn weights and inputs.
 
     `after` is the clause that compares small ones; `depth` is the number of components that a result passes through,
-    for each layer if there are layers; `options` are further constructor arguments.
+    for each layer if there are layers; `padded` makes a second comparison, in which some positions are padding,
+    the only one if not `plain`; `options` are further constructor arguments.
     """
+    if subject.offers("dropout"):
+        options = {"dropout": _DROPOUT, **options}  # nothing is dropped in eval mode, at no size
     built = Built(subject, draw, **options)
 
     def check(sizes: Sizes) -> None:
         instance = built(sizes)
-        inputs = drawn_inputs(instance, draw.at(sizes), sizes)
+        own = draw.at(sizes)
+        inputs = drawn_inputs(instance, own, sizes)
         layers = sum(sizes.get(name, 0) for name in _LAYERS) or 1
-        check_close("output", instance(*inputs), instance.expected(*inputs), subject.tolerance(depth * layers))
+        tolerance = subject.tolerance(depth * layers)
+        if plain:
+            check_close("output", instance(*inputs), instance.expected(*inputs), tolerance)
+        if padded is not None:
+            inputs, real = padded(instance, inputs, own)
+            got, want = instance(*inputs), instance.expected(*inputs)
+            check_close("output, with padding,", got[real], want[real], tolerance)
+
+    def cost(sizes: Sizes) -> float:
+        return multiplications(sizes) * (plain + (padded is not None))
 
     check_at_sizes(
-        draw, check, multiplications, lambda sizes: nearest(subject, sizes), after=after, domain=domain or draw.domain,
-        coarse=coarse,
+        draw, check, cost, lambda sizes: nearest(subject, sizes), after=after, domain=domain or draw.domain,
+        coarse=coarse, renew=built.renew,
     )  # fmt: skip
 
 
@@ -104,12 +130,18 @@ def drawn_inputs(instance: Instance, draw: Draw, sizes: Sizes) -> tuple[Array, .
     """Return inputs of a case; ids have the last one of the vocabulary among them."""
     further = sizes.get("keys", sizes["tokens"]) - sizes["tokens"]
     inputs = instance.example_inputs(draw, batch=sizes["batch"], tokens=sizes["tokens"], further=further)
-    for ids in (array for array in inputs if np.issubdtype(array.dtype, np.integer)):
-        ids[draw.integer(0, ids.shape[0] - 1), draw.integer(0, ids.shape[1] - 1)] = ids.max(initial=0)
-    if "vocab_size" in sizes:
-        ids = inputs[0]
-        ids[draw.integer(0, ids.shape[0] - 1), draw.integer(0, ids.shape[1] - 1)] = sizes["vocab_size"] - 1
+    every = [array for array in inputs if np.issubdtype(array.dtype, np.integer)]
+    vocabularies = [sizes[name] for name in _VOCABULARIES if name in sizes]
+    for ids, size in zip(every, vocabularies, strict=True):
+        with_last(ids, size, draw, instance.sizes.get("pad_id"))
     return inputs
+
+
+def with_last(ids: Array, size: int, draw: Draw, pad_id: int | None = None) -> Array:
+    """Write the last id of a vocabulary that is no padding to some place of ids (B, T)."""
+    last = size - 1 if pad_id != size - 1 else max(size - 2, 0)
+    ids[draw.integer(0, ids.shape[0] - 1), draw.integer(0, ids.shape[1] - 1)] = last
+    return ids
 
 
 def multiplications(sizes: Sizes) -> float:
@@ -119,9 +151,20 @@ def multiplications(sizes: Sizes) -> float:
         width = (sizes["d_k"] + sizes["d_v"]) // 2
     layers = sum(sizes.get(name, 0) for name in _LAYERS) or 1
     inner = sizes.get("d_ff", 0)
-    rows = sum(sizes.get(name, 0) for name in ("vocab_size", "src_vocab_size", "tgt_vocab_size"))
+    rows = sum(sizes.get(name, 0) for name in _VOCABULARIES)
     attention = 4 * width * width if "num_heads" in sizes or "d_ff" not in sizes else 0
     weights = layers * (attention + 2 * width * inner) + rows * width
-    positions = sizes["batch"] * sizes["tokens"]
-    scores = layers * positions * sizes.get("keys", sizes["tokens"]) * (2 * width + _SCORE * sizes.get("num_heads", 1))
+    positions = sizes["batch"] * max(sizes["tokens"], sizes.get("keys", 0))
+    scores = sizes["batch"] * _scores(sizes) * (2 * width + _SCORE * sizes.get("num_heads", 1))
     return float(positions * (weights + _ACTIVATION * layers * inner) + scores + _NUMBER * weights)
+
+
+def _scores(sizes: Sizes) -> int:
+    """Return how many pairs of positions attend to one another in all layers, for one head and one sequence."""
+    own, layers = sizes["tokens"] ** 2, sizes.get("num_layers", 1)
+    if "keys" not in sizes:
+        return layers * own
+    across = sizes["tokens"] * sizes["keys"]
+    if "num_encoder_layers" in sizes:
+        return sizes["num_encoder_layers"] * sizes["keys"] ** 2 + sizes["num_decoder_layers"] * (own + across)
+    return layers * (own + across) if "d_ff" in sizes else across

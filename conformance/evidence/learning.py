@@ -150,7 +150,7 @@ class Learner:
 
 def pupil(model: Subject, sizes: Mapping[str, Any], seed: int, exactly: tuple[str, ...] = ()) -> Learner:
     """Build a model to be trained, as initialized. Raises NotApplicable if it can't be trained at such sizes."""
-    instance = model.build(dtype=training_form(model), seed=seed, **sizes)
+    instance = model.as_asked.build(dtype=training_form(model), seed=seed, **sizes)
     for name in exactly:
         if instance.sizes.get(name, sizes[name]) != sizes[name]:
             raise NotApplicable(f"its limits don't allow {name} = {sizes[name]}")
@@ -186,7 +186,7 @@ def _taught(model: Subject, lesson: Lesson, seed: int) -> LearningOutcome:
         raise NotApplicable(f"its limits allow {instance.sizes['vocab_size']} ids, the lesson has {lesson.source.size}")
     if lesson.started:
         start(instance, np.random.default_rng([seed, 6]))
-    length = min(model.tokens(lesson.length), instance.sizes["block_size"])
+    length = min(model.as_asked.tokens(lesson.length), instance.sizes["block_size"])
     random = np.random.default_rng([seed, 1])
     held_out = lesson.source.draw(np.random.default_rng([seed, 2]), _HELD_OUT, length)
     before = instance.read_raw()

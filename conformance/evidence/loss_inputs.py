@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.spec.arrays import Array
 
-__all__ = ["PAD", "example", "one_target", "partly_ignored"]
+__all__ = ["PAD", "every_size", "example", "one_target", "partly_ignored", "scored"]
 
 
 PAD = 3
 """An id to ignore: neither the default nor 0."""
+_NUMBER = 300.0
+"""A logit is drawn, sent and normalized: as costly as some hundred multiplications."""
 
 
 def example(draw: Draw) -> tuple[Array, Array]:
@@ -30,3 +33,16 @@ def partly_ignored(draw: Draw, ignored: int) -> tuple[Array, Array]:
 def one_target(target: int) -> Array:
     """Return a batch (1, 1) of one target."""
     return np.array([[target]])
+
+
+def every_size(draw: Draw, sizes: Sizes) -> tuple[Array, Array]:
+    """Return logits (B, T, V) and targets (B, T): the last id among them, and the first is none to ignore."""
+    batch, tokens, size = sizes["batch"], sizes["tokens"], sizes["vocab_size"]
+    targets = draw.ids(size, batch, tokens)
+    targets[-1, -1], targets[0, 0] = size - 1, 0
+    return draw.values(batch, tokens, size), targets
+
+
+def scored(sizes: Sizes) -> float:
+    """Estimate the cost of a loss of these sizes."""
+    return _NUMBER * sizes["batch"] * sizes["tokens"] * sizes["vocab_size"]

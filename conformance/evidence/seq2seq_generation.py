@@ -23,6 +23,8 @@ from conformkit.conformance.assertions.checks import (
     check_shape,
 )  # fmt: skip
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.beams import Beams
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.subject.component import Instance, Outcome, Subject
@@ -41,6 +43,7 @@ __all__ = [
     "drawn",
     "greedy",
     "logits_after",
+    "nearest_writer",
     "new_ids",
     "padded",
     "plain",
@@ -87,6 +90,18 @@ def build_generator(model: Subject, **wanted: Any) -> Instance:
     if model.variant.shared_embeddings:
         sizes["src_vocab_size"] = sizes["tgt_vocab_size"]
     return model.build(**sizes)
+
+
+def nearest_writer(model: Subject, sizes: Sizes) -> dict[str, int]:
+    """Return the sizes within a model's limits that are nearest to these: with the begin id, a target has one more."""
+    limits = model.bound.limits
+    most = model.sizes(max_len=max(sizes["keys"], sizes["tokens"] + 1))["max_len"]
+    found = {"batch": nearest_allowed("batch", sizes["batch"], limits),
+             "keys": min(nearest_allowed("tokens", sizes["keys"], limits), most),
+             "tokens": min(nearest_allowed("tokens", sizes["tokens"] + 1, limits), most) - 1}  # fmt: skip
+    if found["tokens"] < 1:
+        raise NoSizeError("its limits leave no room for a begin id and a new one")
+    return {name: found.get(name, size) for name, size in sizes.items()}
 
 
 def sources(instance: Instance, draw: Draw, batch: int, length: int) -> Array:

@@ -38,6 +38,7 @@ def check_goldens(
 
 def _prepared(subject: Subject, golden: Golden) -> Instance | None:
     """Return an instance with the example's weights, None if variant or limits exclude it."""
+    subject = subject.as_asked
     sizes = subject.sizes(**golden.sizes)
     length = golden.inputs["x"].shape[1]
     if subject.tokens(length) != length or any(sizes[name] != size for name, size in golden.sizes.items()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformkit.conformance.assertions.draws import Draw
 
-__all__ = ["ALPHABET", "LINES", "LONG", "RUNS", "STRANGE", "drawn", "word"]
+__all__ = ["ALPHABET", "LINES", "LONG", "RUNS", "STRANGE", "drawn", "symbols", "word"]
 
 LINES = (
     "The cat sat on the mat.  The mat, the cat and the hat!\n"
@@ -29,6 +29,13 @@ ALPHABET = "ab \n\tcdeB.!éß日"
 def drawn(draw: Draw, alphabet: str = ALPHABET, *, length: int = 40) -> str:
     """Draw a text over an alphabet, blanks and line ends as probable as letters."""
     return "".join(alphabet[number] for number in draw.ids(len(alphabet), length).tolist())
+
+
+def symbols(count: int) -> str:
+    """Return so many distinct characters: letters, then Greek and Cyrillic ones, then Chinese ones."""
+    return "".join(map(chr, [*range(ord("a"), ord("z") + 1), *range(0x391, 0x3A2), *range(0x410, 0x450)]))[:count] + (
+        "".join(map(chr, range(0x4E00, 0x4E00 + max(count - 107, 0))))
+    )
 
 
 def word(*pieces: tuple[str, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from conformkit.conformance.assertions.sizes import Domain, Sizes, small
+from conformkit.conformance.assertions.sizes import FOLLOWING, Domain, Sizes, small
 
 __all__ = ["Threshold", "smallest_failing"]
 
@@ -41,7 +41,7 @@ def smallest_failing(wrong: Fails, failing: Sizes, domain: Domain) -> Threshold:
 
 def _small_where_it_does_not_matter(wrong: Fails, failing: dict[str, int], domain: Domain) -> dict[str, int]:
     """Replace each size by a small one if it still fails."""
-    for name in sorted(failing, key=lambda name: -failing[name]):
+    for name in sorted(failing, key=lambda name: (name in FOLLOWING, -failing[name])):
         for least in dict.fromkeys(small(name, domain)[::-1]):
             smaller = {**failing, name: min(least, failing[name])}
             if smaller != failing and wrong(smaller):

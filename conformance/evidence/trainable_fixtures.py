@@ -7,6 +7,8 @@ from typing import Any
 
 from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.logits import logits_of
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Parameters, Tool, ToolObject, WorkerOptimizer
@@ -15,8 +17,8 @@ from conformkit.spec.loss import loss_gradient
 from conformkit.spec.metrics import mean_loss
 
 __all__ = [
-    "adam", "batch", "descent", "gradient_of", "gradients", "modes", "optimizer", "own_loss", "parameters_of",
-    "put_gradients", "trainee",
+    "adam", "batch", "descent", "gradient_of", "gradients", "modes", "nearest_trainee", "optimizer", "own_loss",
+    "parameters_of", "put_gradients", "trainee",
 ]  # fmt: skip
 
 Batch = tuple[Array, Array]
@@ -28,6 +30,23 @@ def trainee(model: Subject, draw: Draw, **wanted: Any) -> Instance:
         raise NotApplicable("its ids have positions first: the layout that the tools expect is not declared")
     sizes = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 1, "d_ff": 20, "block_size": 9, **wanted}
     return model.build(**sizes).scatter(draw)
+
+
+def nearest_trainee(model: Subject, sizes: Sizes) -> dict[str, int]:
+    """Return the sizes within a model's limits that are nearest to these; `prompt` and `tokens` share one block."""
+    limits, several = model.bound.limits, "prompt" in sizes
+    wanted = sizes["tokens"] + sizes.get("prompt", 0)
+    taken = {name: sizes[name] for name in ("vocab_size",) if name in sizes}
+    built = model.sizes(block_size=wanted, **taken)
+    longest = min(nearest_allowed("tokens", wanted, limits), built["block_size"])
+    found = {**sizes, **{name: int(built[name]) for name in taken}}
+    found["batch"] = nearest_allowed("batch", sizes["batch"], limits)
+    found["tokens"] = min(sizes["tokens"], longest - several)
+    if several:
+        found["prompt"] = min(nearest_allowed("tokens", sizes["prompt"], limits), longest - found["tokens"])
+    if min(found.values()) < 1:
+        raise NoSizeError(f"its limits leave no room for a prompt and new ids in {longest} positions")
+    return found
 
 
 def batch(model: Instance, draw: Draw, rows: int, length: int) -> Batch:

@@ -28,6 +28,10 @@ class Attend:
             self._instance = self.subject.build()
         return self._instance
 
+    def renew(self) -> None:
+        """Build it anew the next time: the worker was lost."""
+        self._instance = None
+
     def __call__(self, q: Array, k: Array, v: Array, mask: Array | None = None, **options: Any) -> Array:
         """Return the output (…, Tq, dv), its shape checked."""
         out = self.call(q, k, v, mask, **options).out

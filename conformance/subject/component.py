@@ -11,9 +11,10 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, called, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF, rounded
+from conformkit.conformance.assertions.shifts import AS_ASKED, Shift
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import PatternError, Rule
-from conformkit.conformance.binding.sizes import NoSizeError, complete, nearest_allowed
+from conformkit.conformance.binding.sizes import NoSizeError, complete, completed, nearest_allowed
 from conformkit.conformance.subject.example_inputs import example_inputs
 from conformkit.conformance.subject.extents_of_call import extents_of_call
 from conformkit.conformance.subject.link import Link
@@ -68,6 +69,8 @@ class Subject:
     """Where its weights are, as conform.toml says."""
     on_built: Callable[[Instance], None] | None = None
     """Callback for each constructed object."""
+    shift: Shift = AS_ASKED
+    """How much larger than asked for its sizes are."""
     around_one: dict[str, bool] = field(default_factory=dict)
     """Which of its vectors are scales, remembered for all its instances; see `Instance.scatter`."""
 
@@ -137,6 +140,7 @@ class Subject:
         Widths of keys and values keep their default if the constructor does not take them.
         """
         taken = self.bound.construct.names()
+        wanted = self.shift.sizes(completed(wanted, self.bound.component))
         wanted = {name: value for name, value in wanted.items() if name not in {"d_k", "d_v"} or name in taken}
         sizes = complete(wanted, self.bound.component, self.variant, self.bound.limits)
         if "causal" in sizes and not self.offers("causal-on" if sizes["causal"] else "causal-off"):
@@ -174,7 +178,16 @@ class Subject:
 
     def tokens(self, wanted: int) -> int:
         """A sequence length within the declared limits, near the wanted one."""
-        return nearest_allowed("tokens", wanted, self.bound.limits)
+        return nearest_allowed("tokens", self.shift.length(wanted), self.bound.limits)
+
+    def shifted(self, shift: Shift) -> Subject:
+        """Return the same component, with sizes a little larger than those asked for."""
+        return replace(self, shift=shift)
+
+    @property
+    def as_asked(self) -> Subject:
+        """The same component, with exactly the sizes asked for where limits allow."""
+        return self.shifted(AS_ASKED)
 
 
 @dataclass
@@ -268,7 +281,7 @@ class Instance:
             return None
         scale = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight"
         try:
-            sizes = self.subject.sizes(**self.sizes)  # including those left at their defaults
+            sizes = self.subject.as_asked.sizes(**self.sizes)  # including those left at their defaults
             wanted = bound.component.parameters(sizes, self.subject.variant)
             weights = {n: _noise(draw, p.shape, gain, n.endswith(scale)) for n, p in wanted.items()}
             placed = bound.to_implementation(weights, sizes)

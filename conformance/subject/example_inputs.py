@@ -18,12 +18,15 @@ __all__ = ["example_inputs", "real_ids"]
 def example_inputs(
     bound: Bound, sizes: Mapping[str, Any], draw: Draw, *, batch: int = 2, tokens: int = 5, further: int = 2
 ) -> tuple[Array, ...]:
-    """Return inputs for these sizes: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T + further, 4), v (…, 7)."""
+    """Return inputs for these sizes: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T + further, 4), v (…, 7).
+
+    A source or a memory has T + further positions, too.
+    """
     longest = sizes.get("block_size") or sizes.get("max_len") or tokens
     length = min(nearest_allowed("tokens", tokens, bound.limits), longest)
     names = bound.component.inputs
     if bound.component.profile == "seq2seq":
-        return _several(bound, sizes, draw, batch, length)
+        return _several(bound, sizes, draw, batch, length, further)
     if "ids" in names:
         return (draw.ids(max(sizes["vocab_size"], 1), batch, length),)
     if "x" in names:
@@ -35,11 +38,13 @@ def example_inputs(
     )  # fmt: skip
 
 
-def _several(bound: Bound, sizes: Mapping[str, Any], draw: Draw, batch: int, length: int) -> tuple[Array, ...]:
+def _several(
+    bound: Bound, sizes: Mapping[str, Any], draw: Draw, batch: int, length: int, further: int
+) -> tuple[Array, ...]:
     """Return inputs without masks; of a model, ids without padding, and their masks."""
     from conformkit.spec.padding import padding_mask, target_mask  # noqa: PLC0415 - core does without
 
-    names, longer = bound.component.inputs, nearest_allowed("tokens", length + 2, bound.limits)
+    names, longer = bound.component.inputs, nearest_allowed("tokens", length + further, bound.limits)
     if "src" in names:
         longer = min(longer, sizes["max_len"])
         src = real_ids(draw, sizes["src_vocab_size"], sizes["pad_id"], batch, longer)

@@ -149,7 +149,7 @@ def test_each_matrix_begins_with_numbers_of_its_own(every: list[Subject], draw: 
 @clause("DT-FLOAT32")
 def test_float32_comes_out_where_float32_goes_in(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "float32", "gradients"):
-        instance = subject.build(dtype="float32", num_layers=1)
+        instance = subject.as_asked.build(dtype="float32", num_layers=1)
         inputs = instance.example_inputs(draw)
         check_dtype(f"{subject.name}: the output", instance.call(*inputs).dtype, "float32")
         if len(inputs) > 1 and subject.offers("masks"):

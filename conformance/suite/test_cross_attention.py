@@ -16,6 +16,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import (
     check_all_arrive,
     check_drops_nothing,
@@ -25,6 +26,7 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
+from conformkit.conformance.evidence.padding_at_sizes import with_hidden_memory
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -220,3 +222,9 @@ def test_the_arguments_stay_as_they_are(cross_attention: Subject, draw: Draw) ->
     instance = build(cross_attention).scatter(draw)
     q, k, v, real = hiding(instance, draw, 1, 0)
     check_kept(instance, (q, k, v, *((keys_mask(real),) if cross_attention.offers("masks") else ())))
+
+
+@clause("XATTN-SIZES")
+def test_the_output_equals_the_definition_at_every_size(cross_attention: Subject, draw: Draw) -> None:
+    padded = with_hidden_memory if cross_attention.offers("masks") else None
+    check_definition_at_sizes(cross_attention, draw, after="XATTN-ORACLE", padded=padded)

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, check_refuses, check_shape, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.statistics import check_frequencies, hits_needed
 from conformkit.conformance.assertions.values import ids, several
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
@@ -18,6 +21,12 @@ from conformkit.spec.data import sliding_windows as definition
 
 FIRST = 100
 """Where counting begins, so that no id equals its place."""
+_MANY = 100
+"""Rows that all start in the first four fifths of the sequence once in five thousand million times."""
+_MOST = 50_000
+"""Ids that each part of a result may have."""
+_ID = 1500.0
+"""An id is sent and read as text: as costly as some hundred multiplications."""
 
 
 @clause("DATA-NO-LEAK")
@@ -157,6 +166,61 @@ def test_windows_follow_one_another_targets_one_id_ahead(sliding_windows: Tool) 
     parts = several("sliding_windows", sliding_windows(ids=given, block_size=stored.inputs["T"]), 2)
     got = np.stack([ids("the windows", part) for part in parts], axis=1)
     check_equal("the first and the last window", got[[0, -1]], np.array([stored.value["first"], stored.value["last"]]))
+
+
+@clause("DATA-SPLIT-SIZES")
+def test_the_parts_together_are_a_sequence_of_any_length(train_val_split: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        count = sizes["count"]
+        train, val = _split(train_val_split, count)
+        check_equal("both parts together", np.concatenate([train, val]), np.arange(FIRST, FIRST + count))
+        together = f"the parts of {count} ids have {len(train)} and {len(val)} ids"
+        check(f"{together}, want 0.9 for the training part", abs(len(train) - 0.9 * count) < 1.0 + 1e-9)
+
+    check_at_sizes(draw, check_sizes, lambda sizes: _ID * sizes["count"], dict, after="DATA-SPLIT-SIZE")
+
+
+@clause("DATA-SIZES")
+def test_batches_of_any_size_are_pieces_from_all_over_the_sequence(get_batch: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        count, rows, length = sizes["count"], sizes["batch"], sizes["block_size"]
+        x, y = _draw(get_batch, count, rows, length)
+        check_equal("the distance of one input to the next", np.diff(x), np.ones((rows, length - 1), np.int64))
+        check_equal("the targets of inputs that count up", y, x + 1)
+        short = min(length, 8)
+        starts, last = _starts(get_batch, count, short, _MANY), count - short - 1
+        label = f"none of {_MANY} rows starts after id number {starts.max()}, the last window at {last}"
+        check(label, int(starts.max()) >= int(0.8 * last))
+
+    def cost(sizes: Sizes) -> float:
+        every = sizes["count"] * sizes["block_size"]  # some cut all windows, and choose among them
+        return _ID * (8 * _MANY + sizes["batch"] * sizes["block_size"]) + 20 * every
+
+    check_at_sizes(draw, check_sizes, cost, _with_a_window, after="DATA-SHIFT", following=("count",))
+
+
+@clause("DATA-WINDOWS-SIZES")
+def test_all_windows_are_cut_at_every_size(sliding_windows: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        count, length = sizes["count"], sizes["block_size"]
+        x, y = _windows(sliding_windows, count, length)
+        want = definition(np.arange(FIRST, FIRST + count), length)
+        check_equal("the inputs", x, want[0])
+        check_equal("the targets", y, want[1])
+
+    def cost(sizes: Sizes) -> float:
+        return _ID * sizes["block_size"] * (sizes["count"] - sizes["block_size"])
+
+    def readable(sizes: Sizes) -> dict[str, int]:
+        count, length = _with_a_window(sizes)["count"], sizes["block_size"]
+        return {**sizes, "count": min(count, length + _MOST // length)}
+
+    check_at_sizes(draw, check_sizes, cost, readable, after="DATA-WINDOWS", following=("count",))
+
+
+def _with_a_window(sizes: Sizes) -> dict[str, int]:
+    """Return the same sizes with at least one window."""
+    return {**sizes, "count": max(sizes["count"], sizes["block_size"] + 1)}
 
 
 def _split(train_val_split: Tool, count: int, fraction: float = 0.9) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import (
     causal,
     check_all_arrive,
@@ -25,6 +26,7 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
+from conformkit.conformance.evidence.padding_at_sizes import with_hidden_target_and_memory
 from conformkit.conformance.evidence.sublayers import build, check_in_turn, check_varies, layers_of, silent, with_silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -323,3 +325,15 @@ def check_defined(instance: Instance, draw: Draw, x: Array, memory: Array, *, de
         masks = causal(x, real), keys_mask(draw.mask(*memory.shape[:2]))
         got, want = instance(x, memory, *masks), instance.expected(x, memory, *masks)
         check_close("output, with both masks,", got, want, tolerance)
+
+
+@clause("DEC-SIZES")
+def test_the_output_equals_the_definition_at_every_size(decoder_layer: Subject, draw: Draw) -> None:
+    padded = with_hidden_target_and_memory if decoder_layer.offers("masks") else None
+    check_definition_at_sizes(decoder_layer, draw, after="DEC-ORACLE", depth=3, coarse=True, padded=padded)
+
+
+@clause("DEC-STACK-SIZES")
+def test_the_stack_equals_the_definition_at_every_size(decoder: Subject, draw: Draw) -> None:
+    padded = with_hidden_target_and_memory if decoder.offers("masks") else None
+    check_definition_at_sizes(decoder, draw, after="DEC-STACK", depth=4, coarse=True, padded=padded)

@@ -6,16 +6,22 @@ Expected results come from the model's own logits, or from its own text without 
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.beams import Beams, clear, reader, searched, searcher
 from conformkit.conformance.evidence.greedy_text import GREEDY, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
+from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
+from conformkit.conformance.evidence.trainable_fixtures import nearest_trainee
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -28,6 +34,8 @@ CACHED = {"use_cache": True, **GREEDY}
 UNCACHED = {"use_cache": False, **GREEDY}
 SCORES = 1e-4
 """How far sums of log-probabilities may be apart, in float32."""
+_STEPS = 4
+"""New ids of a search whose other sizes are large."""
 
 
 # --- the end of a text ------------------------------------------------------------------------------------------------
@@ -140,6 +148,22 @@ def test_a_cache_changes_no_sample(model: Subject, draw: Draw) -> None:
         check_equal("the sampled ids", newest(instance, prompts, 8, use_cache=True, **options), want)
 
 
+@clause("KV-SIZES")
+def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, count = draw.at(sizes), sizes["tokens"]
+        instance = author(model, block_size=sizes["prompt"] + count).scatter(own, gain=2.5)
+        prompts = own.ids(instance.sizes["vocab_size"], sizes["batch"], sizes["prompt"])
+        new = newest(instance, prompts, count, **CACHED)
+        check_greedy("the text with a cache", model, logits_along(instance, prompts, new), new)
+
+    def cost(sizes: Sizes) -> float:
+        whole = sizes["prompt"] + sizes["tokens"]
+        return CALL * (1 + sizes["tokens"]) + SCORE * sizes["batch"] * whole * (whole + sizes["tokens"])
+
+    check_at_sizes(draw, check_sizes, cost, partial(nearest_trainee, model), after="KV-EQUIV", limit=2e8, coarse=True)
+
+
 # --- beams ------------------------------------------------------------------------------------------------------------
 
 
@@ -195,7 +219,7 @@ def test_beams_compete_with_one_another(beam_search: Tool, model: Subject, draw:
 
 @clause("BEAM-FULL")
 def test_a_beam_that_is_wide_enough_finds_the_best_text_of_all(beam_search: Tool, model: Subject, draw: Draw) -> None:
-    instance = searcher(model, draw, vocab_size=3)
+    instance = searcher(model.as_asked, draw, vocab_size=3)
     logits = reader(instance)
     prompt = _clear(draw, logits, 3, 2, 3, 27, rows=1)
     every = [list(new) for new in itertools.product(range(3), repeat=3)]
@@ -252,7 +276,39 @@ def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, 
             check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
 
 
+@clause("BEAM-SIZES")
+def test_beams_of_any_number_are_those_of_the_definition(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, width, size, length = (draw.at(sizes), *(sizes[n] for n in ("beams", "vocab_size", "prompt")))
+        instance = searcher(model, own, vocab_size=size, block_size=length + _STEPS)
+        logits = reader(instance)
+        prompts = own.ids(size, sizes["batch"], length)
+        beams = searched(beam_search, instance, prompts, _STEPS, width)
+        used = min(width, size**_STEPS)
+        texts, asked = beams.new[:, :used].reshape(-1, _STEPS), np.repeat(prompts, used, axis=0)
+        want = total_log_probability(logits_along(instance, asked, texts), texts)
+        check_close("the scores", beams.scores[:, :used].ravel(), want, SCORES)
+        if clear(logits, prompts[-1], _STEPS, width):
+            _compare(beams, len(prompts) - 1, definition(logits, prompts[-1], _STEPS, width))
+
+    def cost(sizes: Sizes) -> float:
+        rows, whole = sizes["batch"] * sizes["beams"] + sizes["beams"] + 2, sizes["prompt"] + _STEPS
+        return SCORE * rows * _STEPS * whole * (whole + sizes["vocab_size"])
+
+    check_at_sizes(
+        draw, check_sizes, cost, partial(_nearest_search, model),
+        after="BEAM-TOY", coarse=True,
+    )  # fmt: skip
+
+
 # --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _nearest_search(model: Subject, sizes: Sizes) -> dict[str, int]:
+    found = nearest_trainee(model, {**sizes, "tokens": _STEPS})
+    if found.pop("tokens") < _STEPS:
+        raise NoSizeError(f"its limits leave no room for a prompt and {_STEPS} new ids")
+    return found
 
 
 def _after(instance: Instance, prompts: Array, count: int, end: int) -> Array:

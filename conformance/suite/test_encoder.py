@@ -14,6 +14,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import (
     check_all_arrive,
     check_drops_nothing,
@@ -23,6 +24,7 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
+from conformkit.conformance.evidence.padding_at_sizes import with_hidden_positions
 from conformkit.conformance.evidence.sublayers import build, check_in_turn, check_varies, layers_of, silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -222,3 +224,15 @@ def test_the_stack_is_that_of_the_definition(encoder: Subject, draw: Draw) -> No
             mask = keys_mask(draw.mask(*x.shape[:2]))
             got, want = instance(x, mask), instance.expected(x, mask)
             check_close("output, with a mask,", got, want, encoder.tolerance(2 * layers + 1))
+
+
+@clause("ENC-SIZES")
+def test_the_output_equals_the_definition_at_every_size(encoder_layer: Subject, draw: Draw) -> None:
+    padded = with_hidden_positions if encoder_layer.offers("masks") else None
+    check_definition_at_sizes(encoder_layer, draw, after="ENC-ORACLE", depth=2, coarse=True, padded=padded)
+
+
+@clause("ENC-STACK-SIZES")
+def test_the_stack_equals_the_definition_at_every_size(encoder: Subject, draw: Draw) -> None:
+    padded = with_hidden_positions if encoder.offers("masks") else None
+    check_definition_at_sizes(encoder, draw, after="ENC-STACK", depth=3, coarse=True, padded=padded)

@@ -22,8 +22,10 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
 from conformkit.conformance.evidence.own_draws import check_own_draws
+from conformkit.conformance.evidence.padding_at_sizes import with_padded_ids
 from conformkit.conformance.evidence.sublayers import silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
@@ -436,3 +438,10 @@ def test_evaluation_drops_nothing(transformer: Subject, draw: Draw) -> None:
     src, tgt = pairs(instance, draw, 2, 5, 6)
     plain = build(transformer, dropout=0.0)
     check_drops_nothing(instance, plain, (src, tgt, *masks(instance, src, tgt)))
+
+
+@clause("S2S-SIZES")
+def test_the_logits_equal_the_definition_at_every_size(transformer: Subject, draw: Draw) -> None:
+    check_definition_at_sizes(
+        transformer, draw, after="S2S-ORACLE", depth=3, coarse=True, padded=with_padded_ids, plain=False
+    )

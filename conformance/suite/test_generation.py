@@ -18,6 +18,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.generation_at_sizes import check_greedy_at_sizes
 from conformkit.conformance.evidence.greedy_text import (
     GREEDY,
     author,
@@ -160,6 +161,11 @@ def test_a_prompt_is_continued_as_it_is_alone(model: Subject, draw: Draw) -> Non
 
 
 # -- what generation leaves behind -------------------------------------------------------------------------------------
+
+
+@clause("GEN-SIZES")
+def test_long_texts_continue_as_short_ones_do(model: Subject, draw: Draw) -> None:
+    check_greedy_at_sizes(model, draw, after="GEN-AUTOREGRESSIVE")
 
 
 @clause("GEN-EVAL-MODE")

@@ -27,6 +27,7 @@ from conformkit.conformance.evidence.differences import (
     wide_enough,
 )
 from conformkit.conformance.evidence.for_each_component import depth, each
+from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.subject.attention import Attend
 from conformkit.conformance.subject.component import Gradients, Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -171,6 +172,20 @@ def test_gradients_of_long_and_large_inputs_are_finite(every: list[Subject], dra
             masked = (*inputs, draw.mask(inputs[0].shape[-2], inputs[1].shape[-2], allowed=0.3))
             found = differentiate(instance, masked, cotangent_for(instance, inputs, draw))
             _check_all_finite(f"{subject.name} with a mask", found)
+
+
+@clause("GRAD-SIZES")
+def test_gradients_are_right_at_every_size(every: list[Subject], draw: Draw) -> None:
+    refused = None
+    named = ("ScaledDotProductAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransformerLM")
+    subjects = list(each(wide_enough(every), "gradients", "weights-bound", named=named))
+    for subject in subjects:
+        try:
+            check_gradients_at_sizes(subject, draw, after="GRAD-CHECK")
+        except NotApplicable as reason:
+            refused = reason
+    if refused is not None and len(subjects) == 1:
+        raise refused
 
 
 @clause("GRAD-SOFTMAX")

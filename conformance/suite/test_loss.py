@@ -8,9 +8,11 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_refuses, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.values import TOLERANCE, close, number
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.loss_inputs import PAD, example, one_target, partly_ignored
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.loss_inputs import PAD, every_size, example, one_target, partly_ignored, scored
 from conformkit.conformance.evidence.scoring import Scoring
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -187,3 +189,20 @@ def test_smoothing_leaves_ignored_targets_out(cross_entropy: Tool, draw: Draw) -
         logits, targets = partly_ignored(draw, ignored)
         want = definition(logits, targets, ignore_index=ignored, label_smoothing=smoothing)
         close("the loss", score(logits, targets, ignore_index=ignored, label_smoothing=smoothing), want)
+
+
+@clause("LOSS-SIZES")
+def test_the_loss_equals_the_definition_at_every_size(cross_entropy: Tool, draw: Draw) -> None:
+    score = Scoring(cross_entropy)
+
+    def check_sizes(sizes: Sizes) -> None:
+        logits, targets = every_size(draw.at(sizes), sizes)
+        close("the loss", score(logits, targets), definition(logits, targets))
+        if cross_entropy.offers("ignore-index"):
+            want = definition(logits, targets, ignore_index=PAD)
+            close(f"the loss, {PAD} ignored,", score(logits, targets, ignore_index=PAD), want)
+        if cross_entropy.offers("label-smoothing"):
+            want = definition(logits, targets, label_smoothing=0.1)
+            close("the loss, smoothed,", score(logits, targets, label_smoothing=0.1), want)
+
+    check_at_sizes(draw, check_sizes, scored, dict, after="LOSS-CE")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, each_of
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.masking import FIRST, MASK, RATE, SIZE, SPECIAL, Masked, Masking, check_share, text
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -12,6 +15,10 @@ from conformkit.spec.masked_language import Share, shares
 
 ROWS, LENGTH, MARKS = 300, 100, 28
 """Rows and words per row, with special ids around them: 15 % of the words of a row is a whole number."""
+_DRAWS, _LATE = 4, 8
+"""Draws, and places at the end of a row, which together hold enough ids to notice a wrong share."""
+_ID = 1000.0
+"""An id is drawn, sent and read as text: as costly as a thousand multiplications."""
 
 
 @clause("MLM-SHAPE")
@@ -117,3 +124,21 @@ def test_ids_that_replace_are_drawn_from_the_whole_vocabulary(mask_tokens: Tool)
 
 def _drawn(mask_tokens: Tool, *, probability: float | None = None) -> Masked:
     return Masking(mask_tokens)(text(ROWS, LENGTH, special=MARKS), probability=probability)
+
+
+@clause("MLM-SIZES")
+def test_ids_of_any_batch_and_length_are_chosen_and_labeled(mask_tokens: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        batch, tokens = sizes["batch"], sizes["tokens"]
+        made = [Masking(mask_tokens)(text(batch, tokens), seed=seed) for seed in range(_DRAWS)]
+        for one in made:
+            check_equal("the labels of chosen ids", one.labels[one.chosen], one.ids[one.chosen])
+            check_equal("the inputs where nothing was chosen", one.inputs[~one.chosen], one.ids[~one.chosen])
+        chosen, want = np.stack([one.chosen for one in made]), Share(RATE, RATE)  # (draws, B, T)
+        late, last = chosen[..., -_LATE:], chosen[:, -1]
+        check_share(f"chosen ids at the last {_LATE} places", int(late.sum()), late.size, want, events=40)
+        check_share("chosen ids in the last row", int(last.sum()), last.size, want, events=40)
+
+    check_at_sizes(
+        draw, check_sizes, lambda sizes: _DRAWS * _ID * sizes["batch"] * sizes["tokens"], dict, after="MLM-RATE"
+    )

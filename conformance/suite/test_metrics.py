@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.values import close, number
-from conformkit.conformance.evidence.trainable_fixtures import batch, gradients, modes, own_loss, trainee
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.definition_at_sizes import multiplications
+from conformkit.conformance.evidence.trainable_fixtures import (
+    batch,
+    gradients,
+    modes,
+    nearest_trainee,
+    own_loss,
+    trainee,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -15,6 +27,9 @@ from conformkit.fixtures import facts
 from conformkit.spec.arrays import Array
 from conformkit.spec.metrics import bits_per_character as bits_of
 from conformkit.spec.metrics import perplexity as perplexity_of
+
+_CALL = 1e6
+"""A call of a model, however small: as costly as so many multiplications."""
 
 
 @clause("METRIC-PPL")
@@ -100,6 +115,21 @@ def test_evaluation_is_repeatable(evaluate: Tool, model: Subject, draw: Draw) ->
     instance.call(batches[0][0], mode="train", seed=1)
     first, second = (number("the loss", evaluate(model=instance, batches=batches)) for _ in range(2))
     check(f"the loss is {second!r}, and was {first!r} the first time", first == second)
+
+
+@clause("METRIC-EVAL-SIZES")
+def test_the_loss_of_any_number_of_batches_is_their_mean(evaluate: Tool, model: Subject, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own = draw.at(sizes)
+        instance = trainee(model, own, block_size=sizes["tokens"])
+        batches = [batch(instance, own, sizes["batch"], sizes["tokens"]) for _ in range(sizes["batches"])]
+        batches[-1] = _surprising(instance, batches[-1])
+        close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
+
+    def cost(sizes: Sizes) -> float:
+        return sizes["batches"] * (_CALL + multiplications({**sizes, "d_model": 12, "num_heads": 3}))
+
+    check_at_sizes(draw, check_sizes, cost, partial(nearest_trainee, model), after="METRIC-PPL-WEIGHTED", coarse=True)
 
 
 def _surprising(model: Instance, one: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -65,17 +65,17 @@ def test_every_length_up_to_the_block_size_is_taken(model: Subject, draw: Draw) 
     instance, fresh = (model.build(num_layers=1, block_size=9) for _ in range(2))
     instance.scatter(draw)
     block_size = instance.sizes["block_size"]
-    lengths = sorted({min(model.tokens(n), block_size) for n in (*range(1, 10), block_size - 1, block_size)})
+    lengths = sorted({min(model.as_asked.tokens(n), block_size) for n in (*range(1, 10), block_size - 1, block_size)})
     for length in lengths:
         under(f"T={length}, block_size={block_size}")
-        ids = draw_ids(instance, draw, 2, length)
+        ids = draw.ids(instance.sizes["vocab_size"], rows(model, 2), length)
         check_finite("the logits", logits_of(instance, ids))
     weights = instance.read_raw()
     fresh.write_raw({p["name"]: weights[p["name"]] for p in fresh.trainable})
     _check_long_row(model, draw)
     for length in (lengths[-1], lengths[0]):
         under(f"T={length} after T={', '.join(map(str, lengths))}, compared with a model that was not called before")
-        ids = draw_ids(instance, draw, 2, length)
+        ids = draw.ids(instance.sizes["vocab_size"], rows(model, 2), length)
         check_close("the logits", logits_of(instance, ids), logits_of(fresh, ids), own_tolerance(instance))
 
 
@@ -84,7 +84,7 @@ def _check_long_row(model: Subject, draw: Draw) -> None:
     if "block_size" in model.bound.construct.names():
         instance = model.build(num_layers=1, block_size=300, d_model=8, d_ff=8)
         block_size = instance.sizes["block_size"]
-        under(f"T={model.tokens(block_size)}, block_size={block_size}")
+        under(f"T={model.as_asked.tokens(block_size)}, block_size={block_size}")
         check_finite("the logits", logits_of(instance, draw_ids(instance, draw, 1, block_size)))
 
 
@@ -192,7 +192,7 @@ def test_later_ids_leave_earlier_logits_unchanged(model: Subject, draw: Draw) ->
 
 @clause("LM-CAUSAL-GRAD")
 def test_embeddings_of_later_ids_get_no_gradient_from_earlier_logits(model: Subject, draw: Draw) -> None:
-    instance = model.build(num_layers=3, vocab_size=17).scatter(draw, gain=1.5)
+    instance = model.build(num_layers=3, vocab_size=41).scatter(draw, gain=1.5)
     vocab_size = instance.sizes["vocab_size"]
     if vocab_size in [size for name, size in instance.sizes.items() if name != "vocab_size"]:
         raise NotApplicable("its limits allow no vocabulary whose size differs from other axes")
@@ -226,7 +226,7 @@ def test_a_prefix_has_the_logits_that_it_has_within_a_longer_row(model: Subject,
         instance = model.build(num_layers=layers, block_size=longest).scatter(draw, gain=1.5)
         ids = draw_ids(instance, draw, 2, longest)
         whole = logits_of(instance, ids)
-        for length in [n for n in lengths if n < ids.shape[1] and model.tokens(n) == n]:
+        for length in [n for n in lengths if n < ids.shape[1] and model.as_asked.tokens(n) == n]:
             under(f"the first {length} of {ids.shape[1]} ids")
             check_close("logits", logits_of(instance, ids[:, :length]), whole[:, :length], own_tolerance(instance))
 
@@ -234,7 +234,7 @@ def test_a_prefix_has_the_logits_that_it_has_within_a_longer_row(model: Subject,
 @clause("LM-USES-PAST")
 def test_every_earlier_id_reaches_the_last_logits(model: Subject, draw: Draw) -> None:
     for length, places in ((8, range(7)), (140, (0, 9, 75))):
-        instance = model.build(num_layers=1, block_size=length).scatter(draw, gain=0.7)
+        instance = model.as_asked.build(num_layers=1, block_size=length).scatter(draw, gain=0.7)
         ids = draw_ids(instance, draw, 1, length)
         logits, count = _changed_one_by_one(instance, ids, places, draw), ids.shape[1]
         for place, after in logits.items():

@@ -64,7 +64,7 @@ def test_every_block_takes_part(model: Subject, draw: Draw) -> None:
 
 @clause("LM-HEADS")
 def test_the_number_of_heads_reaches_the_blocks(model: Subject, draw: Draw) -> None:
-    one, *others = [model.build(num_layers=1, d_model=12, num_heads=heads) for heads in (3, 1, 2, 6)]
+    one, *others = [model.as_asked.build(num_layers=1, d_model=12, num_heads=heads) for heads in (3, 1, 2, 6)]
     one.randomize(draw)
     shapes = {name: parameter.shape for name, parameter in one.canonical.items()}
     ids = draw_ids(one, draw, 2, 7)
@@ -82,7 +82,7 @@ def test_the_number_of_heads_reaches_the_blocks(model: Subject, draw: Draw) -> N
 
 @clause("LM-FINAL-NORM")
 def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> None:
-    instance = model.build(vocab_size=17, d_model=12).randomize(draw)
+    instance = model.as_asked.build(vocab_size=17, d_model=12).randomize(draw)
     width, vocab_size = instance.sizes["d_model"], instance.sizes["vocab_size"]
     if vocab_size < width:
         raise NotApplicable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.values import close, number
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.files import file_of_its_own
 from conformkit.conformance.evidence.trainable_fixtures import (
     adam,
     batch,
     descent,
     gradient_of,
+    nearest_trainee,
     own_loss,
     parameters_of,
     put_gradients,
@@ -39,6 +43,8 @@ from conformkit.spec.optimization import adamw, clipped, global_norm
 UNCLIPPED = 1e9
 """Larger than the norm of any gradient here."""
 RATE = 0.05
+_NUMBER, _GRADIENT = 200.0, 600.0
+"""A number of a parameter, and a logit or a score with its derivative: as costly as so many multiplications."""
 ADAM = 1e-4
 """How far weights may be off after a few steps, relative to how far they moved: float32 in each operation."""
 
@@ -84,6 +90,20 @@ def test_the_norm_that_is_returned_is_the_one_before_clipping(clip_grad_norm: To
         held, gradients = _held(clip_grad_norm, draw)
         got = clip_grad_norm(parameters=held.parameters, max_norm=limit)
         close("the norm", got, global_norm(gradients))
+
+
+@clause("OPT-CLIP-SIZES")
+def test_one_factor_for_any_number_of_gradients(clip_grad_norm: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, shape = draw.at(sizes), (sizes["rows"], sizes["columns"])
+        gradients = {f"p{number}": own.values(*shape) for number in range(sizes["parameters"])}
+        held = Held(clip_grad_norm.link, {name: np.zeros(shape) for name in gradients})
+        held.put(**gradients)
+        limit = float(np.float32(0.5 * global_norm(gradients)))
+        clip_grad_norm(parameters=held.parameters, max_norm=limit)
+        _compare(held, clipped(gradients, limit))
+
+    check_at_sizes(draw, check_sizes, _numbers, dict, after="OPT-CLIP-GLOBAL")
 
 
 # --- AdamW ------------------------------------------------------------------------------------------------------------
@@ -186,6 +206,18 @@ def test_gradients_are_forgotten_when_asked(adam_w: Tool, draw: Draw) -> None:
     check(f"{len(left)} of 2 parameters still have a gradient", not left)
 
 
+@clause("OPT-ADAM-SIZES")
+def test_parameters_of_any_size_take_the_steps_of_the_definition(adam_w: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, shape = draw.at(sizes), (sizes["rows"], sizes["columns"])
+        weights, gradients = own.values(*shape), [own.values(*shape) for _ in range(sizes["updates"])]
+        got = _steps(adam_w, weights, gradients, lr=0.01, **_plain(adam_w))
+        want = adamw(weights, gradients, lr=0.01, weight_decay=0.0)
+        check_close("how far the weights went", got - weights, want - weights, 1e-3)
+
+    check_at_sizes(draw, check_sizes, _numbers, dict, after="OPT-ADAM-STATE")
+
+
 # --- a step of training -----------------------------------------------------------------------------------------------
 
 
@@ -221,6 +253,22 @@ def test_a_step_goes_down_the_gradient_of_the_loss(
         instance = trainee(model, draw)
         x, y = batch(instance, draw, rows, length)
         _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y))
+
+
+@clause("OPT-STEP-SIZES")
+def test_a_step_goes_down_the_gradient_of_a_batch_of_any_size(
+    train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
+) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own = draw.at(sizes)
+        instance = trainee(model, own, vocab_size=sizes["vocab_size"], block_size=sizes["tokens"])
+        x, y = batch(instance, own, sizes["batch"], sizes["tokens"])
+        _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y))
+
+    def cost(sizes: Sizes) -> float:
+        return _GRADIENT * sizes["batch"] * sizes["tokens"] * (sizes["vocab_size"] + sizes["tokens"])
+
+    check_at_sizes(draw, check_sizes, cost, partial(nearest_trainee, model), after="OPT-STEP-GRAD", coarse=True)
 
 
 @clause("OPT-STEP-ALONE")
@@ -319,6 +367,11 @@ def test_training_goes_on_as_if_it_had_not_stopped(
     want = parameters_of(instance)
     for name, value in parameters_of(fresh).items():
         check_close(f"{name} after 3 steps from a checkpoint", value, want[name], 1e-6)
+
+
+def _numbers(sizes: Sizes) -> float:
+    """Estimate the cost of arrays and their gradients."""
+    return _NUMBER * sizes["rows"] * sizes["columns"] * sizes.get("parameters", 1) * sizes.get("updates", 1)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

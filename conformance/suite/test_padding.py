@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.mask_builders import Builder, masks_of, of_keys, of_pairs
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -20,6 +23,10 @@ TEXT = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3], [5, 8, 9, 7, 9]])
 OTHER = 7
 """A pad that is not 0, so that 0 is an id like others."""
 LENGTHS = (3, 5, 1)
+_MOST = 100_000
+"""Entries that one result may have."""
+_ENTRY = 1500.0
+"""An entry of a mask is sent and read as text: as costly as some thousand multiplications."""
 
 
 @clause("PAD-SHAPE")
@@ -167,6 +174,52 @@ def test_the_memorys_mask_is_the_sources(create_masks: Tool) -> None:
         raise NotApplicable("it returns no mask for the memory: the source's serves")
     seen = of_keys("the memory's mask", Builder(create_masks)("the memory's mask", found[2]), *ids.shape)
     check_equal("who is seen of the memory", seen, padding_mask(ids, 0)[:, 0, 0])
+
+
+@clause("PAD-SIZES")
+def test_the_padding_mask_is_that_of_the_definition_at_every_size(create_padding_mask: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, shape = draw.at(sizes), (sizes["batch"], sizes["tokens"])
+        whole = 1 + own.ids(2000, *shape)
+        for ids in (whole, _padded(whole, 0, own.ids(shape[1], shape[0]))):
+            check_equal("who is seen", _seen(create_padding_mask, ids), padding_mask(ids, 0)[:, 0, 0])
+
+    check_at_sizes(draw, check_sizes, lambda sizes: _ENTRY * sizes["batch"] * sizes["tokens"], dict,
+                   after="MASK-PAD-BUILD")  # fmt: skip
+
+
+@clause("PAD-CAUSAL-SIZES")
+def test_the_causal_mask_is_a_triangle_at_every_size(create_causal_mask: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        size = sizes["tokens"]
+        check_equal("who sees whom", _triangle(create_causal_mask, size), causal_mask(size))
+
+    check_at_sizes(draw, check_sizes, lambda sizes: _ENTRY * sizes["tokens"] ** 2, dict, after="PAD-CAUSAL-PAST")
+
+
+@clause("PAD-MASKS-SIZES")
+def test_both_masks_are_those_of_the_definition_at_every_size(create_masks: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, batch = draw.at(sizes), sizes["batch"]
+        src, tgt = (_ragged(own, batch, sizes[name]) for name in ("keys", "tokens"))
+        source, target = _masks(create_masks, src, tgt)
+        check_equal("who is seen of the source", source, padding_mask(src, 0)[:, 0, 0])
+        check_equal("who sees whom in the target", target, target_mask(tgt, 0)[:, 0])
+
+    def cost(sizes: Sizes) -> float:
+        return _ENTRY * sizes["batch"] * (sizes["keys"] + sizes["tokens"] ** 2)
+
+    def readable(sizes: Sizes) -> dict[str, int]:
+        return {**sizes, "batch": min(sizes["batch"], max(1, _MOST // (sizes["keys"] + sizes["tokens"] ** 2)))}
+
+    check_at_sizes(draw, check_sizes, cost, readable, after="PAD-MASKS-TARGET")
+
+
+def _ragged(draw: Draw, rows: int, length: int) -> Array:
+    """Return ids (rows, length) with pads of 0 behind a drawn number of them, in one row none."""
+    lengths = draw.ids(length + 1, rows)
+    lengths[draw.integer(0, rows - 1)] = length
+    return _padded(1 + draw.ids(2000, rows, length), 0, lengths)
 
 
 def _padded(ids: Array, pad: int, lengths: Any) -> Array:

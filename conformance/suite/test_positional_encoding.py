@@ -105,7 +105,7 @@ def test_twice_the_input_adds_the_input_once_more(positions: Subject, draw: Draw
 
 @clause("PE-BATCH-SAME")
 def test_all_sequences_get_the_same_codes(positions: Subject, draw: Draw) -> None:
-    instance = build(positions, 8, 11, draw)
+    instance = build(positions.as_asked, 8, 11, draw)
     for tokens, batch in ((3, 3), (8, 8), (7, 3)):
         table = codes(instance, tokens, batch=batch)
         for sequence in range(1, batch):
@@ -133,7 +133,7 @@ def test_a_full_table_can_be_used(positions: Subject, draw: Draw) -> None:
     for max_len in (6, 1, 11):
         instance = build(positions, 8, max_len, draw)
         full = instance.sizes["max_len"]
-        if positions.tokens(full) != full:
+        if positions.as_asked.tokens(full) != full:
             raise NotApplicable("the declared limits leave no sequence of max_len positions")
         x = inputs(instance, draw, 2, full)
         check_shape("output", y := instance(x), x.shape)

@@ -188,7 +188,7 @@ def test_inputs_far_longer_than_the_block_size_are_refused(model: Subject, draw:
     ids = draw.ids(instance.sizes["vocab_size"], 2, 2 * size)
     for length in (2 * size, size + 1):
         check_refuses(f"{length} ids with block_size = {size}", partial(instance, ids[:, :length]))
-    instance(ids[:, : model.tokens(size)])
+    instance(ids[:, : model.as_asked.tokens(size)])
     check_refuses(f"{size + 1} ids with block_size = {size}", partial(instance, ids[:, : size + 1]))
 
 

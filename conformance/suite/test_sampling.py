@@ -24,6 +24,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
 from conformkit.conformance.binding.arguments import Expression
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.generation_at_sizes import check_sampled_at_sizes
 from conformkit.conformance.evidence.greedy_text import author, check_text, continued, prompt_ids, story, written
 from conformkit.conformance.evidence.logits import logits_of_rows, rows
 from conformkit.conformance.evidence.sampled_text import (
@@ -337,3 +338,8 @@ def test_top_k_comes_before_top_p(model: Subject, draw: Draw) -> None:
         drawn = law.drawn(draw, FEW, top_k=k, top_p=p)
         expected = law.expected(top_k=k, top_p=p)
         check_set(f"top-k of {k}, top-p of {p:.4g}", drawn, law.ranked()[: int((expected > 0).sum())], expected)
+
+
+@clause("GEN-SAMPLE-SIZES")
+def test_ids_of_every_rank_are_sampled_with_their_probabilities(model: Subject, draw: Draw) -> None:
+    check_sampled_at_sizes(model, draw, after="GEN-TEMP")

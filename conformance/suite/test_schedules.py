@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.assertions.checks import check, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.values import close, number
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
@@ -115,6 +118,42 @@ def test_the_rate_is_the_inverse_root_of_width_and_step(inverse_sqrt_schedule: T
         for step, want in zip(stored.inputs["steps"], stored.value["rates"], strict=True):
             rate = _inverse(inverse_sqrt_schedule, step, stored.inputs["D"], stored.inputs["warm-up"])
             close(f"the rate of step {step}", rate, want)
+
+
+@clause("SCHED-SIZES")
+def test_the_rate_is_that_of_the_definition_at_every_step(cosine_schedule: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        step, warmup = sizes["step"], sizes["warmup"]
+        total = warmup + 2 * step  # unless it is in the warm-up, the step is on the slope
+        setting: dict[str, Any] = {"peak": 0.5, "floor": 0.05, "warmup": warmup, "total": total}
+        rise, slope = 0.5 / warmup, math.pi / 2 * 0.45 / (total - warmup)
+        for at in (step, _halfway(warmup)):
+            next_step = slope if at > warmup else rise if at < warmup - 1 else max(rise, slope)
+            want, rate = cosine_definition(at, **setting), _cosine(cosine_schedule, at, setting)
+            check(f"the rate of step {at} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 1.01 * next_step + 1e-4)
+
+    check_at_sizes(draw, check_sizes, _nothing, dict, after="SCHED-COSINE")
+
+
+@clause("SCHED-NOAM-SIZES")
+def test_the_inverse_root_is_that_of_the_definition_at_every_step(inverse_sqrt_schedule: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        width, warmup = sizes["d_model"], sizes["warmup"]
+        for step in (sizes["step"], _halfway(warmup)):
+            rate = _inverse(inverse_sqrt_schedule, step, width, warmup)
+            close(f"the rate of step {step}", rate, inverse_definition(step, width, warmup))
+
+    check_at_sizes(draw, check_sizes, _nothing, dict, after="SCHED-NOAM")
+
+
+def _halfway(warmup: int) -> int:
+    """Return a step in the middle of the warm-up, from 1 on."""
+    return -(-warmup // 2)
+
+
+def _nothing(_sizes: Sizes) -> float:
+    """A rate costs the same at every step."""
+    return 0.0
 
 
 def _stored() -> tuple[dict[str, Any], tuple[int, ...]]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.values import ids, several
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
@@ -23,6 +25,8 @@ MARKS = ((0, 1, 2), (7, 3, 0), (2, 0, 1))
 LENGTHS = ((3, 2), (1, 4), (5, 1), (2, 2))
 """Lengths of sources and targets: neither sorted nor equal."""
 NAMES = ("src", "tgt_in", "tgt_out")
+_ID = 500.0
+"""An id is sent and read as text: as costly as some hundred multiplications."""
 
 
 @clause("S2SDATA-SHIFT-SHAPE")
@@ -163,6 +167,33 @@ def test_a_batch_holds_every_pair_padded_and_aligned(collate: Tool, draw: Draw) 
     check_equal("the targets", predicted[0], np.array([codes[word] for word in stored.value["targets"]]))
 
 
+@clause("S2SDATA-SHIFT-SIZES")
+def test_targets_of_any_size_are_shifted(shift_right: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        target = 10 + draw.at(sizes).ids(2000, sizes["batch"], sizes["tokens"])
+        check_equal("what is read", _read(shift_right, target, 3), shifted(target, 3))
+
+    check_at_sizes(draw, check_sizes, lambda sizes: _ID * sizes["batch"] * sizes["tokens"], dict,
+                   after="S2S-SHIFT-RIGHT")  # fmt: skip
+
+
+@clause("S2SDATA-SIZES")
+def test_a_batch_of_any_size_holds_every_pair(collate: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, batch = draw.at(sizes), sizes["batch"]
+        longest = own.integer(0, batch - 1)
+        pairs = []
+        for row in range(batch):
+            source, target = (sizes[n] if row == longest else own.integer(1, sizes[n]) for n in ("keys", "tokens"))
+            pairs.append((10 + own.ids(2000, source), 10 + own.ids(2000, target)))
+        _check_batch(collate, pairs, MARKS[0])
+
+    def cost(sizes: Sizes) -> float:
+        return _ID * sizes["batch"] * (sizes["keys"] + 2 * sizes["tokens"])
+
+    check_at_sizes(draw, check_sizes, cost, dict, after="S2S-COLLATE")
+
+
 def _check_batch(collate: Tool, pairs: Pairs, marks: tuple[int, int, int]) -> None:
     src, read, predicted = _batch(collate, pairs, marks)
     want = definition(pairs, *marks)
@@ -171,6 +202,7 @@ def _check_batch(collate: Tool, pairs: Pairs, marks: tuple[int, int, int]) -> No
     found = np.array([[*own, *[marks[0]] * (width - len(own))] for own in text])
     check_equal("the sources", found, want[0])
     longest = want[2].shape[1]
+    check(f"targets are {read.shape[1]} long, want {longest}", read.shape[1] >= longest)
     counted = np.arange(longest) < np.array([[len(target) + 1] for _, target in pairs])
     check_equal("what is read, up to each end", read[:, :longest] * counted, want[1] * counted)
     check_equal("what is predicted", predicted[:, :longest], want[2])

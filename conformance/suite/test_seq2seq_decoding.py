@@ -6,15 +6,20 @@ Right models differ in whether they read a generated pad: beams may do either.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.statistics import check_frequencies
+from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.beams import Beams, clear
 from conformkit.conformance.evidence.logits import parts, rows
+from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, target_logits, total_log_probability
 from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
     authored,
@@ -23,6 +28,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     by_either,
     greedy,
     logits_after,
+    nearest_writer,
     padded,
     readers,
     sampled,
@@ -39,6 +45,8 @@ from conformkit.spec.decoding import Model, beam_search, log_probability, until_
 
 SCORES = 1e-4
 """How far sums of log-probabilities may be apart, in float32."""
+_STEPS = 4
+"""New ids of a search whose other sizes are large."""
 
 
 # --- keys and values, kept --------------------------------------------------------------------------------------------
@@ -110,6 +118,19 @@ def test_rows_that_have_ended_disturb_no_cache(transformer: Subject, draw: Draw)
             check_equal(f"a row up to its end id {end}", np.array(row[: len(own)]), np.array(own))
 
 
+@clause("S2SKV-SIZES")
+def test_cached_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        check_written(transformer, draw.at(sizes), sizes, use_cache=True)
+
+    def cost(sizes: Sizes) -> float:
+        written, read = sizes["tokens"], sizes["keys"]
+        return CALL * (1 + written) + SCORE * sizes["batch"] * (read**2 + written * (written + read))
+
+    check_at_sizes(draw, check_sizes, cost, partial(nearest_writer, transformer), after="S2SKV-GREEDY-EQUIV",
+                   limit=2e8, coarse=True)  # fmt: skip
+
+
 # --- beams ------------------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +184,7 @@ def test_beams_compete_with_one_another(transformer: Subject, draw: Draw) -> Non
 
 @clause("S2SBEAM-FULL")
 def test_a_beam_that_is_wide_enough_finds_the_best_target_of_all(transformer: Subject, draw: Draw) -> None:
-    instance = _searcher(transformer, draw, size=3)
+    instance = _searcher(transformer.as_asked, draw, size=3)
     src = _misleading(instance, draw)
     score, best = searched(instance, src[None], 3, 27).row(0)[0]
     every = [list(new) for new in itertools.product(range(3), repeat=3)]
@@ -201,7 +222,7 @@ def test_beams_of_different_sources_dont_mix(transformer: Subject, draw: Draw) -
 
 @clause("S2SBEAM-EOS")
 def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, draw: Draw) -> None:
-    instance = _searcher(transformer, draw, size=3)
+    instance = _searcher(transformer.as_asked, draw, size=3)
     end = _ends(instance)[0]
     for width in each_of("width", [27, 27, 4]):
         src = sources(instance, draw, 1, 2)
@@ -230,6 +251,26 @@ def test_beams_are_searched_without_dropout(transformer: Subject, draw: Draw) ->
     check(f"afterwards the training flags are {modes}, want True alone", modes == (True,))
 
 
+@clause("S2SBEAM-SIZES")
+def test_beams_of_any_number_are_those_of_the_definition(transformer: Subject, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        own, width, size, length = (draw.at(sizes), *(sizes[n] for n in ("beams", "tgt_vocab_size", "keys")))
+        instance = _searcher(transformer, own, size=size, max_len=max(length, _STEPS + 1))
+        src = sources(instance, own, sizes["batch"], length)
+        beams = searched(instance, src, _STEPS, width)
+        by_either(readers(instance, src[-1]), _compare_if_clear, instance, beams, width, len(src) - 1)
+        texts, asked = beams.new.reshape(-1, _STEPS), np.repeat(src, beams.new.shape[1], axis=0)
+        want = total_log_probability(target_logits(instance, asked, texts), texts)
+        judged = (texts != instance.sizes["pad_id"]).all(axis=1)
+        check_close("the scores", beams.scores.ravel()[judged], want[judged], SCORES)
+
+    def cost(sizes: Sizes) -> float:
+        judged = sizes["batch"] * sizes["beams"] + _STEPS * (sizes["beams"] + 2)
+        return SCORE * judged * (sizes["keys"] ** 2 + _STEPS * (sizes["keys"] + sizes["tgt_vocab_size"]))
+
+    check_at_sizes(draw, check_sizes, cost, partial(_nearest_search, transformer), after="S2SBEAM-TOY", coarse=True)
+
+
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +280,13 @@ def _cached(instance: Instance, src: Array, steps: int) -> Array:
 
 def _drawn(instance: Instance, src: Array, draw: Draw) -> Array:
     return sampled(instance, src, 2, seed=draw.integer(0, 1 << 30), use_cache=True)
+
+
+def _nearest_search(transformer: Subject, sizes: Sizes) -> dict[str, int]:
+    found = nearest_writer(transformer, {**sizes, "tokens": _STEPS})
+    if found.pop("tokens") < _STEPS:
+        raise NoSizeError(f"its limits leave no room for {_STEPS} new ids")
+    return found | {"tgt_vocab_size": transformer.sizes(tgt_vocab_size=sizes["tgt_vocab_size"])["tgt_vocab_size"]}
 
 
 def _searcher(transformer: Subject, draw: Draw, *, size: int = 5, **wanted: Any) -> Instance:
@@ -290,12 +338,17 @@ def _check_scores(
         check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
 
 
-def _compare(reader: Model, instance: Instance, beams: Beams, steps: int, width: int) -> None:
-    got, want = beams.row(0), beam_search(reader, _prompt(instance), steps, width)
+def _compare(reader: Model, instance: Instance, beams: Beams, steps: int, width: int, row: int = 0) -> None:
+    got, want = beams.row(row), beam_search(reader, _prompt(instance), steps, width)
     under(f"wanted {[(round(score, 4), new) for score, new in want]}")
     check(f"there are {len(got)} beams, want {len(want)}", len(got) >= len(want))
     for (score, new), (wanted, own) in zip(got, want, strict=False):
         check(f"a beam is {new} with {score:.4f}, want {own} with {wanted:.4f}", new == own)
+
+
+def _compare_if_clear(reader: Model, instance: Instance, beams: Beams, width: int, row: int) -> None:
+    if clear(reader, _prompt(instance), _STEPS, width):
+        _compare(reader, instance, beams, _STEPS, width, row)
 
 
 def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, width: int) -> None:

@@ -6,14 +6,18 @@ greedy text that varies, arg maxes that rounding can't flip, no id of the pad.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, check_shape, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.logits import rows
+from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
 from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
@@ -24,6 +28,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     drawn,
     greedy,
     logits_after,
+    nearest_writer,
     new_ids,
     padded,
     plain,
@@ -106,7 +111,8 @@ def test_each_new_id_is_read_before_the_next(transformer: Subject, draw: Draw) -
 @clause("S2SGEN-SRC-PAD")
 def test_padding_of_the_source_changes_no_text(transformer: Subject, draw: Draw) -> None:
     told = authored(build_generator(transformer), draw, steps=5, length=4)
-    for longer in each_of("longer", [5, 9]):
+    length = told.src.shape[1]
+    for longer in each_of("longer", [length + 1, length + 5]):
         for row, text in zip(padded(told.instance, told.src, longer), told.text, strict=True):
             got = greedy(told.instance.copy(), row[None], told.count)
             check_equal("the text of a padded source", got[0], text)
@@ -140,6 +146,20 @@ def test_a_text_does_not_depend_on_the_texts_before_it(transformer: Subject, dra
         check_equal("the text, after another one", greedy(told.instance, src[None], 3)[0], text)
     logits_after(told.instance, told.src, told.text)
     check_equal("the text, after a call of the model", greedy(told.instance, src[None], 3)[0], text)
+
+
+@clause("S2SGEN-SIZES")
+def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        check_written(transformer, draw.at(sizes), sizes)
+
+    def cost(sizes: Sizes) -> float:
+        written, read = sizes["tokens"], sizes["keys"]
+        scores = read**2 + written * (written**2 / 3 + read)
+        return CALL * (1 + written) + SCORE * sizes["batch"] * scores
+
+    check_at_sizes(draw, check_sizes, cost, partial(nearest_writer, transformer), after="S2SGEN-AUTOREGRESSIVE",
+                   limit=2e8, coarse=True)  # fmt: skip
 
 
 # --- the end of a text ------------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.values import TOLERANCE, close, number
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.loss_inputs import PAD, example, one_target, partly_ignored
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.loss_inputs import PAD, every_size, example, one_target, partly_ignored, scored
 from conformkit.conformance.evidence.smoothing import Smoothed
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -148,3 +150,18 @@ def test_without_a_target_the_loss_is_a_number_or_refused(label_smoothing_loss: 
         check(f"it ended with {refusal.kind}", refusal.kind == "exception")
         return
     number("the loss of nothing", value)
+
+
+@clause("SMOOTH-SIZES")
+def test_the_loss_equals_the_definition_at_every_size(label_smoothing_loss: Tool, draw: Draw) -> None:
+    score = Smoothed(label_smoothing_loss)
+    reading = score.reading()
+
+    def check_sizes(sizes: Sizes) -> None:
+        logits, targets = every_size(draw.at(sizes), sizes)
+        close("the loss", score(logits, targets), reading.loss(logits, targets, 0.1), scale=1.0)
+        if label_smoothing_loss.offers("ignore-index"):
+            want = reading.loss(logits, targets, 0.1, ignore_index=PAD)
+            close(f"the loss, {PAD} ignored,", score(logits, targets, ignore_index=PAD), want, scale=1.0)
+
+    check_at_sizes(draw, check_sizes, scored, dict, after="SMOOTH-ORACLE")

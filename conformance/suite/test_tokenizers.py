@@ -8,15 +8,19 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, each_of
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
 from conformkit.conformance.assertions.values import ids, number, shown, text
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.texts import ALPHABET, LINES, LONG, RUNS, STRANGE, drawn, word
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.texts import ALPHABET, LINES, LONG, RUNS, STRANGE, drawn, symbols, word
 from conformkit.conformance.subject.tool import Tool, ToolObject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.tokenizers import apply_merges, learn_merges
 
 NEVER = 10**6
 """A frequency higher than that of any pair."""
+_CHARACTER = 3000.0
+"""A character is sent and looked up twice: as costly as some thousand multiplications."""
 _SPECIAL = 4
 """For unknown characters, padding, begin and end."""
 _MANY = 64
@@ -244,6 +248,38 @@ def test_ids_that_hold_part_of_a_character_decode(bpe_tokenizer: Tool) -> None:
     for cut in each_of("cut", range(1, len(found))):
         _decoded(tokenizer, found[:cut])
         _decoded(tokenizer, found[cut:])
+
+
+@clause("TOK-SIZES")
+def test_characters_come_back_from_texts_of_any_length(char_tokenizer: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Sizes) -> None:
+        alphabet = symbols(sizes["symbols"])
+        tokenizer = char_tokenizer.make(text=alphabet)
+        found = _encoded(tokenizer, alphabet)
+        check(f"{len(alphabet)} characters share {len(set(found))} ids", len(set(found)) == len(alphabet))
+        sample = drawn(draw.at(sizes), alphabet, length=sizes["tokens"])
+        _in_range(tokenizer, sample)
+        _comes_back(tokenizer, sample)
+
+    check_at_sizes(draw, check_sizes, _characters, dict, after="TOK-ROUNDTRIP")
+
+
+@clause("TOK-BPE-SIZES")
+def test_byte_pairs_come_back_as_texts_of_any_length(bpe_tokenizer: Tool, draw: Draw) -> None:
+    asked = {"vocab_size": 300} if bpe_tokenizer.offers("vocab-size") else {}
+
+    def check_sizes(sizes: Sizes) -> None:
+        sample = drawn(draw.at(sizes), " " + symbols(sizes["symbols"]), length=sizes["tokens"])
+        tokenizer = bpe_tokenizer.make(text=sample, **asked)
+        _in_range(tokenizer, sample)
+        _comes_back(tokenizer, sample)
+
+    check_at_sizes(draw, check_sizes, _characters, dict, after="TOK-BPE-ROUNDTRIP")
+
+
+def _characters(sizes: Sizes) -> float:
+    """Estimate the cost of learning an alphabet, and of a text."""
+    return _CHARACTER * (sizes["symbols"] + sizes["tokens"])
 
 
 # --- what a tokenizer says --------------------------------------------------------------------------------------------

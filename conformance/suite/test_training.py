@@ -116,7 +116,9 @@ def test_heads_follow_several_threads_at_once(model: Subject, draw: Draw) -> Non
 
 @clause("TRAIN-OWN-BLOCKS")
 def test_blocks_learn_weights_of_their_own(model: Subject, draw: Draw) -> None:
-    counts = [model.construct(model.sizes(**{**BLOCKS.sizes, "num_layers": layers})).count() for layers in (1, 3)]
+    counts = [
+        model.construct(model.as_asked.sizes(**{**BLOCKS.sizes, "num_layers": layers})).count() for layers in (1, 3)
+    ]
     label = (
         f"a model of 3 blocks trains {counts[1]} numbers, one of 1 block {counts[0]}: the blocks share their weights"
     )
@@ -153,7 +155,7 @@ def _not_below(model: Subject, outcome: LearningOutcome, draw: Draw) -> None:
 
 def _leak(model: Subject, draw: Draw) -> str:
     """Say how the target is known, as far as one call shows."""
-    instance = model.construct(model.sizes(**HEADS.sizes)).scatter(draw)
+    instance = model.construct(model.as_asked.sizes(**HEADS.sizes)).scatter(draw)
     size = instance.sizes["vocab_size"]
     ids = draw.ids(size, rows(model, 2), _length(model, 24))
     changed = ids.copy()
@@ -164,7 +166,7 @@ def _leak(model: Subject, draw: Draw) -> str:
 
 
 def _length(model: Subject, wanted: int) -> int:
-    return model.tokens(wanted)
+    return model.as_asked.tokens(wanted)
 
 
 def _loss(logits: Array, targets: Array) -> float:

@@ -98,6 +98,7 @@ def _clause(clause: Clause, level: int) -> str:
     said = {
         "Normative": prose(clause.normative), "Why": prose(clause.why), "Fix": prose(clause.fix),
         "Applies": prose(", ".join(f"{name} = {value}" for name, value in clause.applies.items())),
+        "Sizes": prose(clause.domain),
         "Needs": to_clauses(clause.needs),
     }  # fmt: skip
     facts = f"{clause.level} · {', '.join(clause.evidence)} · since {clause.since} · {prose(with_public(clause))}"

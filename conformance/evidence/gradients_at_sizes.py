@@ -1,0 +1,42 @@
+"""Gradients at every size, against finite differences of the output."""
+
+from __future__ import annotations
+
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Domain, Sizes
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.definition_at_sizes import Built, drawn_inputs, multiplications, nearest
+from conformkit.conformance.evidence.differences import Point, check_gradients
+from conformkit.conformance.subject.component import Subject
+from conformkit.spec.tolerances import GRADIENT, STEP
+
+__all__ = ["check_gradients_at_sizes"]
+
+_CALLS = 6
+"""A case calls a few times and differentiates."""
+_INPUTS = frozenset({"tokens", "batch"})
+_HEADS = frozenset({"num_heads", "head_width"})
+
+
+def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str) -> None:
+    """Check the gradients of a component with respect to its inputs and all parameters, along drawn directions."""
+    built = Built(subject, draw)
+    how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
+
+    def check(sizes: Sizes) -> None:
+        instance = built(sizes)
+        inputs = drawn_inputs(instance, draw.at(sizes), sizes)
+        check_gradients(subject.name, Point.of(instance, inputs), draw.at(sizes), **how)
+
+    check_at_sizes(
+        draw, check, lambda sizes: _CALLS * multiplications(sizes), lambda sizes: nearest(subject, sizes),
+        after=after, domain=_domain(subject, draw), coarse=True, renew=built.renew,
+    )  # fmt: skip
+
+
+def _domain(subject: Subject, draw: Draw) -> Domain:
+    """Return the part of the clause's domain that the component has."""
+    taken = {argument.name for argument in subject.bound.component.arguments} | _INPUTS
+    if "num_heads" in taken:
+        taken = (taken - {"d_model"}) | _HEADS
+    return {name: ends for name, ends in draw.domain.items() if name in taken}

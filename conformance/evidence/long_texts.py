@@ -1,0 +1,83 @@
+"""Generated texts of any length, judged by the logits that the model itself gives on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.evidence.seq2seq_generation import begin, build_generator, greedy, sources
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
+from conformkit.spec.loss import log_softmax
+from conformkit.spec.padding import padding_mask, target_mask
+
+__all__ = [
+    "CALL", "SCORE", "check_greedy", "check_written", "logits_along", "target_logits", "total_log_probability",
+    "without_pads",
+]  # fmt: skip
+
+CALL = 1e6
+"""A step of generation, however small the model: as costly as a million multiplications."""
+SCORE = 200.0
+"""A score or a logit: as costly as some hundred multiplications."""
+_MARGIN = 3e-3
+"""How far below the best logit a chosen one may be, relative to the spread of all: more than any rounding."""
+
+
+def logits_along(instance: Instance, prompts: Array, new: Array) -> Array:
+    """Return a language model's logits (B, n, V) before each new id (B, n), read after prompts (B, T)."""
+    whole = np.concatenate([prompts, new[:, :-1]], axis=1)
+    return np.asarray(instance(whole)[:, prompts.shape[1] - 1 :], np.float64)
+
+
+def target_logits(instance: Instance, src: Array, new: Array) -> Array:
+    """Return an encoder-decoder's logits (B, n, V) before each new id (B, n) of a target."""
+    pad, first = instance.sizes["pad_id"], np.full((len(new), 1), begin(instance))
+    tgt = np.concatenate([first, new[:, :-1]], axis=1)
+    out = instance(src, tgt, padding_mask(src, pad), target_mask(tgt, pad))
+    return np.asarray(out, np.float64)
+
+
+def check_greedy(label: str, subject: Subject, logits: Array, new: Array, pad: int | None = None) -> None:
+    """Check that each new id (B, n) is the most probable one by the logits (B, n, V) before it.
+
+    What follows a generated pad is not judged: right models differ in whether they read it.
+    """
+    chosen = np.take_along_axis(logits, new[..., None], axis=-1)[..., 0]
+    best, worst = logits.max(axis=-1), logits.min(axis=-1)
+    behind = (best - chosen) / np.maximum(best - worst, 1e-30)
+    judged = np.ones(new.shape, np.bool_) if pad is None else np.cumsum(new == pad, axis=1) <= (new == pad)
+    wrong = np.argwhere(judged & (behind > 1.5 * subject.no_finer(_MARGIN / 1.5)))
+    row, place = wrong[np.argmin(wrong[:, 1])] if len(wrong) else (0, 0)
+    wanted = int(logits[row, place].argmax())
+    check(f"{label}: id {place} of row {row} is {new[row, place]}, want {wanted}, the most probable", not len(wrong))
+
+
+def total_log_probability(logits: Array, new: Array) -> Array:
+    """Return the log-probabilities (N,) of texts (N, n) by the logits (N, n, V) before each id."""
+    return np.asarray(np.take_along_axis(log_softmax(logits), new[..., None], axis=-1)[..., 0].sum(axis=-1))
+
+
+def without_pads(instance: Instance) -> Instance:
+    """Give the pad id a logit that is hardly ever the best: far down where there is a bias, else 0."""
+    if not instance.subject.bound.rules:
+        return instance
+    own, pad = instance.read(), instance.sizes["pad_id"]
+    levels = {"head.bias": -100.0, "head.weight": 0.0, "tgt_embedding.weight": 0.0, "src_embedding.weight": 0.0}
+    changed = {name: own[name].copy() for name in levels.keys() & own.keys()}
+    for name, array in changed.items():
+        array[pad] = levels[name]
+    return instance.write(changed)
+
+
+def check_written(transformer: Subject, draw: Draw, sizes: Sizes, **options: Any) -> None:
+    """Let a model write greedily about sources of these sizes, and check each id by the model's own logits."""
+    instance = build_generator(transformer, max_len=max(sizes["keys"], sizes["tokens"] + 1))
+    without_pads(instance.scatter(draw, gain=2.5))
+    src = sources(instance, draw, sizes["batch"], sizes["keys"])
+    new = greedy(instance, src, sizes["tokens"], **options)
+    check_greedy("the target", transformer, target_logits(instance, src, new), new, instance.sizes["pad_id"])

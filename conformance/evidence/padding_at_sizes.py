@@ -1,0 +1,49 @@
+"""Inputs of any size some of whose positions are padding, at the end of each sequence."""
+
+from __future__ import annotations
+
+from types import EllipsisType
+
+import numpy as np
+
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.dependence import causal, keys_mask
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
+from conformkit.spec.padding import padding_mask, target_mask
+
+__all__ = ["with_hidden_memory", "with_hidden_positions", "with_hidden_target_and_memory", "with_padded_ids"]
+
+Inputs = tuple[Array, ...]
+
+
+def with_hidden_memory(_instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, EllipsisType]:
+    """Return query, key and value of cross-attention, and a mask of the memory."""
+    query, key, value = inputs
+    return (query, key, value, keys_mask(_real(draw, key))), ...
+
+
+def with_hidden_positions(_instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, EllipsisType]:
+    """Return an encoder's input and a mask of it."""
+    return (inputs[0], keys_mask(_real(draw, inputs[0]))), ...
+
+
+def with_hidden_target_and_memory(_instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, EllipsisType]:
+    """Return a decoder's inputs, a causal mask that hides padding of the target, and one of the memory."""
+    x, memory = inputs
+    return (x, memory, causal(x, _real(draw, x)), keys_mask(_real(draw, memory))), ...
+
+
+def with_padded_ids(instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, Array]:
+    """Return source and target with padding and their masks; real positions of the target are compared."""
+    pad = instance.sizes["pad_id"]
+    src, tgt = (np.where(_real(draw, ids), ids, pad) for ids in inputs[:2])
+    return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), tgt != pad
+
+
+def _real(draw: Draw, rows: Array) -> Array:
+    """Return which positions of rows (B, T, …) are real: all of one row, of others a drawn number from the first on."""
+    batch, length = rows.shape[:2]
+    lengths = 1 + draw.ids(length, batch, 1)
+    lengths[draw.integer(0, batch - 1)] = length
+    return np.arange(length) < lengths

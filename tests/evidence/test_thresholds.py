@@ -1,0 +1,58 @@
+"""From a large failing case to the smallest one, and a sentence about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from conformkit.conformance.evidence.thresholds import smallest_failing
+
+DOMAIN = {"num_heads": (1, 16), "head_width": (1, 256), "tokens": (1, 600), "batch": (1, 64)}
+LARGE = {"num_heads": 4, "head_width": 128, "tokens": 590, "batch": 40}
+Sizes = Mapping[str, int]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (lambda s: s["tokens"] > 256, "right up to T = 256, wrong from T = 257 on"),
+        (lambda s: s["tokens"] >= 101, "right up to T = 100, wrong from T = 101 on"),
+        (lambda s: s["batch"] > 16, "right up to batch size = 16, wrong from batch size = 17 on"),
+        (lambda s: s["head_width"] == 128, "wrong at head width = 128, right at 127 and 129"),
+        (lambda s: s["head_width"] > 100, "right up to head width = 100, wrong from head width = 101 on"),
+        (lambda s: s["num_heads"] * s["head_width"] >= 32, "right up to d_model = 31, wrong from d_model = 32 on"),
+        (lambda s: s["num_heads"] > 1 and s["head_width"] == 64, "wrong at head width = 64, right at 63 and 65"),
+        (lambda s: s["num_heads"] * s["head_width"] % 64 == 0, "wrong where d_model is a multiple of 64"),
+        (lambda s: s["head_width"] % 32 == 0, "wrong where head width is a multiple of 32"),
+        (lambda s: s["num_heads"] > 8, "right up to number of heads = 8, wrong from number of heads = 9 on"),
+        (
+            lambda s: s["tokens"] > 128 and s["batch"] > 16,
+            "right up to T = 128, wrong from T = 129 on and right up to batch size = 16, wrong from batch size = 17 on",
+        ),
+    ],
+)
+def test_the_size_that_matters_is_found_with_its_threshold(wrong: Callable[[Sizes], bool], sentence: str) -> None:
+    cases = (LARGE, {**LARGE, "head_width": 64}, {**LARGE, "num_heads": 12, "head_width": 60})
+    failing = next(case for case in cases if wrong(case))
+    found = smallest_failing(wrong, failing, DOMAIN)
+    assert found.sentence == sentence
+    assert wrong(found.sizes)
+
+
+def test_what_does_not_matter_is_small_in_the_end() -> None:
+    found = smallest_failing(lambda sizes: sizes["tokens"] > 256, LARGE, DOMAIN)
+    assert found.sizes["tokens"] == 257
+    assert found.sizes["num_heads"] * found.sizes["head_width"] <= 21
+    assert found.sizes["batch"] <= 2
+
+
+def test_few_sizes_are_tried() -> None:
+    tried = []
+
+    def wrong(sizes: Sizes) -> bool:
+        tried.append(sizes)
+        return sizes["tokens"] > 333
+
+    smallest_failing(wrong, LARGE, DOMAIN)
+    assert len(tried) < 60
