@@ -44,7 +44,7 @@ class Draw:
         self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
 
     def shift(self) -> Shift:
-        """How much larger than asked for small sizes are: not at all with seed 0, whose numbers one can check by hand."""
+        """How much larger than asked for small sizes are; not at all with seed 0, which is for checking by hand."""
         return AS_ASKED if self._exact or self.seed == 0 else shift(self._apart("shift"))
 
     def _apart(self, what: str) -> Draw:

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-__all__ = ["FOLLOWING", "MARKS", "Band", "Cost", "Domain", "Integers", "Sizes", "bands", "covering", "small"]
+from conformkit.spec.parameters import Sizes
 
-Sizes = Mapping[str, int]
+__all__ = ["FOLLOWING", "THRESHOLDS", "Band", "Cost", "Domain", "Integers", "Sizes", "bands", "covering", "small"]
+
 Domain = Mapping[str, tuple[int, int]]
 """By name of a size, the least and the largest."""
 Band = tuple[int, int]
@@ -32,7 +33,7 @@ _LENGTHS = (64, 128, 256, 512)
 _WIDTHS = (64, 128, 256)
 _HEAD_WIDTHS = (32, 64, 128)
 _COUNTS = (256, 1000)
-MARKS: Mapping[str, tuple[int, ...]] = {
+THRESHOLDS: Mapping[str, tuple[int, ...]] = {
     "batch": (16,), "num_heads": (8, 12), "num_layers": (4,), "num_encoder_layers": (4,), "num_decoder_layers": (4,),
     "d_model": _WIDTHS, "d_ff": (64, 256, 1024), "head_width": _HEAD_WIDTHS, "d_k": _HEAD_WIDTHS, "d_v": _HEAD_WIDTHS,
     "tokens": _LENGTHS, "keys": _LENGTHS, "block_size": _LENGTHS, "max_len": _LENGTHS,
@@ -68,10 +69,10 @@ _SMALL: Mapping[str, Band] = {
 
 def bands(name: str, low: int, high: int) -> list[Band]:
     """Return the parts of a domain in which a case is needed: between marks, and where it matters at a mark."""
-    marks = [mark for mark in MARKS.get(name, ()) if low <= mark < high]
+    marks = [mark for mark in THRESHOLDS.get(name, ()) if low <= mark < high]
     after = [(mark + 1, following) for mark, following in zip(marks, [*marks[1:], high], strict=False)]
     if name in _EXACT:
-        usual = [size for size in (*MARKS[name], *_USUAL.get(name, ())) if low <= size <= high]
+        usual = [size for size in (*THRESHOLDS[name], *_USUAL.get(name, ())) if low <= size <= high]
         after = [(first, max(first, last - (last != high))) for first, last in after]
         return [*after, *((size, size) for size in usual)]
     return after
@@ -95,7 +96,7 @@ def covering(
     """
     open_bands = {name: _shuffled(bands(name, *domain[name]), draw) for name in domain}
     for name in _CHUNKED & domain.keys():
-        marks = [mark for mark in MARKS[name] if domain[name][0] <= mark <= domain[name][1]]
+        marks = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
         open_bands[name] += [(mark, mark) for mark in _shuffled(marks, draw)[:1]]
     if coarse:
         open_bands = {name: _few(name, found) for name, found in open_bands.items()}
@@ -140,7 +141,7 @@ def _size(band: Band, high: int, draw: Integers) -> int:
 def _few(name: str, found: list[Band]) -> list[Band]:
     """Return the last band, another one, and the middle mark where marks are bands of their own."""
     last = max(found, default=None)
-    middle = [(mark, mark) for mark in MARKS.get(name, ())[1:2] if (mark, mark) in found]
+    middle = [(mark, mark) for mark in THRESHOLDS.get(name, ())[1:2] if (mark, mark) in found]
     others = [band for band in found if band != last and band not in middle][:1]
     return [*others, *middle, *([last] if last else [])]
 

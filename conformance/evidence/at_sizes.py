@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import FOLLOWING, MARKS, Cost, Domain, Sizes, small
+from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Cost, Domain, Sizes, small
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.thresholds import smallest_failing
@@ -112,7 +112,7 @@ def check_at_sizes(
         if accepted is None:
             continue
         held += 1
-        beyond = beyond or any(size > MARKS[name][0] for name, size in accepted.items() if name in MARKS)
+        beyond = beyond or any(size > THRESHOLDS[name][0] for name, size in accepted.items() if name in THRESHOLDS)
         if trials.wrong(accepted):
             _explain(trials, accepted, domain, nearest, following, shrunk=draw.shrinks)
     if not held:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from conformkit.conformance.assertions.sizes import MARKS, Domain, small
+from conformkit.conformance.assertions.sizes import THRESHOLDS, Domain, small
 from conformkit.spec.clauses import clause
 
 __all__ = ["domain", "sizes"]
@@ -34,6 +34,6 @@ def sizes(domain: Mapping[str, tuple[int, int]]) -> st.SearchStrategy[dict[str, 
 def _size(name: str, domain: Domain) -> st.SearchStrategy[int]:
     low, high = domain[name]
     first, last = small(name, domain)
-    around = {near for mark in MARKS.get(name, ()) for near in (mark - 1, mark, mark + 1) if low <= near <= high}
+    around = {near for mark in THRESHOLDS.get(name, ()) for near in (mark - 1, mark, mark + 1) if low <= near <= high}
     found = [st.integers(first, last), *([st.sampled_from(sorted(around))] if around else []), st.integers(low, high)]
     return st.one_of(*found)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import MARKS, bands, covering, small
+from conformkit.conformance.assertions.sizes import THRESHOLDS, bands, covering, small
 from conformkit.spec.clauses import clauses
 
 SIZED = [clause for clause in clauses().values() if clause.sizes]
@@ -26,7 +26,7 @@ def free(_sizes: Mapping[str, int]) -> float:
 def test_at_any_seed_there_is_a_case_beyond_each_mark(seed: int) -> None:
     cases = list(covering(HEADS, Draw(seed, "ANY"), free, 1.0))
     for name, (_, high) in HEADS.items():
-        for mark in (mark for mark in MARKS[name] if mark < high):
+        for mark in (mark for mark in THRESHOLDS[name] if mark < high):
             assert any(case[name] > mark for case in cases), f"no {name} above {mark}"
     assert {32, 64, 128} <= {case["head_width"] for case in cases}
 
@@ -51,7 +51,7 @@ def test_a_coarse_cover_is_small_and_reaches_the_last_band(seed: int) -> None:
     fine, coarse = (list(covering(HEADS, Draw(seed, "ANY"), free, 1.0, coarse=coarse)) for coarse in (False, True))
     assert len(coarse) < len(fine)
     for name, (_, high) in HEADS.items():
-        assert any(case[name] > max(mark for mark in MARKS[name] if mark < high) for case in coarse)
+        assert any(case[name] > max(mark for mark in THRESHOLDS[name] if mark < high) for case in coarse)
 
 
 @given(st.integers(0, 1 << 32), st.floats(1e3, 1e8))
