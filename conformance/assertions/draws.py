@@ -1,7 +1,7 @@
 """Inputs and weights for clauses: the same for everybody, unless a seed is given.
 
 Values are drawn, then rounded to float32, so that float64 and float32 see the same numbers; an implementation judged in
-half precision, and then the oracle too, sees them rounded once more. Sizes differ from one another on purpose: equal
+half precision, and then the oracle too, sees them rounded once more. Case differ from one another on purpose: equal
 ones hide transposes.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.assertions.shifts import AS_ASKED, Shift, shift
-from conformkit.conformance.assertions.sizes import Cost, Domain, Sizes, covering
+from conformkit.conformance.assertions.sizes import Case, Cost, Domain, covering
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 
@@ -51,7 +51,7 @@ class Draw:
         """Return draws that leave the others as they are."""
         return Draw(self.seed, f"{self.clause_id} {what}", self._forms, self.domain)
 
-    def at(self, sizes: Sizes) -> Draw:
+    def at(self, sizes: Case) -> Draw:
         """Return draws of their own for these sizes, the same whatever was drawn before."""
         named = ", ".join(f"{name} {sizes[name]}" for name in sorted(sizes))
         return Draw(self.seed, f"{self.clause_id} at {named}", self._forms, self.domain)

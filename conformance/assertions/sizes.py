@@ -11,15 +11,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from conformkit.spec.parameters import Sizes
+__all__ = ["FOLLOWING", "THRESHOLDS", "Band", "Case", "Cost", "Domain", "Integers", "bands", "covering", "small"]
 
-__all__ = ["FOLLOWING", "THRESHOLDS", "Band", "Cost", "Domain", "Integers", "Sizes", "bands", "covering", "small"]
-
+Case = Mapping[str, int]
+"""The size of each name at which something is checked."""
 Domain = Mapping[str, tuple[int, int]]
 """By name of a size, the least and the largest."""
 Band = tuple[int, int]
 Item = TypeVar("Item")
-Cost = Callable[[Sizes], float]
+Cost = Callable[[Case], float]
 
 
 class Integers(Protocol):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Cost, Domain, Sizes, small
+from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Domain, small
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.thresholds import smallest_failing
@@ -34,9 +34,9 @@ _NO_REFUSAL = re.compile(
 _TOO_MUCH = frozenset({"timeout", "memory"})
 _SHORT: Mapping[str, str] = {"tokens": "T", "keys": "Tk", "batch": "B"}
 
-Check = Callable[[Sizes], None]
+Check = Callable[[Case], None]
 """Compares at some sizes. Raises ClauseFailure, or what the implementation raised."""
-Nearest = Callable[[Sizes], dict[str, int]]
+Nearest = Callable[[Case], dict[str, int]]
 """The sizes within the limits that are nearest to some. Raises NoSizeError."""
 
 
@@ -52,7 +52,7 @@ class _Trials:
     renew: Callable[[], None]
     known: dict[tuple[tuple[str, int], ...], Exception | None] = field(default_factory=dict)
 
-    def fails(self, sizes: Sizes) -> bool:
+    def fails(self, sizes: Case) -> bool:
         """Whether the check fails. Raises _Refused."""
         key = tuple(sorted(sizes.items()))
         if key not in self.known:
@@ -62,19 +62,19 @@ class _Trials:
             raise found
         return found is not None
 
-    def wrong(self, sizes: Sizes) -> bool:
+    def wrong(self, sizes: Case) -> bool:
         """Whether the check fails; what is refused does not."""
         try:
             return self.fails(sizes)
         except _Refused:
             return False
 
-    def again(self, sizes: Sizes) -> None:
+    def again(self, sizes: Case) -> None:
         """Check once more, so that this is the last thing that happened."""
         under(f"sizes {described(sizes)}")  # not shown where draws are hidden: a threshold is a result
         self.check(sizes)
 
-    def _tried(self, sizes: Sizes) -> Exception | None:
+    def _tried(self, sizes: Case) -> Exception | None:
         try:
             self.again(sizes)
         except (ClauseFailure, ImplementationFailure, WorkerLost) as failure:
@@ -128,7 +128,7 @@ def _small(domain: Domain, nearest: Nearest) -> Iterator[dict[str, int]]:
             yield nearest({name: small(name, domain)[which] for name in domain})
 
 
-def described(sizes: Sizes) -> str:
+def described(sizes: Case) -> str:
     """Return `T = 257, num_heads = 3`."""
     return ", ".join(f"{_SHORT.get(name, name)} = {size}" for name, size in sizes.items())
 
@@ -142,7 +142,7 @@ def _at_most(domain: Domain, nearest: Nearest) -> str:
 
 
 def _accepted(
-    case: Sizes, domain: Domain, trials: _Trials, nearest: Nearest, affordable: Callable[[Sizes], bool]
+    case: Case, domain: Domain, trials: _Trials, nearest: Nearest, affordable: Callable[[Case], bool]
 ) -> Iterator[dict[str, int]]:
     """Yield the sizes near this case that the implementation takes, the nearest first."""
     for wanted in _friendlier(dict(case), domain):
@@ -183,7 +183,7 @@ def _is_refusal(failure: Exception) -> bool:
     return False
 
 
-def _cost(sizes: Sizes, cost: Cost, nearest: Nearest) -> float:
+def _cost(sizes: Case, cost: Cost, nearest: Nearest) -> float:
     try:
         return cost(nearest(sizes))
     except NoSizeError:
@@ -191,13 +191,13 @@ def _cost(sizes: Sizes, cost: Cost, nearest: Nearest) -> float:
 
 
 def _explain(
-    trials: _Trials, failing: Sizes, domain: Domain, nearest: Nearest, following: Sequence[str], *, shrunk: bool
+    trials: _Trials, failing: Case, domain: Domain, nearest: Nearest, following: Sequence[str], *, shrunk: bool
 ) -> None:
     """Raise the failure at the smallest sizes, with the threshold in front."""
     if shrunk:
         trials.again(failing)
 
-    def wrong(sizes: Sizes) -> bool:
+    def wrong(sizes: Case) -> bool:
         try:
             fitting = nearest(sizes)
         except NoSizeError:

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check_close
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import FOLLOWING, Domain, Sizes
+from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Domain
 from conformkit.conformance.binding.sizes import within
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.component import Instance, Subject
@@ -32,7 +32,7 @@ _DROPOUT = 0.25
 _LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
 _VOCABULARIES = ("vocab_size", "src_vocab_size", "tgt_vocab_size")
 _INPUTS = frozenset({"tokens", "keys", "batch", "head_width"})
-"""Sizes of a case that no constructor takes."""
+"""Case of a case that no constructor takes."""
 
 
 class Built:
@@ -42,7 +42,7 @@ class Built:
         self._subject, self._draw, self._options = subject, draw, options
         self._last: tuple[dict[str, int], Instance] | None = None
 
-    def __call__(self, sizes: Sizes) -> Instance:
+    def __call__(self, sizes: Case) -> Instance:
         """Return it with random weights that depend on the sizes alone."""
         wanted = constructed(sizes)
         if self._last is None or self._last[0] != wanted:
@@ -56,7 +56,7 @@ class Built:
         self._last = None
 
 
-def constructed(sizes: Sizes) -> dict[str, int]:
+def constructed(sizes: Case) -> dict[str, int]:
     """Return the sizes that a constructor takes."""
     wanted = {name: size for name, size in sizes.items() if name not in _INPUTS}
     if "head_width" in sizes:
@@ -64,7 +64,7 @@ def constructed(sizes: Sizes) -> dict[str, int]:
     return wanted
 
 
-def nearest(subject: Subject, sizes: Sizes) -> dict[str, int]:
+def nearest(subject: Subject, sizes: Case) -> dict[str, int]:
     """Return the sizes within the component's limits that are nearest to these. Raises NoSizeError."""
     limits, sizes = subject.bound.limits, _fitting(sizes)
     found = subject.sizes(**constructed(sizes))
@@ -77,7 +77,7 @@ def nearest(subject: Subject, sizes: Sizes) -> dict[str, int]:
     return {name: allowed[name] if name in allowed else int(found[name]) for name in sizes}
 
 
-def _fitting(sizes: Sizes) -> dict[str, int]:
+def _fitting(sizes: Case) -> dict[str, int]:
     """Return the same sizes, with room for all positions and no more heads than fit into the largest width."""
     found = dict(sizes)
     for name in FOLLOWING:
@@ -104,7 +104,7 @@ def check_definition_at_sizes(
         options = {"dropout": _DROPOUT, **options}  # nothing is dropped in eval mode, at no size
     built = Built(subject, draw, **options)
 
-    def check(sizes: Sizes) -> None:
+    def check(sizes: Case) -> None:
         instance = built(sizes)
         own = draw.at(sizes)
         inputs = drawn_inputs(instance, own, sizes)
@@ -117,7 +117,7 @@ def check_definition_at_sizes(
             got, want = instance(*inputs), instance.expected(*inputs)
             check_close("output, with padding,", got[real], want[real], tolerance)
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         return multiplications(sizes) * (plain + (padded is not None))
 
     check_at_sizes(
@@ -126,7 +126,7 @@ def check_definition_at_sizes(
     )  # fmt: skip
 
 
-def drawn_inputs(instance: Instance, draw: Draw, sizes: Sizes) -> tuple[Array, ...]:
+def drawn_inputs(instance: Instance, draw: Draw, sizes: Case) -> tuple[Array, ...]:
     """Return inputs of a case; ids have the last one of the vocabulary among them."""
     further = sizes.get("keys", sizes["tokens"]) - sizes["tokens"]
     inputs = instance.example_inputs(draw, batch=sizes["batch"], tokens=sizes["tokens"], further=further)
@@ -144,7 +144,7 @@ def with_last(ids: Array, size: int, draw: Draw, pad_id: int | None = None) -> A
     return ids
 
 
-def multiplications(sizes: Sizes) -> float:
+def multiplications(sizes: Case) -> float:
     """Estimate the cost of building a component of these sizes and calling it, its weights included."""
     width = sizes.get("d_model") or sizes.get("head_width", 8) * sizes.get("num_heads", 1)
     if "d_k" in sizes:
@@ -159,7 +159,7 @@ def multiplications(sizes: Sizes) -> float:
     return float(positions * (weights + _ACTIVATION * layers * inner) + scores + _NUMBER * weights)
 
 
-def _scores(sizes: Sizes) -> int:
+def _scores(sizes: Case) -> int:
     """Return how many pairs of positions attend to one another in all layers, for one head and one sequence."""
     own, layers = sizes["tokens"] ** 2, sizes.get("num_layers", 1)
     if "keys" not in sizes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import within
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.greedy_text import GREEDY, read_logits, written
@@ -41,7 +41,7 @@ _P = 0.9
 def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
     """Check that each new id has the highest logit after the ids before it, for long prompts and texts."""
 
-    def check_text(sizes: Sizes) -> None:
+    def check_text(sizes: Case) -> None:
         own = draw.at(sizes)
         instance = _built(model, sizes).scatter(own, gain=1.5)
         prompts = own.ids(sizes["vocab_size"], rows(model, max(sizes["batch"], _ROWS)), sizes["tokens"])
@@ -49,12 +49,12 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
         for end in _ends(sizes):
             _check_highest(instance, text, end)
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         window = min(sizes["tokens"] + sizes["new_ids"], sizes["block_size"])
         batch = max(sizes["batch"], _ROWS)
         return float(batch * sizes["new_ids"] * window * (window * 100 + 16 * sizes["vocab_size"] + 10_000))
 
-    def within_the_block(sizes: Sizes) -> dict[str, int]:
+    def within_the_block(sizes: Case) -> dict[str, int]:
         return _fitting(model, {**sizes, "block_size": max(sizes["block_size"], sizes["tokens"] + sizes["new_ids"])})
 
     check_at_sizes(draw, check_text, cost, within_the_block, after=after, coarse=True)
@@ -71,15 +71,15 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
 def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
     """Check that ids of every rank are sampled as often as they should be, for large vocabularies and a large top-k."""
 
-    def check_ids(sizes: Sizes) -> None:
+    def check_ids(sizes: Case) -> None:
         instance = _built(model, sizes).scatter(draw.at(sizes), gain=_EVEN)
         for options in _options(model, sizes):
             _check_ranks(instance, draw.at(sizes), options)
 
-    def nearest(sizes: Sizes) -> dict[str, int]:
+    def nearest(sizes: Case) -> dict[str, int]:
         return _fitting(model, {**sizes, "vocab_size": max(sizes["vocab_size"], sizes.get("top_k", 1))})
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         return float(_draws(sizes["vocab_size"]) * sizes["vocab_size"] * 300)
 
     domain = {name: ends for name, ends in draw.domain.items() if name != "top_k" or model.offers("top-k")}
@@ -88,18 +88,18 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
     )
 
 
-def _built(model: Subject, sizes: Sizes) -> Instance:
+def _built(model: Subject, sizes: Case) -> Instance:
     taken = {name: size for name, size in sizes.items() if name in {"vocab_size", "block_size"}}
     return model.build(**{**_MODEL, "block_size": 8, **taken})  # type: ignore[arg-type]
 
 
-def _fitting(model: Subject, sizes: Sizes) -> dict[str, int]:
+def _fitting(model: Subject, sizes: Case) -> dict[str, int]:
     found = model.sizes(**{**_MODEL, **{name: sizes[name] for name in ("vocab_size", "block_size") if name in sizes}})
     others = {name: size for name, size in sizes.items() if name not in found}
     return {**{name: int(found[name]) for name in sizes if name in found}, **within(others, model.bound.limits)}
 
 
-def _ends(sizes: Sizes) -> list[int]:
+def _ends(sizes: Case) -> list[int]:
     """Return where the text ends before the new ids that are looked at: the first, the last, and some between."""
     first, last = sizes["tokens"], sizes["tokens"] + sizes["new_ids"] - 1
     return sorted({round(first + (last - first) * part / (_LOOKED_AT - 1)) for part in range(_LOOKED_AT)})
@@ -118,7 +118,7 @@ def _check_highest(instance: Instance, text: Array, end: int) -> None:
     )
 
 
-def _options(model: Subject, sizes: Sizes) -> list[dict[str, Any]]:
+def _options(model: Subject, sizes: Case) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{}]
     if "top_k" in sizes:
         found.append({"top_k": sizes["top_k"]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Domain, Sizes
+from conformkit.conformance.assertions.sizes import Case, Domain
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.definition_at_sizes import Built, drawn_inputs, multiplications, nearest
 from conformkit.conformance.evidence.differences import Point, check_gradients
@@ -23,7 +23,7 @@ def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str) -> Non
     built = Built(subject, draw)
     how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
 
-    def check(sizes: Sizes) -> None:
+    def check(sizes: Case) -> None:
         instance = built(sizes)
         inputs = drawn_inputs(instance, draw.at(sizes), sizes)
         check_gradients(subject.name, Point.of(instance, inputs), draw.at(sizes), **how)

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.evidence.seq2seq_generation import begin, build_generator, greedy, sources
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -74,7 +74,7 @@ def without_pads(instance: Instance) -> Instance:
     return instance.write(changed)
 
 
-def check_written(transformer: Subject, draw: Draw, sizes: Sizes, **options: Any) -> None:
+def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any) -> None:
     """Let a model write greedily about sources of these sizes, and check each id by the model's own logits."""
     instance = build_generator(transformer, max_len=max(sizes["keys"], sizes["tokens"] + 1))
     without_pads(instance.scatter(draw, gain=2.5))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.spec.arrays import Array
 
 __all__ = ["PAD", "every_size", "example", "one_target", "partly_ignored", "scored"]
@@ -35,7 +35,7 @@ def one_target(target: int) -> Array:
     return np.array([[target]])
 
 
-def every_size(draw: Draw, sizes: Sizes) -> tuple[Array, Array]:
+def every_size(draw: Draw, sizes: Case) -> tuple[Array, Array]:
     """Return logits (B, T, V) and targets (B, T): the last id among them, and the first is none to ignore."""
     batch, tokens, size = sizes["batch"], sizes["tokens"], sizes["vocab_size"]
     targets = draw.ids(size, batch, tokens)
@@ -43,6 +43,6 @@ def every_size(draw: Draw, sizes: Sizes) -> tuple[Array, Array]:
     return draw.values(batch, tokens, size), targets
 
 
-def scored(sizes: Sizes) -> float:
+def scored(sizes: Case) -> float:
     """Estimate the cost of a loss of these sizes."""
     return _NUMBER * sizes["batch"] * sizes["tokens"] * sizes["vocab_size"]

@@ -23,7 +23,7 @@ from conformkit.conformance.assertions.checks import (
     check_shape,
 )  # fmt: skip
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.beams import Beams
 from conformkit.conformance.evidence.logits import parts, rows
@@ -92,7 +92,7 @@ def build_generator(model: Subject, **wanted: Any) -> Instance:
     return model.build(**sizes)
 
 
-def nearest_writer(model: Subject, sizes: Sizes) -> dict[str, int]:
+def nearest_writer(model: Subject, sizes: Case) -> dict[str, int]:
     """Return the sizes within a model's limits that are nearest to these: with the begin id, a target has one more."""
     limits = model.bound.limits
     most = model.sizes(max_len=max(sizes["keys"], sizes["tokens"] + 1))["max_len"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from conformkit.conformance.assertions.sizes import FOLLOWING, Domain, Sizes, small
+from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Domain, small
 
 __all__ = ["Threshold", "smallest_failing"]
 
-Fails = Callable[[Sizes], bool]
+Fails = Callable[[Case], bool]
 _NAMES = {
     "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
     "vocab_size": "vocabulary", "num_layers": "number of layers",
@@ -20,11 +20,11 @@ _NAMES = {
 class Threshold:
     """The smallest failing sizes, and a sentence: `right up to T = 256, wrong from T = 257 on`."""
 
-    sizes: Sizes
+    sizes: Case
     sentence: str
 
 
-def smallest_failing(wrong: Fails, failing: Sizes, domain: Domain) -> Threshold:
+def smallest_failing(wrong: Fails, failing: Case, domain: Domain) -> Threshold:
     """Make each size as small as it can be while it still fails, and say where it begins to fail."""
     found = _small_where_it_does_not_matter(wrong, dict(failing), domain)
     matter = [name for name in found if found[name] > small(name, domain)[1]]

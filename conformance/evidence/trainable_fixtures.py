@@ -7,7 +7,7 @@ from typing import Any
 
 from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.logits import logits_of
 from conformkit.conformance.subject.component import Instance, Subject
@@ -32,7 +32,7 @@ def trainee(model: Subject, draw: Draw, **wanted: Any) -> Instance:
     return model.build(**sizes).scatter(draw)
 
 
-def nearest_trainee(model: Subject, sizes: Sizes) -> dict[str, int]:
+def nearest_trainee(model: Subject, sizes: Case) -> dict[str, int]:
     """Return the sizes within a model's limits that are nearest to these; `prompt` and `tokens` share one block."""
     limits, several = model.bound.limits, "prompt" in sizes
     wanted = sizes["tokens"] + sizes.get("prompt", 0)

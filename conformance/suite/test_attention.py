@@ -18,7 +18,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import within
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.definition_at_sizes import multiplications
@@ -262,7 +262,7 @@ def test_gradients_of_q_k_and_v_are_those_of_the_formula(attend: Attend, draw: D
 
 @clause("SDPA-SIZES")
 def test_the_output_equals_the_definition_at_every_size(attend: Attend, draw: Draw) -> None:
-    def check(sizes: Sizes) -> None:
+    def check(sizes: Case) -> None:
         own, leading = draw.at(sizes), attend.leading(sizes["batch"])
         lengths = {"queries": sizes["tokens"], "keys": sizes["keys"], "dk": sizes["d_k"], "dv": sizes["d_v"]}
         q, k, v = own.qkv(leading, **lengths)
@@ -275,7 +275,7 @@ def test_the_output_equals_the_definition_at_every_size(attend: Attend, draw: Dr
             want = scaled_dot_product_attention(q, k, v, mask)
             check_close("output, with a mask,", attend(q, k, v, mask), want, attend.tolerance())
 
-    def nearest(sizes: Sizes) -> dict[str, int]:
+    def nearest(sizes: Case) -> dict[str, int]:
         return within(sizes, attend.subject.bound.limits)
 
     check_at_sizes(draw, check, multiplications, nearest, after="SDPA-FORMULA", renew=attend.renew)

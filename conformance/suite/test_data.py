@@ -9,7 +9,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, check_refuses, check_shape, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies, hits_needed
 from conformkit.conformance.assertions.values import ids, several
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -170,7 +170,7 @@ def test_windows_follow_one_another_targets_one_id_ahead(sliding_windows: Tool) 
 
 @clause("DATA-SPLIT-SIZES")
 def test_the_parts_together_are_a_sequence_of_any_length(train_val_split: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         count = sizes["count"]
         train, val = _split(train_val_split, count)
         check_equal("both parts together", np.concatenate([train, val]), np.arange(FIRST, FIRST + count))
@@ -182,7 +182,7 @@ def test_the_parts_together_are_a_sequence_of_any_length(train_val_split: Tool, 
 
 @clause("DATA-SIZES")
 def test_batches_of_any_size_are_pieces_from_all_over_the_sequence(get_batch: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         count, rows, length = sizes["count"], sizes["batch"], sizes["block_size"]
         x, y = _draw(get_batch, count, rows, length)
         check_equal("the distance of one input to the next", np.diff(x), np.ones((rows, length - 1), np.int64))
@@ -192,7 +192,7 @@ def test_batches_of_any_size_are_pieces_from_all_over_the_sequence(get_batch: To
         label = f"none of {_MANY} rows starts after id number {starts.max()}, the last window at {last}"
         check(label, int(starts.max()) >= int(0.8 * last))
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         every = sizes["count"] * sizes["block_size"]  # some cut all windows, and choose among them
         return _ID * (8 * _MANY + sizes["batch"] * sizes["block_size"]) + 20 * every
 
@@ -201,24 +201,24 @@ def test_batches_of_any_size_are_pieces_from_all_over_the_sequence(get_batch: To
 
 @clause("DATA-WINDOWS-SIZES")
 def test_all_windows_are_cut_at_every_size(sliding_windows: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         count, length = sizes["count"], sizes["block_size"]
         x, y = _windows(sliding_windows, count, length)
         want = definition(np.arange(FIRST, FIRST + count), length)
         check_equal("the inputs", x, want[0])
         check_equal("the targets", y, want[1])
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         return _ID * sizes["block_size"] * (sizes["count"] - sizes["block_size"])
 
-    def readable(sizes: Sizes) -> dict[str, int]:
+    def readable(sizes: Case) -> dict[str, int]:
         count, length = _with_a_window(sizes)["count"], sizes["block_size"]
         return {**sizes, "count": min(count, length + _MOST // length)}
 
     check_at_sizes(draw, check_sizes, cost, readable, after="DATA-WINDOWS", following=("count",))
 
 
-def _with_a_window(sizes: Sizes) -> dict[str, int]:
+def _with_a_window(sizes: Case) -> dict[str, int]:
     """Return the same sizes with at least one window."""
     return {**sizes, "count": max(sizes["count"], sizes["block_size"] + 1)}
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -150,14 +150,14 @@ def test_a_cache_changes_no_sample(model: Subject, draw: Draw) -> None:
 
 @clause("KV-SIZES")
 def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, count = draw.at(sizes), sizes["tokens"]
         instance = author(model, block_size=sizes["prompt"] + count).scatter(own, gain=2.5)
         prompts = own.ids(instance.sizes["vocab_size"], sizes["batch"], sizes["prompt"])
         new = newest(instance, prompts, count, **CACHED)
         check_greedy("the text with a cache", model, logits_along(instance, prompts, new), new)
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         whole = sizes["prompt"] + sizes["tokens"]
         return CALL * (1 + sizes["tokens"]) + SCORE * sizes["batch"] * whole * (whole + sizes["tokens"])
 
@@ -278,7 +278,7 @@ def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, 
 
 @clause("BEAM-SIZES")
 def test_beams_of_any_number_are_those_of_the_definition(beam_search: Tool, model: Subject, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, width, size, length = (draw.at(sizes), *(sizes[n] for n in ("beams", "vocab_size", "prompt")))
         instance = searcher(model, own, vocab_size=size, block_size=length + _STEPS)
         logits = reader(instance)
@@ -291,7 +291,7 @@ def test_beams_of_any_number_are_those_of_the_definition(beam_search: Tool, mode
         if clear(logits, prompts[-1], _STEPS, width):
             _compare(beams, len(prompts) - 1, definition(logits, prompts[-1], _STEPS, width))
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         rows, whole = sizes["batch"] * sizes["beams"] + sizes["beams"] + 2, sizes["prompt"] + _STEPS
         return SCORE * rows * _STEPS * whole * (whole + sizes["vocab_size"])
 
@@ -304,7 +304,7 @@ def test_beams_of_any_number_are_those_of_the_definition(beam_search: Tool, mode
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def _nearest_search(model: Subject, sizes: Sizes) -> dict[str, int]:
+def _nearest_search(model: Subject, sizes: Case) -> dict[str, int]:
     found = nearest_trainee(model, {**sizes, "tokens": _STEPS})
     if found.pop("tokens") < _STEPS:
         raise NoSizeError(f"its limits leave no room for a prompt and {_STEPS} new ids")

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_refuses, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import TOLERANCE, close, number
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -195,7 +195,7 @@ def test_smoothing_leaves_ignored_targets_out(cross_entropy: Tool, draw: Draw) -
 def test_the_loss_equals_the_definition_at_every_size(cross_entropy: Tool, draw: Draw) -> None:
     score = Scoring(cross_entropy)
 
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         logits, targets = every_size(draw.at(sizes), sizes)
         close("the loss", score(logits, targets), definition(logits, targets))
         if cross_entropy.offers("ignore-index"):

@@ -6,7 +6,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, each_of
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.masking import FIRST, MASK, RATE, SIZE, SPECIAL, Masked, Masking, check_share, text
 from conformkit.conformance.subject.tool import Tool
@@ -128,7 +128,7 @@ def _drawn(mask_tokens: Tool, *, probability: float | None = None) -> Masked:
 
 @clause("MLM-SIZES")
 def test_ids_of_any_batch_and_length_are_chosen_and_labeled(mask_tokens: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         batch, tokens = sizes["batch"], sizes["tokens"]
         made = [Masking(mask_tokens)(text(batch, tokens), seed=seed) for seed in range(_DRAWS)]
         for one in made:

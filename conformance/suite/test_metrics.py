@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import close, number
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.definition_at_sizes import multiplications
@@ -119,14 +119,14 @@ def test_evaluation_is_repeatable(evaluate: Tool, model: Subject, draw: Draw) ->
 
 @clause("METRIC-EVAL-SIZES")
 def test_the_loss_of_any_number_of_batches_is_their_mean(evaluate: Tool, model: Subject, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own = draw.at(sizes)
         instance = trainee(model, own, block_size=sizes["tokens"])
         batches = [batch(instance, own, sizes["batch"], sizes["tokens"]) for _ in range(sizes["batches"])]
         batches[-1] = _surprising(instance, batches[-1])
         close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         return sizes["batches"] * (_CALL + multiplications({**sizes, "d_model": 12, "num_heads": 3}))
 
     check_at_sizes(draw, check_sizes, cost, partial(nearest_trainee, model), after="METRIC-PPL-WEIGHTED", coarse=True)

@@ -18,7 +18,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import close, number
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.files import file_of_its_own
@@ -94,7 +94,7 @@ def test_the_norm_that_is_returned_is_the_one_before_clipping(clip_grad_norm: To
 
 @clause("OPT-CLIP-SIZES")
 def test_one_factor_for_any_number_of_gradients(clip_grad_norm: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, shape = draw.at(sizes), (sizes["rows"], sizes["columns"])
         gradients = {f"p{number}": own.values(*shape) for number in range(sizes["parameters"])}
         held = Held(clip_grad_norm.link, {name: np.zeros(shape) for name in gradients})
@@ -208,7 +208,7 @@ def test_gradients_are_forgotten_when_asked(adam_w: Tool, draw: Draw) -> None:
 
 @clause("OPT-ADAM-SIZES")
 def test_parameters_of_any_size_take_the_steps_of_the_definition(adam_w: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, shape = draw.at(sizes), (sizes["rows"], sizes["columns"])
         weights, gradients = own.values(*shape), [own.values(*shape) for _ in range(sizes["updates"])]
         got = _steps(adam_w, weights, gradients, lr=0.01, **_plain(adam_w))
@@ -259,13 +259,13 @@ def test_a_step_goes_down_the_gradient_of_the_loss(
 def test_a_step_goes_down_the_gradient_of_a_batch_of_any_size(
     train_step: Tool, model: Subject, own_adam: Tool | None, draw: Draw
 ) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own = draw.at(sizes)
         instance = trainee(model, own, vocab_size=sizes["vocab_size"], block_size=sizes["tokens"])
         x, y = batch(instance, own, sizes["batch"], sizes["tokens"])
         _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y))
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         return _GRADIENT * sizes["batch"] * sizes["tokens"] * (sizes["vocab_size"] + sizes["tokens"])
 
     check_at_sizes(draw, check_sizes, cost, partial(nearest_trainee, model), after="OPT-STEP-GRAD", coarse=True)
@@ -369,7 +369,7 @@ def test_training_goes_on_as_if_it_had_not_stopped(
         check_close(f"{name} after 3 steps from a checkpoint", value, want[name], 1e-6)
 
 
-def _numbers(sizes: Sizes) -> float:
+def _numbers(sizes: Case) -> float:
     """Estimate the cost of arrays and their gradients."""
     return _NUMBER * sizes["rows"] * sizes["columns"] * sizes.get("parameters", 1) * sizes.get("updates", 1)
 

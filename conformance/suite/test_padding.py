@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.mask_builders import Builder, masks_of, of_keys, of_pairs
 from conformkit.conformance.subject.tool import Tool
@@ -178,7 +178,7 @@ def test_the_memorys_mask_is_the_sources(create_masks: Tool) -> None:
 
 @clause("PAD-SIZES")
 def test_the_padding_mask_is_that_of_the_definition_at_every_size(create_padding_mask: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, shape = draw.at(sizes), (sizes["batch"], sizes["tokens"])
         whole = 1 + own.ids(2000, *shape)
         for ids in (whole, _padded(whole, 0, own.ids(shape[1], shape[0]))):
@@ -190,7 +190,7 @@ def test_the_padding_mask_is_that_of_the_definition_at_every_size(create_padding
 
 @clause("PAD-CAUSAL-SIZES")
 def test_the_causal_mask_is_a_triangle_at_every_size(create_causal_mask: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         size = sizes["tokens"]
         check_equal("who sees whom", _triangle(create_causal_mask, size), causal_mask(size))
 
@@ -199,17 +199,17 @@ def test_the_causal_mask_is_a_triangle_at_every_size(create_causal_mask: Tool, d
 
 @clause("PAD-MASKS-SIZES")
 def test_both_masks_are_those_of_the_definition_at_every_size(create_masks: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, batch = draw.at(sizes), sizes["batch"]
         src, tgt = (_ragged(own, batch, sizes[name]) for name in ("keys", "tokens"))
         source, target = _masks(create_masks, src, tgt)
         check_equal("who is seen of the source", source, padding_mask(src, 0)[:, 0, 0])
         check_equal("who sees whom in the target", target, target_mask(tgt, 0)[:, 0])
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         return _ENTRY * sizes["batch"] * (sizes["keys"] + sizes["tokens"] ** 2)
 
-    def readable(sizes: Sizes) -> dict[str, int]:
+    def readable(sizes: Case) -> dict[str, int]:
         return {**sizes, "batch": min(sizes["batch"], max(1, _MOST // (sizes["keys"] + sizes["tokens"] ** 2)))}
 
     check_at_sizes(draw, check_sizes, cost, readable, after="PAD-MASKS-TARGET")

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformkit.conformance.assertions.checks import check, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import close, number
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.tool import Tool
@@ -122,7 +122,7 @@ def test_the_rate_is_the_inverse_root_of_width_and_step(inverse_sqrt_schedule: T
 
 @clause("SCHED-SIZES")
 def test_the_rate_is_that_of_the_definition_at_every_step(cosine_schedule: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         step, warmup = sizes["step"], sizes["warmup"]
         total = warmup + 2 * step  # unless it is in the warm-up, the step is on the slope
         setting: dict[str, Any] = {"peak": 0.5, "floor": 0.05, "warmup": warmup, "total": total}
@@ -137,7 +137,7 @@ def test_the_rate_is_that_of_the_definition_at_every_step(cosine_schedule: Tool,
 
 @clause("SCHED-NOAM-SIZES")
 def test_the_inverse_root_is_that_of_the_definition_at_every_step(inverse_sqrt_schedule: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         width, warmup = sizes["d_model"], sizes["warmup"]
         for step in (sizes["step"], _halfway(warmup)):
             rate = _inverse(inverse_sqrt_schedule, step, width, warmup)
@@ -151,7 +151,7 @@ def _halfway(warmup: int) -> int:
     return -(-warmup // 2)
 
 
-def _nothing(_sizes: Sizes) -> float:
+def _nothing(_sizes: Case) -> float:
     """A rate costs the same at every step."""
     return 0.0
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import ids, several
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.tool import Tool
@@ -169,7 +169,7 @@ def test_a_batch_holds_every_pair_padded_and_aligned(collate: Tool, draw: Draw) 
 
 @clause("S2SDATA-SHIFT-SIZES")
 def test_targets_of_any_size_are_shifted(shift_right: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         target = 10 + draw.at(sizes).ids(2000, sizes["batch"], sizes["tokens"])
         check_equal("what is read", _read(shift_right, target, 3), shifted(target, 3))
 
@@ -179,7 +179,7 @@ def test_targets_of_any_size_are_shifted(shift_right: Tool, draw: Draw) -> None:
 
 @clause("S2SDATA-SIZES")
 def test_a_batch_of_any_size_holds_every_pair(collate: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, batch = draw.at(sizes), sizes["batch"]
         longest = own.integer(0, batch - 1)
         pairs = []
@@ -188,7 +188,7 @@ def test_a_batch_of_any_size_holds_every_pair(collate: Tool, draw: Draw) -> None
             pairs.append((10 + own.ids(2000, source), 10 + own.ids(2000, target)))
         _check_batch(collate, pairs, MARKS[0])
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         return _ID * sizes["batch"] * (sizes["keys"] + 2 * sizes["tokens"])
 
     check_at_sizes(draw, check_sizes, cost, dict, after="S2S-COLLATE")

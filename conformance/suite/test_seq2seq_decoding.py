@@ -13,7 +13,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -120,10 +120,10 @@ def test_rows_that_have_ended_disturb_no_cache(transformer: Subject, draw: Draw)
 
 @clause("S2SKV-SIZES")
 def test_cached_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         check_written(transformer, draw.at(sizes), sizes, use_cache=True)
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         return CALL * (1 + written) + SCORE * sizes["batch"] * (read**2 + written * (written + read))
 
@@ -253,7 +253,7 @@ def test_beams_are_searched_without_dropout(transformer: Subject, draw: Draw) ->
 
 @clause("S2SBEAM-SIZES")
 def test_beams_of_any_number_are_those_of_the_definition(transformer: Subject, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         own, width, size, length = (draw.at(sizes), *(sizes[n] for n in ("beams", "tgt_vocab_size", "keys")))
         instance = _searcher(transformer, own, size=size, max_len=max(length, _STEPS + 1))
         src = sources(instance, own, sizes["batch"], length)
@@ -264,7 +264,7 @@ def test_beams_of_any_number_are_those_of_the_definition(transformer: Subject, d
         judged = (texts != instance.sizes["pad_id"]).all(axis=1)
         check_close("the scores", beams.scores.ravel()[judged], want[judged], SCORES)
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         judged = sizes["batch"] * sizes["beams"] + _STEPS * (sizes["beams"] + 2)
         return SCORE * judged * (sizes["keys"] ** 2 + _STEPS * (sizes["keys"] + sizes["tgt_vocab_size"]))
 
@@ -282,7 +282,7 @@ def _drawn(instance: Instance, src: Array, draw: Draw) -> Array:
     return sampled(instance, src, 2, seed=draw.integer(0, 1 << 30), use_cache=True)
 
 
-def _nearest_search(transformer: Subject, sizes: Sizes) -> dict[str, int]:
+def _nearest_search(transformer: Subject, sizes: Case) -> dict[str, int]:
     found = nearest_writer(transformer, {**sizes, "tokens": _STEPS})
     if found.pop("tokens") < _STEPS:
         raise NoSizeError(f"its limits leave no room for {_STEPS} new ids")

@@ -13,7 +13,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, check_shape, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.logits import rows
@@ -150,10 +150,10 @@ def test_a_text_does_not_depend_on_the_texts_before_it(transformer: Subject, dra
 
 @clause("S2SGEN-SIZES")
 def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         check_written(transformer, draw.at(sizes), sizes)
 
-    def cost(sizes: Sizes) -> float:
+    def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written**2 / 3 + read)
         return CALL * (1 + written) + SCORE * sizes["batch"] * scores

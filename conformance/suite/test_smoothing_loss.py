@@ -6,7 +6,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import TOLERANCE, close, number
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -157,7 +157,7 @@ def test_the_loss_equals_the_definition_at_every_size(label_smoothing_loss: Tool
     score = Smoothed(label_smoothing_loss)
     reading = score.reading()
 
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         logits, targets = every_size(draw.at(sizes), sizes)
         close("the loss", score(logits, targets), reading.loss(logits, targets, 0.1), scale=1.0)
         if label_smoothing_loss.offers("ignore-index"):

@@ -22,7 +22,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import Built, multiplications, nearest, with_last
@@ -192,7 +192,7 @@ def test_the_ids_stay_as_they_are(token_embedding: Subject, draw: Draw) -> None:
 def test_each_id_reads_its_own_row_at_every_size(token_embedding: Subject, draw: Draw) -> None:
     built = Built(token_embedding, draw, pad_id=0 if token_embedding.offers("pad-id") else None)
 
-    def check(sizes: Sizes) -> None:
+    def check(sizes: Case) -> None:
         instance, own = built(sizes), draw.at(sizes)
         ids = with_last(text(instance, own, sizes["batch"], sizes["tokens"]), sizes["vocab_size"], own)
         check_close("output", instance(ids), instance.expected(ids), token_embedding.tolerance())

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check, each_of
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Sizes
+from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import ids, number, shown, text
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -252,7 +252,7 @@ def test_ids_that_hold_part_of_a_character_decode(bpe_tokenizer: Tool) -> None:
 
 @clause("TOK-SIZES")
 def test_characters_come_back_from_texts_of_any_length(char_tokenizer: Tool, draw: Draw) -> None:
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         alphabet = symbols(sizes["symbols"])
         tokenizer = char_tokenizer.make(text=alphabet)
         found = _encoded(tokenizer, alphabet)
@@ -268,7 +268,7 @@ def test_characters_come_back_from_texts_of_any_length(char_tokenizer: Tool, dra
 def test_byte_pairs_come_back_as_texts_of_any_length(bpe_tokenizer: Tool, draw: Draw) -> None:
     asked = {"vocab_size": 300} if bpe_tokenizer.offers("vocab-size") else {}
 
-    def check_sizes(sizes: Sizes) -> None:
+    def check_sizes(sizes: Case) -> None:
         sample = drawn(draw.at(sizes), " " + symbols(sizes["symbols"]), length=sizes["tokens"])
         tokenizer = bpe_tokenizer.make(text=sample, **asked)
         _in_range(tokenizer, sample)
@@ -277,7 +277,7 @@ def test_byte_pairs_come_back_as_texts_of_any_length(bpe_tokenizer: Tool, draw: 
     check_at_sizes(draw, check_sizes, _characters, dict, after="TOK-BPE-ROUNDTRIP")
 
 
-def _characters(sizes: Sizes) -> float:
+def _characters(sizes: Case) -> float:
     """Estimate the cost of learning an alphabet, and of a text."""
     return _CHARACTER * (sizes["symbols"] + sizes["tokens"])
 
