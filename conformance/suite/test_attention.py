@@ -267,9 +267,9 @@ def test_the_output_equals_the_definition_at_every_size(attend: Attend, draw: Dr
         lengths = {"queries": sizes["tokens"], "keys": sizes["keys"], "dk": sizes["d_k"], "dv": sizes["d_v"]}
         q, k, v = own.qkv(leading, **lengths)
         check_close("output", attend(q, k, v), scaled_dot_product_attention(q, k, v), attend.tolerance())
-        large = attend.subject.up_to(_LARGE, power=2)
-        want = scaled_dot_product_attention(large * q, k, v)
-        check_close("output for scores in the hundreds", attend(large * q, k, v), want, attend.tolerance(10))
+        if not attend.subject.half:
+            want = scaled_dot_product_attention(_LARGE * q, k, v)
+            check_close("output for scores in the hundreds", attend(_LARGE * q, k, v), want, attend.tolerance(10))
         if attend.subject.offers("masks"):
             mask = own.mask(*q.shape[:-1], sizes["keys"])
             want = scaled_dot_product_attention(q, k, v, mask)
