@@ -1,7 +1,7 @@
 """Inputs and weights for clauses: the same for everybody, unless a seed is given.
 
 Values are drawn, then rounded to float32, so that float64 and float32 see the same numbers; an implementation judged in
-half precision, and then the oracle too, sees them rounded once more. Case differ from one another on purpose: equal
+half precision, and then the oracle too, sees them rounded once more. Sizes differ from one another on purpose: equal
 ones hide transposes.
 """
 

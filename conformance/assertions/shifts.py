@@ -17,7 +17,7 @@ __all__ = ["AS_ASKED", "Shift", "shift"]
 _SHIFTED = ("d_ff", "vocab_size", "src_vocab_size", "tgt_vocab_size", "block_size", "max_len")
 _MOST = 3
 _FROM = 3
-"""Case below it are asked for because they are the smallest."""
+"""Sizes below it are asked for because they are the smallest."""
 _TO = 40
 """So are sizes above it, as the largest."""
 

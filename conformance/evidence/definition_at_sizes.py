@@ -32,7 +32,7 @@ _DROPOUT = 0.25
 _LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
 _VOCABULARIES = ("vocab_size", "src_vocab_size", "tgt_vocab_size")
 _INPUTS = frozenset({"tokens", "keys", "batch", "head_width"})
-"""Case of a case that no constructor takes."""
+"""Sizes of a case that no constructor takes."""
 
 
 class Built:

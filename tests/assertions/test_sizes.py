@@ -1,4 +1,4 @@
-"""Case of cases: all over a domain, each case cheap, the same for the same seed."""
+"""Sizes of cases: all over a domain, each case cheap, the same for the same seed."""
 
 from __future__ import annotations
 
