@@ -144,6 +144,12 @@ def _verdict(found: Adapted) -> list[str]:
     judged = f"{len(found.report.results)} clauses judged with this draft"
     if found.conforms:
         return [f"checked: {judged}, and it conforms"]
+    if found.report.conforms:
+        failing = ", ".join(sorted(found.draft.failing))
+        cause = (
+            "it is wrong, or something that conform.toml cannot say; to see why, delete `skip = true` and judge again"
+        )
+        return [f"not confirmed: {judged}; the rest conforms without {failing}: {cause}"]
     if found.report.missing and not red and not found.report.stubs:
         lacking = ", ".join(found.report.missing)
         return [f"checked as far as possible: {judged}, none fails; it does not conform without {lacking}"]

@@ -26,6 +26,7 @@ def main() -> int:
         return _WRONG_USAGE
     clean_start.ensure(sys.argv[1:])
     _show_what_the_locale_can()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # oracles are small: more threads only take time from workers
     code = _outcome()
     try:
         sys.stdout.flush()

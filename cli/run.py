@@ -30,7 +30,8 @@ from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.spec.clauses import PROFILES, Level
 
 if TYPE_CHECKING:
-    from conformkit.conformance.engine.request import RunOptions
+    from conformkit.conformance.engine.finding import LoadFailure
+    from conformkit.conformance.engine.request import RunOptions, RunRequest
     from conformkit.conformance.engine.results import Report
     from conformkit.conformance.report.terminal import Color
 
@@ -172,6 +173,7 @@ def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bo
     early = head_start(impl, options["isolation"], options["processes"])
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
+    from conformkit.conformance.engine.finding import LoadFailure
     from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.report import progress, terminal
 
@@ -179,7 +181,20 @@ def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bo
     page = terminal.console(sys.stderr, color)
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
     with explained(impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:
-        return runner.run(request, step, early=early)
+        try:
+            return runner.run(request, step, early=early)
+        except LoadFailure as failure:
+            raise _with_offer(failure, request) from None
+
+
+def _with_offer(failure: LoadFailure, request: RunRequest) -> LoadFailure:
+    """Add what `conform adapt` would find, where nothing could be bound and nothing is declared."""
+    if not failure.nowhere:
+        return failure
+    from conformkit.conformance.apps.adapt.offer import offer
+
+    told = offer(request)
+    return failure.advised(told) if told else failure
 
 
 def _form(option: str) -> Callable[[Report], str]:
@@ -209,4 +224,6 @@ def _show(report: Report, color: Color, *, verbose: bool, quiet: bool, piped: bo
 def _code(report: Report) -> Exit:
     if not report.complete:
         return Exit.INTERRUPTED
+    if report.unusable:
+        return Exit.NOT_LOADED
     return Exit.CONFORMS if report.conforms else Exit.DIFFERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,10 +18,13 @@ from conformkit.conformance.engine.collecting import Collector, Progress
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
-from conformkit.conformance.engine.judge import Judge, Thoroughly
+from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
+from conformkit.conformance.engine.limit_notes import limit_notes
 from conformkit.conformance.engine.loading import opened, prepared
+from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Report, Result
+from conformkit.conformance.engine.results import Causes, Report, Result
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
 from conformkit.spec.components import components_of
@@ -46,10 +49,10 @@ def run(
     complete = False
     with (
         prepared(request, early) as (located, warm),
-        opened(request, warm, located=located) as (implementation, location),
+        opened(request, warm, located=located, components=needed(request, chosen)) as (implementation, location),
     ):
         begun = empty_report(request, implementation, location)
-        begun = replace(begun, missing=_missing(request, chosen, implementation))
+        begun = _with_absences(begun, request, chosen, implementation)
         turns = sorted(chosen, key=lambda clause: clause.id not in request.first)
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
         try:
@@ -58,9 +61,17 @@ def run(
             results = collector.in_order()
             if not replace(begun, results=results, complete=True).conforms:
                 from conformkit.conformance.diagnosis.causes import name_causes
+                from conformkit.conformance.diagnosis.choices import Choices, found_choices
 
+                choices = Choices(results=results)
+                if request.profile != "lm":  # it has no choices of its own
+                    again = partial(_judged_again, request, implementation, located, warm)
+                    choices = found_choices(implementation, results, again)
+                    collector.amend(choices.results)
+                    collector.explain(Causes(undeclared=choices.undeclared))
+                    begun = _with_absences(begun, request, chosen, implementation)
                 own = warm if request.isolation == "process" else None
-                for causes in name_causes(request, results, implementation, own, trusted):
+                for causes in name_causes(request, choices, implementation, own, trusted):
                     collector.explain(causes)
         except OutOfTime:
             collector.add_not_run(f"the time limit of the run, {request.seconds:g} s, was reached")
@@ -76,10 +87,11 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
         device=request.device, dtype=request.dtype, variant=_variants(implementation), only=request.only,
         without=request.without, hints=request.hints, pages=request.pages, hidden=request.hidden,
+        unusable=dict(implementation.unusable), skipped=implementation.config.skipped(),
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
             *_isolation_notes(implementation), *_accuracy_notes(implementation),
-            *framework_notes(implementation, location),
+            *framework_notes(implementation, location), *limit_notes(implementation.bounds()),
             *(note for b in implementation.bounds() for note in b.notes),
         ],
     )  # fmt: skip
@@ -103,12 +115,33 @@ def _variants(implementation: Implementation) -> dict[str, object]:
     return found
 
 
+def _with_absences(begun: Report, request: RunRequest, chosen: list[Clause], implementation: Implementation) -> Report:
+    """Add what is missing, cannot be judged or is left out, of what was asked for."""
+    return replace(
+        begun, missing=_missing(request, chosen, implementation), unusable=_unusable(chosen, implementation),
+        skipped=_skipped(chosen, implementation),
+    )  # fmt: skip
+
+
 def _missing(request: RunRequest, chosen: list[Clause], implementation: Implementation) -> list[str]:
     """Return the missing required components; with `only`, those that its clauses are about."""
     if request.profile == "lm":
         return []
     asked = _concerned(chosen) if request.only else components_of(request.profile).keys()
     return [name for name in implementation.missing(request.profile) if name in asked]
+
+
+def _unusable(chosen: list[Clause], implementation: Implementation) -> dict[str, Unusable]:
+    """Return what cannot be judged, of what the selected clauses are about."""
+    about = {clause.component for clause in chosen}
+    return {
+        name: why for name, why in implementation.unusable.items() if name.partition(".")[0] in about or "all" in about
+    }
+
+
+def _skipped(chosen: list[Clause], implementation: Implementation) -> list[str]:
+    about = {clause.component for clause in chosen}
+    return [name for name in implementation.config.skipped() if name in about]
 
 
 def _concerned(chosen: list[Clause]) -> set[str]:
@@ -121,21 +154,32 @@ def _concerned(chosen: list[Clause]) -> set[str]:
 
 def _judge_all(
     request: RunRequest, implementation: Implementation, located: Located, turns: list[Clause],
-    tell: Callable[[Result], None], warm: WorkerFactory | None,
+    tell: Callable[[Result], None], warm: WorkerFactory | None, known: Sequence[Result] = (),
 ) -> None:  # fmt: skip
     if request.processes > 1 and request.isolation != "none" and not request.thorough:
         from conformkit.conformance.engine.parallel import judge_in_parallel
 
         judge_in_parallel(
             turns, implementation, partial(_another, request, warm, located, implementation),
-            processes=request.processes, seed=request.seed, profile=request.profile, tell=tell,
+            processes=request.processes, seed=request.seed, profile=request.profile, tell=tell, known=known,
         )  # fmt: skip
         return
     judge = Judge(
-        implementation, tests(request.profile), seed=request.seed, thoroughly=_thoroughly(request, located.location)
-    )
+        implementation, tests(request.profile), seed=request.seed, verdicts=Verdicts.of(known),
+        thoroughly=_thoroughly(request, located.location),
+    )  # fmt: skip
     for clause in turns:
         tell(judge.result(clause.id))
+
+
+def _judged_again(
+    request: RunRequest, implementation: Implementation, located: Located, warm: WorkerFactory | None,
+    clauses: Sequence[Clause], known: Sequence[Result],
+) -> list[Result]:  # fmt: skip
+    """Return the results on some clauses, those on the others being known."""
+    results: list[Result] = []
+    _judge_all(request, implementation, located, list(clauses), results.append, warm, known)
+    return results
 
 
 def _thoroughly(request: RunRequest, location: Location) -> Thoroughly | None:

@@ -87,6 +87,11 @@ class Clause:
         return self.id.partition("-")[0]
 
     @property
+    def generates(self) -> bool:
+        """Whether it is about generated text."""
+        return self.applies.get("generate") == "yes"
+
+    @property
     def domain(self) -> str:
         """Its sizes as a document writes them: `tokens 1–600, batch 1–64`."""
         return ", ".join(f"{name} {low}–{high}" for name, (low, high) in self.sizes.items())

@@ -27,8 +27,8 @@ from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import Variant
 
 __all__ = [
-    "COMPONENTS", "GENERATE", "SEQ2SEQ_NAMES", "Argument", "Component", "Method", "Parameter", "Sizes", "component",
-    "components_of", "is_component",
+    "COMPONENTS", "GENERATE", "PARTS", "SEQ2SEQ_NAMES", "Argument", "Component", "Method", "Parameter", "Sizes",
+    "component", "components_of", "is_component",
 ]  # fmt: skip
 
 
@@ -117,6 +117,17 @@ COMPONENTS: Mapping[str, Component] = {
     )
 }  # fmt: skip
 """The contract's components of profiles core and lm by name, in the order in which one builds them."""
+
+_FUNCTION = frozenset({"ScaledDotProductAttention"})
+_SUBLAYERS = _FUNCTION | {"MultiHeadAttention", "CrossAttention", "FeedForward"}
+_STACK = _SUBLAYERS | {"EncoderLayer", "DecoderLayer"}
+PARTS: Mapping[str, frozenset[str]] = {
+    "SelfAttention": _FUNCTION, "MultiHeadAttention": _FUNCTION, "CrossAttention": _FUNCTION,
+    "TransformerBlock": _SUBLAYERS, "EncoderLayer": _SUBLAYERS, "DecoderLayer": _SUBLAYERS, "Encoder": _STACK,
+    "Decoder": _STACK, "TinyTransformerLM": _SUBLAYERS | {"TransformerBlock", "PositionalEncoding", "TokenEmbedding"},
+    "Transformer": _STACK | {"Encoder", "Decoder", "PositionalEncoding", "TokenEmbedding"},
+}  # fmt: skip
+"""The components of which a component is made, directly or not."""
 
 SEQ2SEQ_NAMES = (
     "CrossAttention", "TokenEmbedding", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", "Transformer",

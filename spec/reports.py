@@ -12,7 +12,7 @@ from conformkit.spec.protocols import ArrayT, ArrayT_co, Named
 
 __all__ = [
     "AttentionEntropy", "ExponentialMovingAverage", "FitPowerLaw", "RollingMean", "attention_entropy",
-    "exponential_moving_average", "fit_power_law", "rolling_mean",
+    "exponential_moving_average", "exponentially_weighted_mean", "fit_power_law", "rolling_mean",
 ]  # fmt: skip
 
 
@@ -53,6 +53,13 @@ def exponential_moving_average(values: Sequence[float], alpha: float) -> list[fl
     for value in values:
         smoothed.append(alpha * value + (1.0 - alpha) * smoothed[-1] if smoothed else value)
     return smoothed
+
+
+def exponentially_weighted_mean(values: Sequence[float], alpha: float) -> list[float]:
+    """Return, for each value, the mean of all values up to it with the weights (1 - α)^age: the start is corrected."""
+    weights = [(1.0 - alpha) ** age for age in range(len(values))]
+    parts = [(weights[: end + 1], values[end::-1]) for end in range(len(values))]
+    return [sum(w * x for w, x in zip(ages, newest, strict=True)) / sum(ages) for ages, newest in parts]
 
 
 def rolling_mean(values: Sequence[float], window: int) -> Array:

@@ -1,7 +1,8 @@
 """Legitimate choices that clauses depend on, and their canonical values.
 
 A variant is declared in `conform.toml`; what is not declared is canonical. An implementation that differs from its
-declared variant is wrong, however common its choice is elsewhere.
+declared variant is wrong, however common its choice is elsewhere. Only `FREE` choices need no declaration: what is not
+declared is what the implementation does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
-__all__ = ["CANONICAL", "FAMOUS", "Variant", "alternatives", "choices", "described", "written"]
+__all__ = ["CANONICAL", "FAMOUS", "FREE", "Variant", "alternatives", "choices", "described", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Variant:
 
 
 CANONICAL = Variant()
+FREE = ("head_bias",)
+"""Choices of which either is right where nothing is declared: GPT-2's and Llama's heads have no bias, others do."""
 
 
 def choices() -> dict[str, tuple[Any, ...] | type]:

@@ -20,7 +20,6 @@ settings.register_profile("kit", deadline=None, suppress_health_check=[HealthChe
 settings.load_profile("kit")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that a test starts compiles the kit again
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # several workers share the cores: more threads only wait for each other
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a shell, and their children
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, Unpack
 from conformkit.conformance.api.live import module_of
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunOptions, RunRequest, requested
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.markdown import as_markdown
@@ -84,7 +85,9 @@ class EmbeddedSuite:
 
     def _opened(self) -> tuple[Judge, Report]:
         if self._open is None:
-            implementation, location = self._stack.enter_context(opened(self.request))
+            implementation, location = self._stack.enter_context(
+                opened(self.request, components=needed(self.request, self.clauses()))
+            )
             judge = Judge(implementation, tests(self.request.profile), seed=self.request.seed)
             self._open = judge, empty_report(self.request, implementation, location)
         return self._open
@@ -104,7 +107,8 @@ def _settle(result: Result, report: Report) -> Result:
 
     if result.verdict is Verdict.PASS:
         return result
-    if result.verdict.red or result.unfinished:
+    unusable = result.verdict is Verdict.NOT_RUN and result.clause.component in report.unusable
+    if result.verdict.red or result.unfinished or unusable:
         if report.breaks(result):
             raise ClauseBroken(result, report)
         return pytest.xfail(f"{result.clause.level}: {result.message or result.reason}")

@@ -24,6 +24,7 @@ __all__ = [
     "Evidence",
     "NotApplicable",
     "NotYet",
+    "WeightsUnknown",
     "called",
     "check",
     "check_close",
@@ -75,6 +76,10 @@ class ClauseFailure(AssertionError):
         found = ClauseFailure(message, *self.details, compared=self.compared, outline=self.outline)
         found.threshold = threshold
         return found
+
+
+class WeightsUnknown(ClauseFailure):
+    """It is not known which weight is which, so what needs them is not judged: no failure of the implementation."""
 
 
 class NotApplicable(Exception):
@@ -185,7 +190,18 @@ def check_finite(label: str, got: Array) -> None:
     if bad.any():
         at = _first(bad)
         message = f"{_entry(label, at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not"
-        raise _fail(message, outline=outlines.NOT_FINITE)
+        raise _fail(message, *_whole_rows(bad), outline=outlines.NOT_FINITE)
+
+
+def _whole_rows(bad: Array) -> tuple[str, ...]:
+    """Say which rows (…, rows, features) are not finite as a whole, if others are finite."""
+    if bad.ndim < 2 or not (bad.all(axis=-1) == bad.any(axis=-1)).all():
+        return ()
+    rows = bad.any(axis=-1).reshape(-1, bad.shape[-2]).any(axis=0)
+    if rows.all():
+        return ()
+    which = ", ".join(map(str, np.flatnonzero(rows)[:5])) + (", …" if rows.sum() > 5 else "")
+    return (f"all numbers of row {which} and none elsewhere: a softmax gives NaN for a row that may see no key",)
 
 
 def check_equal(label: str, got: Array, want: Array) -> None:
@@ -262,13 +278,14 @@ def check_refuses(label: str, action: Callable[[], Any]) -> str:
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
-    """Let the implementation refuse the calls in this block: only an exception ends it early."""
+def refusing(counts: Callable[[ImplementationFailure], bool] | None = None) -> Iterator[None]:
+    """Let the implementation refuse the calls in this block: only an exception ends it early, one that `counts`."""
     try:
         yield
     except ImplementationFailure as failure:
-        if failure.kind != "exception":
+        if failure.kind != "exception" or (counts is not None and not counts(failure)):
             raise
+        _evidence()
 
 
 def each_of(names: str, settings: Iterable[Any]) -> Iterator[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.assertions.shifts import AS_ASKED, Shift, shift
-from conformkit.conformance.assertions.sizes import Case, Cost, Domain, covering
+from conformkit.conformance.assertions.sizes import Case, Cost, Coverage, Domain, covering
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 
@@ -56,9 +56,11 @@ class Draw:
         named = ", ".join(f"{name} {sizes[name]}" for name in sorted(sizes))
         return Draw(self.seed, f"{self.clause_id} at {named}", self._forms, self.domain)
 
-    def cases(self, domain: Domain, cost: Cost, limit: float, *, coarse: bool = False) -> Iterator[dict[str, int]]:
+    def cases(
+        self, domain: Domain, cost: Cost, limit: float, coverage: Coverage = "every band"
+    ) -> Iterator[dict[str, int]]:
         """Yield few cases that together have sizes all over a domain, each at most as costly as the limit."""
-        return covering(domain, self, cost, limit, coarse=coarse)
+        return covering(domain, self, cost, limit, coverage)
 
     def values(self, *shape: int, scale: float = 1.0) -> Array:
         """Normal numbers of the given standard deviation."""

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
-__all__ = ["FOLLOWING", "THRESHOLDS", "Band", "Case", "Cost", "Domain", "Integers", "bands", "covering", "small"]
+__all__ = [
+    "FOLLOWING", "THRESHOLDS", "Band", "Case", "Cost", "Coverage", "Domain", "Integers", "bands", "covering", "small",
+]  # fmt: skip
 
 Case = Mapping[str, int]
 """The size of each name at which something is checked."""
 Domain = Mapping[str, tuple[int, int]]
 """By name of a size, the least and the largest."""
 Band = tuple[int, int]
+Coverage = Literal["every band", "some bands", "last bands"]
+"""How much of a domain is covered.
+
+"some bands" is for what is made of parts that are checked by themselves: of each name only the last band, another
+one, and the middle mark. "last bands" is for what costs much more than a call.
+"""
 Item = TypeVar("Item")
 Cost = Callable[[Case], float]
 
@@ -37,17 +45,25 @@ THRESHOLDS: Mapping[str, tuple[int, ...]] = {
     "batch": (16,), "num_heads": (8, 12), "num_layers": (4,), "num_encoder_layers": (4,), "num_decoder_layers": (4,),
     "d_model": _WIDTHS, "d_ff": (64, 256, 1024), "head_width": _HEAD_WIDTHS, "d_k": _HEAD_WIDTHS, "d_v": _HEAD_WIDTHS,
     "tokens": _LENGTHS, "keys": _LENGTHS, "block_size": _LENGTHS, "max_len": _LENGTHS,
-    "vocab_size": _COUNTS, "src_vocab_size": _COUNTS, "tgt_vocab_size": _COUNTS, "top_k": (50,), "beams": (4,),
-    "new_ids": (32,),
+    "vocab_size": _COUNTS, "src_vocab_size": _COUNTS, "tgt_vocab_size": _COUNTS, "top_k": (50, 128),
+    "beams": (4,), "new_ids": (32, 128, 256),
     "prompt": _LENGTHS, "count": (256, 10_000), "symbols": (64, 256, 1000), "batches": (10, 50), "parameters": (16,),
     "rows": _WIDTHS, "columns": _WIDTHS, "updates": (16, 50), "step": (1000, 10_000), "warmup": (1000,),
 }  # fmt: skip
 """Sizes after which a case is needed, by name."""
-_USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256)}
+_USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256), "d_ff": (512, 1376, 2048, 3072)}
 """Further sizes that many models have."""
+_USUAL_HEADS = {"num_heads": 12, "head_width": 64}
+"""Those of the smallest of many well-known models, 768 wide."""
+_MANY_ROWS = 4096
+"""Rows of a batch, all positions of all sequences together: chunks are cut there where rows are independent."""
 _INNER = 4
 """How many times wider than a model its feed-forward network usually is: a fast path may be written for that."""
 _STEPS = 1 << 12
+_NEAR = 23
+"""The last band's sizes lie in the last one of this and one more parts of it."""
+_CHUNKS = 64
+"""Sizes below it are not cut into chunks."""
 _ROUND = 16
 """Widths are often multiples of it."""
 FOLLOWING = ("block_size", "max_len")
@@ -56,6 +72,10 @@ _CHUNKED = frozenset({"tokens", "keys"})
 """Where chunks are cut, one mark is a band of its own: the last chunk is then a whole one, or empty."""
 _EXACT = frozenset({"head_width", "d_k", "d_v", "d_model", "num_heads"})
 """Where fast paths are written for single sizes, each mark is a band of its own."""
+_REPEATED = frozenset({"batch", "num_heads", "num_layers", "num_encoder_layers", "num_decoder_layers"})
+"""How often something is done: once or twice where it is costly."""
+_FAR = 4
+"""So many times the limit is too much even with few repetitions: then there is one."""
 _SMALL: Mapping[str, Band] = {
     "batch": (1, 2), "num_heads": (2, 3), "num_layers": (1, 2), "num_encoder_layers": (1, 2),
     "num_decoder_layers": (1, 2), "d_model": (4, 20), "d_ff": (5, 24), "head_width": (2, 7), "d_k": (2, 9),
@@ -73,7 +93,7 @@ def bands(name: str, low: int, high: int) -> list[Band]:
     after = [(mark + 1, following) for mark, following in zip(marks, [*marks[1:], high], strict=False)]
     if name in _EXACT:
         usual = [size for size in (*THRESHOLDS[name], *_USUAL.get(name, ())) if low <= size <= high]
-        after = [(first, max(first, last - (last != high))) for first, last in after]
+        after = [(first, max(first, last - (last != high or high in usual))) for first, last in after]
         return [*after, *((size, size) for size in usual)]
     return after
 
@@ -86,32 +106,65 @@ def small(name: str, domain: Domain) -> Band:
 
 
 def covering(
-    domain: Domain, draw: Integers, cost: Cost, limit: float, *, coarse: bool = False
+    domain: Domain, draw: Integers, cost: Cost, limit: float, coverage: Coverage = "every band"
 ) -> Iterator[dict[str, int]]:
-    """Yield few cases that together have a size in each band of each name.
+    """Yield few cases that together have a size in the bands of each name.
 
-    Each case costs at most `limit`, but for one large size that alone costs more. `coarse` is for what is made of
-    parts that are checked by themselves: of each name only the last band, another one, and
-    the middle mark.
+    Each case costs at most `limit`, but for one large size that alone costs more: little is then repeated.
     """
-    open_bands = {name: _shuffled(bands(name, *domain[name]), draw) for name in domain}
-    for name in _CHUNKED & domain.keys():
-        marks = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
-        open_bands[name] += [(mark, mark) for mark in _shuffled(marks, draw)[:1]]
-    if coarse:
-        open_bands = {name: _few(name, found) for name, found in open_bands.items()}
+    open_bands = {name: _shuffled(_wanted(name, domain, draw, coverage), draw) for name in domain}
     while any(open_bands.values()):
         case = {name: draw.integer(*small(name, domain)) for name in domain}
         taken = False
         for name in _shuffled([name for name in domain if open_bands[name]], draw):
-            band = open_bands[name][-1]
-            tried = {**case, name: _size(band, domain[name][1], draw)}
-            if not taken or cost(tried) <= limit:
-                open_bands[name].pop()
-                case, taken = tried, True
+            tried = {**case, name: _size(open_bands[name][-1], domain[name][1], draw)}
+            if taken and cost(tried) > limit:
+                continue
+            open_bands[name].pop()
+            case, taken = tried if taken else _repeated_less(tried, name, domain, cost, limit), True
         yield case
+    if coverage != "last bands":
+        yield from _usual(domain, draw)
+
+
+def _repeated_less(case: dict[str, int], large: str, domain: Domain, cost: Cost, limit: float) -> dict[str, int]:
+    """Return a case with less repetition where one large size costs too much: as small as usual, or least of all."""
+    repeated = (_REPEATED & domain.keys()) - {large}
+    if cost(case) > limit:
+        case = {**case, **{name: small(name, domain)[0] for name in repeated}}
+    if cost(case) > _FAR * limit:
+        case = {**case, **{name: domain[name][0] for name in repeated}}
+    return case
+
+
+def _usual(domain: Domain, draw: Integers) -> Iterator[dict[str, int]]:
+    """Yield cases in which several sizes go together as they usually do."""
+    case = {name: draw.integer(*small(name, domain)) for name in domain}
     if "d_ff" in domain:
         yield _in_usual_proportion(domain, draw)
+    if (
+        "d_ff" in domain
+        and "block_size" not in domain
+        and all(name in domain and size <= domain[name][1] for name, size in _USUAL_HEADS.items())
+    ):
+        yield {**case, "batch": domain["batch"][0], **_USUAL_HEADS}
+    if not {"num_heads", "d_k", "keys"} & domain.keys() and {"batch", "tokens"} <= domain.keys():
+        batch = domain["batch"][1] - draw.integer(0, domain["batch"][1] // 4)
+        yield {**case, "batch": batch, "tokens": min(_MANY_ROWS // batch + draw.integer(1, 8), domain["tokens"][1])}
+
+
+def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> list[Band]:
+    """Return the bands of a name in which a case is needed."""
+    found = bands(name, *domain[name])
+    if coverage == "last bands":
+        return found and [max(found)]
+    if name in _CHUNKED:
+        marks = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
+        found += [(mark, mark) for mark in _shuffled(marks, draw)[:1]]
+    if coverage == "some bands":
+        return _few(name, _shuffled(found, draw))
+    usual = () if name in _EXACT else (size for size in _USUAL.get(name, ()) if size <= domain[name][1])
+    return [*found, *((size, size) for size in usual)]
 
 
 def _in_usual_proportion(domain: Domain, draw: Integers) -> dict[str, int]:
@@ -125,14 +178,15 @@ def _in_usual_proportion(domain: Domain, draw: Integers) -> dict[str, int]:
 
 
 def _size(band: Band, high: int, draw: Integers) -> int:
-    """Draw a size: in the last band near its end, beyond nearly every threshold; elsewhere any, or a round one.
+    """Draw a size: in the last band near its end, beyond nearly every threshold, and odd: no whole number of chunks.
 
-    In the middle, small sizes come as often as large ones in proportion: they cost less.
+    Elsewhere it is any, or a round one. In the middle, small sizes come as often as large ones in proportion: they
+    cost less.
     """
     first, last = band
     if last == high and first < last:
-        size = draw.integer((first + 5 * last) // 6, last)
-        return size - (size % _ROUND == 0)  # or a last chunk is never a part of one
+        size = draw.integer(-(-(first + _NEAR * last) // (_NEAR + 1)), last)
+        return size - (last >= _CHUNKS and size % 2 == 0)
     size = round(first * math.exp(math.log(last / first) * draw.integer(0, _STEPS) / _STEPS))
     up = -(-size // _ROUND) * _ROUND
     return up if up <= last and draw.integer(0, 1) else size

@@ -25,7 +25,7 @@ _ALIASES: dict[str, Aliases] = {
         "embed_dim n_embd dim hidden_size emb_dim embedding_dim width model_dim dmodel d n_embed d_in "
         "embed_size features ninp",
         likely="ndim channels nchannels dimmodel embd embsize featuredim hiddensize size c modelsize "
-        "residualdim dresid nfeatures",
+        "residualdim dresid nfeatures numhiddens initsize outputdim modelwidth embeddingsize dembed dhidden units",
     ),
     "num_heads": _names(
         "n_heads n_head heads nhead h num_attention_heads nheads",
@@ -35,24 +35,24 @@ _ALIASES: dict[str, Aliases] = {
         "dim_feedforward ff_dim hidden_dim d_hidden ffn_dim intermediate_size d_inner hidden dff mlp_dim "
         "n_inner ff_hidden d_hid nhid",
         likely="dimff mlphidden mlpwidth innerdim ffsize ffwidth dffn ffnhidden dmlp mlpsize inner "
-        "feedforwarddim ffnhiddensize hiddensizeff",
+        "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim",
     ),
     "d_k": _names("dk key_dim"),
     "d_v": _names("dv value_dim"),
     "vocab_size": _names(
         "vocab n_vocab v num_tokens vocabulary_size num_embeddings ntoken ntokens num_classes n_classes "
         "classes tgt_vocab_size",
-        likely="numembeddings vocablen vocabdim dvocab voc",
+        likely="numembeddings vocablen vocabdim dvocab voc vocabulary ntokens numembed nsymbols alphabetsize",
     ),
     "num_layers": _names(
         "n_layers n_layer layers depth num_blocks n_blocks num_hidden_layers nlayers N",
-        likely="nblock numblock nblocks layercount",
+        likely="nblock numblock nblocks layercount numblks nblks blocks blks stacks",
     ),
     "block_size": _names(
         "context_length max_seq_len seq_len max_len context_size n_ctx max_length n_positions "
         "max_position_embeddings max_seq_length context ctx_len",
         likely="seqlength maxseq maxtokens contextlen window maxlen maxcontext maxpositions npositions nctx "
-        "contextwindow maxsequencelength nseq positions",
+        "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength",
     ),
     "max_len": _names(
         "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length",
@@ -73,7 +73,10 @@ _ALIASES: dict[str, Aliases] = {
         "n_decoder_layers decoder_layers num_dec_layers n_dec_layers dec_layers decoder_depth",
     ),
     "pad_id": _names("pad pad_idx padding_idx pad_token_id pad_index src_pad_idx pad_token padding_id"),
-    "dropout": _names("p dropout_p drop p_drop dropout_rate resid_pdrop drop_rate pdrop"),
+    "dropout": _names(
+        "p dropout_p drop p_drop dropout_rate resid_pdrop drop_rate pdrop",
+        likely="rate attnp residp pattn presid pattention",
+    ),
     "causal": _names(
         "is_causal masked autoregressive",
         likely="iscausal usecausalmask causalmask maskfuture",

@@ -9,12 +9,15 @@ from typing import Any
 from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.language import names
 from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.binding.selectors import read_index
 from conformkit.conformance.binding.toml_nodes import Node
 
 __all__ = ["DTYPES", "Arguments", "Expression", "read_arguments", "read_named"]
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 MAX_NESTING = 8
+_SPECIAL = {"object", "lookup"}
+"""A table with such a key is not a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,22 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
+    """What a class or function returns; `then`: what that returns, or its `method`; `output`: a part of it."""
+
     path: str
     arguments: Arguments
+    method: str | None = None
+    then: Arguments | None = None
+    output: int | str | None = None
+
+    def template(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return it as the driver takes it; raise ExpressionError if an expression has no value."""
+        args, kwargs = self.arguments.template(values)
+        found = {"$object": self.path, "args": args, "kwargs": kwargs}
+        if self.then is not None:
+            args, kwargs = self.then.template(values)
+            found["then"] = {"args": args, "kwargs": kwargs, "method": self.method}
+        return found if self.output is None else {**found, "output": self.output}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +77,7 @@ def _filled(argument: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(argument, Expression):
         return _listed(evaluate(argument.text, values))
     if isinstance(argument, _Object):
-        args, kwargs = argument.arguments.template(values)
-        return {"$object": argument.path, "args": args, "kwargs": kwargs}
+        return argument.template(values)
     if isinstance(argument, list):
         return [_filled(a, values) for a in argument]
     if isinstance(argument, dict):
@@ -79,7 +95,7 @@ def _used(arguments: Iterable[Any]) -> Iterator[str]:
         if isinstance(argument, Expression):
             yield from names(argument.text)
         elif isinstance(argument, _Object):
-            yield from argument.arguments.names()
+            yield from argument.arguments.names() | (argument.then or Arguments()).names()
         elif isinstance(argument, (list, dict)):
             yield from _used(argument.values() if isinstance(argument, dict) else argument)
 
@@ -89,6 +105,7 @@ def _looked_up(arguments: Iterable[Any]) -> Iterator[str]:
         if isinstance(argument, _Object):
             yield argument.path
             yield from argument.arguments.paths()
+            yield from (argument.then or Arguments()).paths()
         elif isinstance(argument, dict) and "$name" in argument:
             yield argument["$name"]
         elif isinstance(argument, (list, dict)):
@@ -108,7 +125,12 @@ def read_arguments(node: Node, known: Iterable[str], depth: int = 0) -> Argument
 
 
 def _is_named(value: Any) -> bool:
-    return isinstance(value, dict) and not {"object", "lookup", "dtype"} & value.keys()
+    return isinstance(value, dict) and not (_SPECIAL & value.keys() or _is_dtype(value))
+
+
+def _is_dtype(table: Mapping[str, Any]) -> bool:
+    """Whether a table says `{ dtype = "float32" }`; with other keys, or a quoted text, it is one with a key `dtype`."""
+    return table.keys() == {"dtype"} and not str(table["dtype"]).startswith(("'", '"'))
 
 
 def read_named(node: Node, known: Iterable[str], depth: int = 0) -> dict[str, Any]:
@@ -137,16 +159,28 @@ def _argument(node: Node, known: Iterable[str], depth: int) -> Any:
     return _special(node, known, depth)
 
 
+def _object(node: Node, known: Iterable[str], depth: int) -> _Object:
+    tables = node.table(("object", "arguments", "method", "call", "output"))
+    inner, then = (
+        read_arguments(tables[key], known, depth + 1) if key in tables else None for key in ("arguments", "call")
+    )
+    method = tables["method"].text(200) if "method" in tables else None
+    if method is not None and not method.isidentifier():
+        raise tables["method"].error(f"{shown(method)} cannot be the name of a method")
+    then = Arguments() if then is None and method is not None else then
+    output = read_index(tables["output"]) if "output" in tables else None
+    return _Object(tables["object"].attribute(), inner or Arguments(), method, then, output)
+
+
 def _special(node: Node, known: Iterable[str], depth: int) -> Any:
     """Read a table given as a value: an object to build, a name to look up, a dtype, or a dictionary."""
     if "object" in node.value:
-        tables = node.table(("object", "arguments"))
-        inner = tables.get("arguments")
-        return _Object(tables["object"].attribute(), read_arguments(inner, known, depth + 1) if inner else Arguments())
+        return _object(node, known, depth)
     if "lookup" in node.value:
         return {"$name": node.table(("lookup",))["lookup"].attribute()}
-    if "dtype" in node.value:
-        return {"$dtype": node.table(("dtype",))["dtype"].choice((*DTYPES, "int64", "bool"))}
+    if _is_dtype(node.value):
+        dtype = node.table()["dtype"].choice((*DTYPES, "int64", "bool", *({"dtype"} & set(known))))
+        return {"$dtype": Expression(dtype) if dtype == "dtype" else dtype}
     for key, value in node.table().items():
         if key.startswith("$"):
             raise value.error("a key cannot begin with $ here")

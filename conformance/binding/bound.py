@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -9,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.assertions.checks import ClauseFailure, WeightsUnknown
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
 from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.language import ExpressionError
-from conformkit.conformance.binding.limits import SizeLimits
+from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, hiding_nothing, masks_of, queries_of
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
@@ -54,9 +55,15 @@ class Bound:
     unbound: tuple[str, ...] = ()
     same_count: bool = False
     """Unbound, but with as many numbers as the definition has: it cannot be called wrong."""
+    guess: tuple[Rule, ...] = ()
+    """Where the weights may be, if they are unbound: the most plausible of several."""
     fits: bool = False
     """Whether the definition, with the weights found, reproduced the implementation's output."""
+    error: float = math.inf
+    """How far the definition's output was from the implementation's, relative to the largest number."""
     failure: DriverError | None = None
+    grows: bool = False
+    """Its first call makes parameters: each instance is called once before it is used."""
     notes: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     """Patterns of arrays that turned out not to be parameters, where only a trial can tell."""
@@ -67,6 +74,10 @@ class Bound:
     """Arguments of the call without a default: None is passed if the contract leaves them out."""
     methods: Mapping[str, BoundMethod] = field(default_factory=dict)
     """By the contract's name."""
+    found: Mapping[str, Range] = field(default_factory=dict)
+    """Limits that are not declared: rules by which it refuses sizes, which its limits hold too."""
+    declared: frozenset[str] = frozenset()
+    """Names of the choices that conform.toml makes for it."""
     generation_stub: str = ""
     """The line where its generation raises NotImplementedError for any input."""
 
@@ -77,7 +88,12 @@ class Bound:
         return self.config.ignores(name) or any(fnmatchcase(name, pattern) for pattern in self.constants)
 
     def require_weights(self) -> None:
-        """Raise ClauseFailure, with both sides listed, if the weights could not be bound."""
+        """Raise ClauseFailure, with both sides listed, if the weights could not be bound.
+
+        Raises WeightsUnknown instead if they may be right, since nobody knows which is which.
+        """
+        if self.rules is None and self.same_count:
+            raise WeightsUnknown(f"binding unsure: the weights of {self.component.name} could not be bound")
         if self.rules is None:
             problem = f"the parameters of {self.component.name} are not those of its definition"
             raise ClauseFailure(problem, *self.unbound)
@@ -96,7 +112,8 @@ class Bound:
 
     def build_request(self, sizes: Sizes, *, dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the driver's request that constructs an instance, with a sample call for lazily created parameters."""
-        args, kwargs = _filled(set_only(self.construct, sizes), {"d_k": None, "d_v": None, **sizes})
+        values = {**sizes, "dtype": dtype}
+        args, kwargs = _filled(set_only(self.construct, values), {"d_k": None, "d_v": None, **values})
         header = {
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
             "dtype": dtype, "seed": seed, "factory": self.config.factory,
@@ -118,7 +135,8 @@ class Bound:
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
         args, kwargs = _filled(set_only(self.call, {**known, **values}), {"mask": None, **values, **known})
-        return {"args": args, "kwargs": kwargs, "output": self._selector()}, arrays
+        header = {"args": args, "kwargs": kwargs, "output": self._selector()}
+        return header | self._each({name: a for name, a in inputs.items() if name in used}), arrays
 
     def _call_of_several(
         self, inputs: Mapping[str, Array], values: Mapping[str, Any],
@@ -142,7 +160,7 @@ class Bound:
         chosen = set_only(bound.call, {**known, **values}, keep=bound.insisted)
         args, kwargs = _filled(chosen, {**empty, **values, **known})
         output = list(bound.output) if isinstance(bound.output, tuple) else bound.output
-        header = {"args": args, "kwargs": kwargs, "output": output}
+        header = {"args": args, "kwargs": kwargs, "output": output} | self._each(arrays)
         return header | (_entry(bound.name) if method else {}), arrays
 
     def generate_request(
@@ -155,11 +173,12 @@ class Bound:
         assert self.generation is not None
         values = {name: value for name, value in options.items() if name != "greedy"}
         call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
-        known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "model": {"$self": True}, **values}
+        known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
+        known |= values
         defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
         args, kwargs = _filled(set_only(call, known), {**defaults, **known})
         header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
-        header |= {"method": self.generation.method, "function": self.generation.function}
+        header |= {"method": self.generation.method, "function": self.generation.function, **self._each({"ids": ids})}
         return header, {"ids": self._swapped(ids)}
 
     def generated(self, out: Array, prompt: Array) -> Array:
@@ -195,6 +214,20 @@ class Bound:
         if self.config.layout == "sequence first" and array.ndim > 1:
             return np.ascontiguousarray(np.swapaxes(array, 0, 1))
         return array
+
+    def _each(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
+        """Say which arrays of a call have a batch axis that the implementation has not: it is called for each entry."""
+        if self.config.layout != "one sequence":
+            return {}
+        shared = {"positions", *(name for name, form in self.masks.items() if form.shape == "T T")}
+        of_masks = 1 if self.component.profile == "seq2seq" else 3  # (Tq, Tk) is for all sequences
+        each = [
+            name for name, array in arrays.items()
+            if name not in shared
+            and array.ndim >= (of_masks if name in self.masks else 2 if array.dtype.kind in "iu" else 3)
+        ]  # fmt: skip
+        batch = len(arrays[each[0]]) if each else 0
+        return {"each": each, "empty": not batch} if each else {}
 
     def _mask(self, mask: Array) -> Array:
         """Convert a mask (True = may attend) to the declared kind, polarity and shape."""

@@ -13,7 +13,7 @@ from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, named_from
 from conformkit.spec.components import Argument
 
-__all__ = ["BoundMethod", "call_of", "insisted_on", "takes_apart"]
+__all__ = ["BoundMethod", "call_of", "insisted_on", "insists", "takes_apart"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,14 @@ def takes_apart(signature: Signature) -> bool:
 def insisted_on(signature: Signature | None) -> frozenset[str]:
     """Return the arguments without a default, or with an end id as default, which would end texts early."""
     return frozenset(p["name"] for p in signature or () if p["required"] or _ends_by_default(p))
+
+
+def insists(signature: Signature, call: Arguments, ours: str) -> bool:
+    """Whether an argument without a default is passed this input of the contract."""
+    places = [p["name"] for p in signature if p["kind"] == "positional"]
+    passed = {**dict(zip(places, call.positional, strict=False)), **call.named}
+    insisted = {p["name"] for p in signature if p["required"]}
+    return any(isinstance(a, Expression) and a.text == ours for name, a in passed.items() if name in insisted)
 
 
 def _ends_by_default(parameter: Mapping[str, Any]) -> bool:

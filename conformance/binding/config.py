@@ -6,12 +6,12 @@ trusted no more than the code: it is bounded, read as data, and every value is c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arguments, read_named
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, SizeLimits, check_range, read_limits
@@ -27,42 +27,49 @@ from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
 
 __all__ = [
-    "CALL_NAMES", "GENERATE_NAMES", "ComponentConfig", "Config", "GenerateConfig", "MaskConfig",
+    "CALL_NAMES", "GENERATE_NAMES", "OPTIONS", "ComponentConfig", "Config", "GenerateConfig", "MaskConfig",
     "canonical_axes", "load_config", "parse_config",
 ]  # fmt: skip
 
 CALL_NAMES = (
     "x", "q", "k", "v", "ids", "mask", "causal", "positions", "query", "key", "value", "memory", "src", "tgt",
-    *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout",
+    *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T",
 )  # fmt: skip
 """What expressions in `call` may use."""
 GENERATE_NAMES = (
-    "model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "eos_id", "use_cache", "seed", *SIZE_NAMES,
+    "model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "eos_id", "use_cache", "seed", "T", *SIZE_NAMES,
 )  # fmt: skip
 """What expressions in `generate` may use."""
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
-LAYOUTS = ("batch first", "sequence first")
+LAYOUTS = ("batch first", "sequence first", "one sequence")
 MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1")
 OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
 
 
 @dataclass(frozen=True, slots=True)
 class MaskConfig:
-    """How masks are passed. `kinds` empty: not at all. `true`: what True means, attend or hide."""
+    """How masks are passed. `kinds` empty: not at all. `true`: what True means, attend or hide.
+
+    `required`: every call gets one, which hides nothing if the contract's call has none.
+    """
 
     kinds: tuple[str, ...] = ("bool", "float")
     true: str = "attend"
     shape: str = "T T"
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateConfig:
-    """How the model generates. `path` with a colon is a function, without one a method; `options` None: undeclared."""
+    """How the model generates. `path` with a colon is a function, without one a method; `options` None: undeclared.
+
+    `greedy` False: it only samples.
+    """
 
     path: str = "generate"
     call: Arguments | None = None
-    greedy: Arguments | None = None
+    greedy: Arguments | Literal[False] | None = None
     options: tuple[str, ...] | None = None
     returns: str = "all"
 
@@ -73,6 +80,8 @@ class ComponentConfig:
 
     name: str
     path: str | None = None
+    skip: bool = False
+    """Leave it out of the run, which its verdict says."""
     factory: bool = False
     """`path` is a function that returns the component when called with `construct`."""
     construct: Arguments | None = None
@@ -108,6 +117,19 @@ class Config:
     limits: SizeLimits = field(default_factory=SizeLimits)
     components: Mapping[str, ComponentConfig] = field(default_factory=dict)
     tools: Mapping[str, ToolConfig] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The line that says where something is: by component or tool; `generate` and `module` by these names."""
+
+    def place(self, name: str) -> str:
+        """Return where it is declared where something is, `conform.toml, line 12`."""
+        line = self.lines.get(name)
+        file = self.path.name if self.path is not None else "conform.toml"
+        return f"{file}, line {line}" if line else file
+
+    def skipped(self) -> list[str]:
+        """Return the components and tools that are to be left out."""
+        left_out = [component.name for component in self.components.values() if component.skip]
+        return left_out + [tool.name for tool in self.tools.values() if tool.skip]
 
     def tool(self, name: str) -> ToolConfig:
         """Return what is declared about a tool, which may be nothing."""
@@ -125,9 +147,9 @@ class Config:
         """Return the limits of a component: the general ones, overridden by its own."""
         return self.limits.merged(self.component(component).limits)
 
-    def rules_for(self, component: str) -> tuple[Rule, ...]:
-        """Return the weights of a component, with those of its parts filled in."""
-        nested = {name: c.weights for name, c in self.components.items()}
+    def rules_for(self, component: str, found: Mapping[str, Sequence[Rule]] | None = None) -> tuple[Rule, ...]:
+        """Return the weights of a component, with those of its parts filled in: declared, or else `found`."""
+        nested = {**(found or {}), **{name: c.weights for name, c in self.components.items() if c.weights}}
         return expand(self.component(component).weights, nested, component)
 
 
@@ -178,10 +200,19 @@ def _read(document: Node, path: Path) -> Config:
         limits=read_limits(tables["limits"]) if "limits" in tables else SizeLimits(),
         components={name: _component(name, node) for name, node in components.items()},
         tools={name: read_tool(name, node) for name, node in named.items() if name in TOOLS},
+        lines=dict(_lines(head, named)),
     )
     _check_merged(config, components)
     _check_shared(config, tables)
     return config
+
+
+def _lines(head: Mapping[str, Node], named: Mapping[str, Node]) -> Iterator[tuple[str, int]]:
+    """Yield the line of each declared place: the module's, those of components and tools, a generating function's."""
+    places = {"module": head.get("module")} | {name: node.table().get("path") for name, node in named.items()}
+    generate = named["TinyTransformerLM"].table().get("generate") if "TinyTransformerLM" in named else None
+    places["generate"] = generate.table().get("path") if generate is not None else None
+    yield from ((name, node.line) for name, node in places.items() if node is not None and node.line is not None)
 
 
 def _tool(document: Node) -> dict[str, Node]:
@@ -250,8 +281,9 @@ def _component(name: str, node: Node) -> ComponentConfig:
         keys = (*_SEVERAL_KEYS, *(key for key, has in more.items() if has))
     readers: dict[str, Any] = {
         "path": Node.attribute,
+        "skip": Node.flag,
         "factory": Node.flag,
-        "construct": lambda n: read_arguments(n, SIZE_NAMES),
+        "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype")),
         "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": read_selector,
         "weights_output": read_index,
@@ -270,13 +302,16 @@ def _component(name: str, node: Node) -> ComponentConfig:
 
 
 def _mask(node: Node) -> MaskConfig:
-    tables = node.table(("kinds", "true", "shape"))
     readers: dict[str, Any] = {
         "kinds": lambda n: n.choices(("bool", "float")),
         "true": lambda n: n.choice(("attend", "hide")),
         "shape": lambda n: n.choice(MASK_SHAPES),
+        "required": Node.flag,
     }
-    return MaskConfig(**{key: readers[key](value) for key, value in tables.items()})
+    found = MaskConfig(**{key: readers[key](value) for key, value in node.table(readers).items()})
+    if found.required and not found.kinds:
+        raise node.error("no kind of mask is taken, so none can be required", 'add kinds = ["bool"]')
+    return found
 
 
 def _form(mask: str, node: Node) -> MaskForm:
@@ -304,7 +339,7 @@ def _generate(node: Node) -> GenerateConfig:
     readers: dict[str, Any] = {
         "path": Node.attribute,
         "call": lambda n: read_arguments(n, GENERATE_NAMES),
-        "greedy": lambda n: Arguments((), read_named(n, GENERATE_NAMES)),
+        "greedy": lambda n: False if n.value is False else Arguments((), read_named(n, GENERATE_NAMES)),
         "options": lambda n: n.choices(OPTIONS),
         "returns": lambda n: n.choice(("all", "new")),
     }

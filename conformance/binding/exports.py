@@ -9,8 +9,9 @@ from typing import Any
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, set_only
-from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on
-from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
+from conformkit.conformance.binding.config import OPTIONS, ComponentConfig, Config, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
 from conformkit.conformance.binding.generation import Generation, generation_of, switched
 from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
@@ -18,6 +19,7 @@ from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
 from conformkit.conformance.binding.tool_config import MethodConfig
+from conformkit.conformance.binding.unpassed_masks import unpassed_masks
 from conformkit.spec.components import COMPONENTS, Component, Method, component
 
 __all__ = ["ExportMismatch", "bind_export", "further_targets", "serves", "stub_of", "targets"]
@@ -81,8 +83,17 @@ def bind_export(
     if own.factory and export["kind"] == "function":
         export = _made_by(export)
     is_function = export["kind"] == "function" and not own.factory
+    if is_function and own.call is None and makes_it(component, export):
+        problem = f"is a function that does not take {component.inputs[0]}: it is no {component.name} itself"
+        raise ExportMismatch(
+            component.name, export["path"], export.get("source", ""), problem, to_declare(component, export)
+        )
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
+    mask = _mask(own, call, export["call"])
+    causal = own.causal or _causal(component, construct, call, mask, declared=own.call is not None)
     _check_names(component, export, construct, call)
+    for problem, advice in unpassed_masks(component, own, causal, required=mask.required):
+        raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, (advice,))
     methods = dict(_methods(component, export, own, config.module))
     generation, generation_notes = _generation(component, export, own, free)
     bound = Bound(
@@ -90,11 +101,12 @@ def bind_export(
         path=export["path"],
         config=own,
         variant=config.variant_for(component.name),
+        declared=frozenset({*config.variant, *own.variant}),
         limits=_limits(component, export, own, config),
         construct=construct,
         call=call,
-        causal=own.causal or _causal(component, construct, call),
-        mask=own.mask or MaskConfig(),
+        causal=causal,
+        mask=mask,
         masks=_forms(own),
         insisted=insisted_on(export["call"]),
         methods=methods,
@@ -157,6 +169,8 @@ def _first_of(argument: Any, single: Mapping[str, tuple[str, str]]) -> Any:
 def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfig, config: Config) -> SizeLimits:
     """Return what may be drawn: both sides of an encoder-decoder equal if its constructor takes one size for both."""
     declared = config.limits_for(component.name)
+    if own.layout == "one sequence":
+        declared = replace(declared, rank=3)  # the kit's inputs have a batch axis, over which it loops
     if own.construct is not None or not export.get("construct"):
         return declared
     both = _one_for_both(component, export["construct"]).values()
@@ -276,7 +290,9 @@ def _check_names(component: Component, export: Mapping[str, Any], construct: Arg
     inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
     if component.profile == "seq2seq":
         inputs = {*component.inputs, *MASK_NAMES}
-    for what, arguments, known in (("constructed", construct, sizes), ("called", call, sizes | inputs)):
+    further = {"constructed": {"dtype"}, "called": {*inputs, "T"}}
+    for what, arguments in (("constructed", construct), ("called", call)):
+        known = sizes | further[what]
         passed = set_only(arguments, dict.fromkeys(known, 1))
         if absent := sorted(passed.names() - known):
             problem = f"is {what} with {', '.join(absent)}, which {component.name} does not have"
@@ -289,8 +305,8 @@ def _refused(
 ) -> ExportMismatch:
     """Propose the lines to declare; their values are left to the author."""
     lines = [f"{what} = {{ {', '.join([*_known(mismatch.known), *_open(mismatch.unknown)])} }}"]
-    if what == "construct" and any(name in _CONFIGS for name in mismatch.unknown):
-        name = next(name for name in mismatch.unknown if name in _CONFIGS)
+    if what == "construct" and any(name in CONFIGS for name in mismatch.unknown):
+        name = next(name for name in mismatch.unknown if name in CONFIGS)
         given = ", ".join(f'{ours} = "{ours}"' for ours in mismatch.missing)
         lines = [f'construct.{name} = {{ object = "your.module:YourConfig", arguments = {{ {given} }} }}']
     signature = ", ".join(p["name"] for p in export["construct" if what == "construct" else "call"] or ())
@@ -303,9 +319,6 @@ def _refused(
     return ExportMismatch(component.name, export["path"], export.get("source", ""), str(mismatch), advice)
 
 
-_CONFIGS = ("config", "cfg", "conf", "args", "params", "hparams", "options")
-
-
 def _known(pairs: Mapping[str, str]) -> list[str]:
     return [f'{theirs} = "{ours}"' for theirs, ours in pairs.items()]
 
@@ -314,8 +327,21 @@ def _open(names: Sequence[str]) -> list[str]:
     return [f'{name} = "…"' for name in names]
 
 
-def _causal(component: Component, construct: Arguments, call: Arguments) -> str:
-    """Where the switch is: in the constructor, a mask or a flag at the call, or nowhere (then it is always on)."""
+def _mask(own: ComponentConfig, call: Arguments, described: Signature | None) -> MaskConfig:
+    """Return how masks are passed: one is required if that is declared, or if its argument has no default."""
+    mask = own.mask or MaskConfig()
+    return replace(mask, required=True) if mask.kinds and insists(described or (), call, "mask") else mask
+
+
+def _causal(
+    component: Component, construct: Arguments, call: Arguments, mask: MaskConfig, *, declared: bool = False
+) -> str:
+    """Where the switch is: in the constructor, a mask or a flag at the call, or nowhere (then it is always on).
+
+    A model that is called with a required mask gets the causal one, and so does one whose declared call has a mask.
+    """
+    if "ids" in component.inputs and "mask" in call.names() and (mask.required or declared):
+        return "mask"
     if not any(a.name == "causal" for a in component.arguments) or "causal" in construct.names():
         return "construct"
     if "mask" in call.names():
@@ -357,6 +383,8 @@ def _abilities(bound: Bound) -> dict[str, bool]:
     takes = bool(taken & set(MASK_NAMES)) if bound.component.profile == "seq2seq" else "mask" in taken
     options = bound.generation.call.names() if bound.generation else _taken_by(bound, "generate")
     declared = bound.config.generate.options if bound.config.generate else None
+    offered = options if declared is None else declared
+    samples_only = bound.generation is not None and bound.generation.samples_only
     return {
         "dropout": "dropout" in named,
         "pad-id": "pad_id" in named,
@@ -371,8 +399,9 @@ def _abilities(bound: Bound) -> dict[str, bool]:
         "generate": (bound.generation is not None or "generate" in bound.methods) and not bound.generation_stub,
         **({"length-penalty": "length_penalty" in _taken_by(bound, "beam_search"),
             "beam-eos-id": "eos_id" in _taken_by(bound, "beam_search")} if "beam_search" in bound.methods else {}),
-        **{name.replace("_", "-"): name in (declared if declared is not None else options) for name in
-           ("temperature", "top_k", "top_p", "eos_id", "use_cache")},
+        "greedy": not samples_only,
+        "samples": samples_only or "temperature" in offered,
+        **{name.replace("_", "-"): name in offered for name in OPTIONS},
     }  # fmt: skip
 
 

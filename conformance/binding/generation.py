@@ -19,7 +19,8 @@ __all__ = ["Generation", "generation_of", "switched"]
 class Generation:
     """How the model generates: a method, or a function that takes the model.
 
-    `own_greedy`: greedy decoding is not requested by temperature 0, which may then be refused.
+    `own_greedy`: greedy decoding is not requested by temperature 0, which may then be refused. `samples_only`: there is
+    no greedy decoding.
     """
 
     method: str | None
@@ -28,6 +29,7 @@ class Generation:
     greedy: Arguments
     new_only: bool
     own_greedy: bool = False
+    samples_only: bool = False
 
 
 def generation_of(
@@ -51,7 +53,9 @@ def generation_of(
     greedy = Arguments((), {switch: not _SAMPLES[switch]}) if switch else _greedy(call)
     function = None if method else (free or {}).get("path")
     own = config.greedy is not None or switch is not None
-    return Generation(method, function, call, config.greedy or greedy, config.returns == "new", own)
+    samples_only = config.greedy is False
+    greedy = Arguments() if samples_only else config.greedy or greedy
+    return Generation(method, function, call, greedy, config.returns == "new", own, samples_only)
 
 
 def switched(call: Arguments, described: Signature) -> Arguments:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import ast
 import math
 import operator
-import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from conformkit.conformance.binding.messages import hint, nearest, shown
+from conformkit.conformance.driver import syntax
 
 __all__ = [
     "ARITHMETIC", "COMPARISONS", "FUNCTIONS", "MAX_INTEGER", "MAX_ITEMS", "ExpressionError", "Problem", "bounded",
@@ -91,9 +91,7 @@ def parse(expression: str) -> ast.expr:
     if len(expression) > MAX_TEXT:
         raise ExpressionError(expression, f"it has {len(expression)} characters, want at most {MAX_TEXT}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(expression.strip(), mode="eval").body
+        tree = syntax.expression(expression.strip())
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         problem = "it is not an expression (a string needs inner quotes: \"'gelu'\")"
         raise ExpressionError(expression, problem) from None

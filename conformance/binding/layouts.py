@@ -82,7 +82,7 @@ def layouts(
 def _groups(canonical: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
     for name in canonical:
         yield (name,)
-    for fused in (("q", "k", "v"), ("k", "v"), ("gate", "up")):
+    for fused in (("q", "k", "v"), ("k", "v"), ("q", "k"), ("gate", "up")):
         for kind in ("weight", "bias"):
             first = f"{fused[0]}.{kind}"
             prefixes = {name.removesuffix(first) for name in canonical if name.endswith(first)}

@@ -23,12 +23,16 @@ MAX_SIZE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a size may be. `equals`, an expression over other sizes, leaves no choice."""
+    """What a size may be.
+
+    `equals`, an expression over other sizes, leaves no choice; `least` is one that it is not less than.
+    """
 
     min: int | None = None
     max: int | None = None
     multiple_of: int | None = None
     equals: str | None = None
+    least: str | None = None
 
     def merged(self, other: Range) -> Range:
         """Return this range, overridden by what the other one sets."""
@@ -36,6 +40,25 @@ class Range:
             return other
         said = {f.name: value for f in fields(other) if (value := getattr(other, f.name)) is not None}
         return replace(self, equals=None, **said) if said else self
+
+    def words(self) -> str:
+        """Return what it allows, in words: `multiples of 2 from 8 on`."""
+        if self.equals is not None:
+            return self.equals
+        step = f"multiples of {self.multiple_of}" if self.multiple_of else ""
+        least = self.least or self.min
+        if step:
+            return f"{step} from {least} on" if least else step
+        return f"at least {least}" if least else "any"
+
+    def line(self) -> str:
+        """Return the value that declares it in conform.toml; empty if nothing can."""
+        if self.least is not None:
+            return ""
+        if self.equals is not None:
+            return f'"{self.equals}"'
+        said = [f"{name} = {value}" for name in ("min", "max", "multiple_of") if (value := getattr(self, name))]
+        return f"{{ {', '.join(said)} }}"
 
     def allows(self, size: int) -> bool:
         """Return whether a size is in the range (an expression allows any)."""

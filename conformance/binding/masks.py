@@ -7,7 +7,7 @@ separately, as torch does, what the contract combines: which keys are padding, (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ __all__ = [
     "formed",
     "hiding_nothing",
     "masks_of",
+    "never_given",
     "queries_of",
 ]
 
@@ -66,9 +67,12 @@ KNOWN: Mapping[str, str] = {
 def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Array]:
     """Return the masks that a call uses, (B, 1, 1 or Tq, Tk), from those of the contract's call.
 
-    If both sides of an encoder-decoder are called at once, the memory's mask is the source's.
+    If both sides of an encoder-decoder are called at once, the memory's mask is the source's. Where there is only one
+    mask, each of the names means that one.
     """
     given = {name: inputs[name] for name in MASKS if name in inputs}
+    if "mask" in given:
+        given |= {name: given["mask"] for name in MASKS if name not in given}
     if "memory_mask" not in given and "src_mask" in given:
         given["memory_mask"] = given["src_mask"]
     found = {name: mask for name, mask in given.items() if name in used}
@@ -82,6 +86,15 @@ def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Arr
     return found
 
 
+def never_given(names: Iterable[str], inputs: Collection[str]) -> list[str]:
+    """Return the masks of these names that no call with these inputs of the contract ever has."""
+    given = set(MASKS) if "mask" in inputs else set(MASKS) & set(inputs)
+    given |= {"memory_mask"} if "src_mask" in given else set()
+    given |= {name for name, source in _PADDING.items() if source in given}
+    given |= {_CAUSALITY} if "tgt_mask" in inputs or {"mask", "query"} <= set(inputs) else set()
+    return sorted(set(names) & set(NAMES) - given)
+
+
 def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
     """Return the number of queries of a mask: those of the target, unless it is the source's own mask."""
     order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src")
@@ -91,7 +104,8 @@ def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
 def hiding_nothing(name: str, inputs: Mapping[str, Array]) -> Array:
     """Return the mask that hides nothing, for calls that require one."""
     sides = {
-        "src_mask": ("src",), "tgt_mask": ("tgt", "x"), "memory_mask": ("memory", "src"), "mask": ("key", "x", "src"),
+        "src_mask": ("src", "key", "x"), "tgt_mask": ("tgt", "x", "key"), "memory_mask": ("memory", "src", "key", "x"),
+        "mask": ("key", "x", "src"),
     }  # fmt: skip
     keys = next(inputs[side] for side in sides[name] if side in inputs)
     rows = keys.shape[1] if name == "tgt_mask" else 1

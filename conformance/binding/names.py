@@ -32,6 +32,7 @@ _ROLES: dict[str, set[str]] = {
     "v": _linear_names("v", "value", "values", "vs", "val"),
     "qkv": _linear_names("qkv", "querykeyvalue", "in", "attn", "kqv", "packed") | {"cattn", "inproj", "fused"},
     "kv": _linear_names("kv", "keyvalue"),
+    "qk": _linear_names("qk", "querykey"),
     "out": _linear_names("o", "out", "output", "proj")
     | {"cproj", "unify", "unifyheads", "dense", "merge", "combine", "mix"},
     "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")
@@ -139,7 +140,7 @@ def _role(canonical: tuple[str, ...]) -> tuple[str, str, str]:
     """Return the role (`qkv` when fused), the kind and the container of canonical names."""
     *path, kind = canonical[0].split(".")
     roles = [name.split(".")[-2] for name in canonical]
-    role = {"qkv": "qkv", "kv": "kv"}.get("".join(sorted(roles, key="qkv".find)), roles[0])
+    role = {"qkv": "qkv", "kv": "kv", "qk": "qk"}.get("".join(sorted(roles, key="qkv".find)), roles[0])
     return role, kind, path[-2] if len(path) > 1 else ""
 
 

@@ -42,7 +42,7 @@ def to_implementation(
             stored = [_apply(_function(place.rule, piece.part, sizes), layer) for layer in layers]
             arrays.append(np.stack(stored) if piece.stacked else stored[0])
         whole = _fuse(arrays, place)
-        for target, array in zip(place.targets, whole if place.per_head else [whole], strict=True):
+        for target, array in zip(place.targets, whole if place.per_item else [whole], strict=True):
             if target in found:
                 raise place.rule.error(f"{target} is already set by another rule")
             found[target] = array.copy(order="C")
@@ -61,7 +61,7 @@ def to_canonical(
         if all(name in found for piece in place.pieces for name in piece.names):
             continue
         arrays = [_fitting(place.rule, target, theirs, place.shape) for target in place.targets]
-        whole = np.stack(arrays) if place.per_head else arrays[0]
+        whole = np.stack(arrays) if place.per_item else arrays[0]
         for piece, array in zip(place.pieces, _unfuse(whole, place), strict=True):
             function = _function(place.rule, piece.part, sizes)
             for name, layer in zip(piece.names, array if piece.stacked else [array], strict=True):
@@ -86,7 +86,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A rule for one layer. With one array per head, the heads are a leading axis h."""
+    """A rule for one layer. With one array per head (or per row, …), these are a leading axis."""
 
     rule: Rule
     targets: tuple[str, ...]
@@ -94,8 +94,8 @@ class _Place:
     groups: Groups
 
     @property
-    def per_head(self) -> bool:
-        return "{h}" in self.rule.target
+    def per_item(self) -> bool:
+        return bool(self.rule.item)
 
     @property
     def joint(self) -> int | None:
@@ -105,7 +105,7 @@ class _Place:
     @property
     def grouping(self) -> Grouping | None:
         """How parts are laid out in groups, if they differ in the number of heads."""
-        return None if self.per_head else grouping(self.groups, [piece.parameter for piece in self.pieces])
+        return None if self.per_item else grouping(self.groups, [piece.parameter for piece in self.pieces])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,19 +121,26 @@ class _Place:
                 advice = "put s first in a group to concatenate them"
                 raise self.rule.error(f"the parts differ: {where} is {said}", advice)
             extents.append(sum(own) if n == self.joint else own[0] * (len(own) if "s" in group else 1))
-        return tuple(extents[self.per_head :])
+        return tuple(extents[self.per_item :])
 
 
 def _places(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:
-    count = len({name.split(".")[1] for name in parameters if name.startswith(("blocks.", "layers."))})
-    counted = (rule.with_layers(count) for rule in rules)
+    counted = (rule.at(n=_depth(rule, parameters)) for rule in rules)
     for rule in itertools.chain.from_iterable(_renamings(rule, parameters) for rule in counted):
         for layer in _layers(rule, parameters) if rule.layered else (None,):
             pieces = tuple(_piece(rule, part, layer, parameters) for part in rule.parts)
-            target = rule.target if layer is None else rule.target_at(layer)
-            heads = range(pieces[0].parameter.sizes["h"]) if "{h}" in target else ()
-            targets = tuple(target.replace("{h}", str(h)) for h in heads) or (target,)
+            own = rule if layer is None else rule.at(i=int(layer))
+            axis = rule.axis(pieces[0].parameter.axes)
+            items = range(pieces[0].parameter.sizes[axis]) if axis else ()
+            targets = tuple(own.at(**{rule.item: item}).target for item in items) or (own.target,)
             yield _Place(rule, targets, pieces, _wanted(rule, pieces))
+
+
+def _depth(rule: Rule, parameters: Mapping[str, Parameter]) -> int:
+    """Return the number of layers: of the whole, or of the encoder or decoder that a rule is about."""
+    side = re.escape(rule.parts[0].name.partition(".")[0])
+    layers = re.compile(rf"(?:{side}\.)?(?:blocks|layers)\.(\d+)\..+")
+    return len({found[1] for found in map(layers.fullmatch, parameters) if found})
 
 
 def _renamings(rule: Rule, parameters: Mapping[str, Parameter]) -> Iterator[Rule]:
@@ -144,7 +151,7 @@ def _renamings(rule: Rule, parameters: Mapping[str, Parameter]) -> Iterator[Rule
     below = re.compile(re.escape(rule.parts[0].name[:-1]).replace(r"\{i\}", r"(\d+)") + r"(.+)")
     for match in filter(None, map(below.fullmatch, parameters)):
         one = replace(rule, target=rule.target[:-1] + match.groups()[-1])
-        yield Rule(one.target_at(match[1]) if rule.layered else one.target, (StoredPart(match[0]),))
+        yield Rule(one.at(i=int(match[1])).target if rule.layered else one.target, (StoredPart(match[0]),))
 
 
 def _layers(rule: Rule, parameters: Mapping[str, Parameter]) -> list[str]:
@@ -176,9 +183,9 @@ def _absent(rule: Rule, name: str, parameters: Mapping[str, Parameter]) -> Patte
 
 def _wanted(rule: Rule, pieces: tuple[_Piece, ...]) -> Groups:
     groups = groups_of(rule.axes or pieces[0].parameter.axes)
-    if "{h}" in rule.target:
-        rest = tuple(tuple(a for a in group if a != "h") for group in groups)
-        groups = (("h",), *(r for r, group in zip(rest, groups, strict=True) if r or not group))
+    if item := rule.axis(pieces[0].parameter.axes):
+        rest = tuple(tuple(a for a in group if a != item) for group in groups)
+        groups = ((item,), *(r for r, group in zip(rest, groups, strict=True) if r or not group))
     return groups
 
 

@@ -5,9 +5,10 @@
 The source names canonical parts and the axes in which the target holds them, in einops notation: the letters are
 those of the canonical axes (spec/components.py), `s` counts the listed parts, `1` is an axis of one entry, and without
 an arrow the axes are the canonical ones. If `s` comes first in a group, the parts are concatenated, and may differ
-in size. {h} in the target: one array per head. {i} on both sides: one per layer; in the source only: layers are stacked
-on the axis `i`. {i+1} in the target counts layers from 1, and {n} is their number. A part may be an affine function of
-itself (`norm1.weight - 1`). `*` at both ends: everything below.
+in size. {h} in the target: one array per head; {t}: one per row, {f}: one per hidden unit. {i} on both sides: one per
+layer; in the source only: layers are stacked on the axis `i`. {2*i+1} in the target counts every second entry of a
+list, and {n} is the number of layers (marks.py). A part may be an affine function of itself (`norm1.weight - 1`).
+`*` at both ends: everything below.
 
     PatternError       a rule is invalid, or does not fit; names both sides, the problem and advice
 """
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from conformkit.conformance.binding.axes import groups_of, letters_of
 from conformkit.conformance.binding.language import ExpressionError, names
+from conformkit.conformance.binding.marks import ITEMS, MarkError, counted, counters, unmarked
 from conformkit.conformance.binding.messages import hint, nearest, shown
 
 __all__ = [
@@ -40,9 +42,6 @@ __all__ = [
 WEIGHT = "_"
 """Stands for the part itself in its expression."""
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.(?:\w+|\{i\}))+")
-_LAYER = re.compile(r"\{i(?: *\+ *(\d+))?\}")
-_LAYERS = re.compile(r"\{n(?: *\+ *(\d+))?\}")
-_MARK = re.compile(rf"\{{h\}}|{_LAYER.pattern}|{_LAYERS.pattern}")
 _AXES = re.compile(r"(?:[A-Za-z]\b|1\b|\((?: *[A-Za-z]\b)+ *\)| )+")
 
 
@@ -93,23 +92,27 @@ class Rule:
     @property
     def layered(self) -> bool:
         """Whether there is one array per layer."""
-        return bool(_LAYER.search(self.target))
+        return "i" in counters(self.target)
 
-    def target_at(self, layer: str) -> str:
-        """Return the target of one layer."""
-        return _counted(_LAYER, int(layer), self.target)
+    @property
+    def item(self) -> str:
+        """What there is one array per: h (a head), t (a row), f (a hidden unit), or nothing."""
+        return next((letter for letter in ITEMS if letter in counters(self.target)), "")
 
-    def with_layers(self, count: int) -> Rule:
-        """Return this rule for this number of layers."""
-        return replace(self, target=_counted(_LAYERS, count, self.target)) if "{n" in self.target else self
+    def axis(self, canonical: str) -> str:
+        """Return the axis that the items of a part count: the rows of a table are t, or v where it is a vocabulary."""
+        return "v" if self.item == "t" and "t" not in letters_of(groups_of(canonical)) else self.item
+
+    def at(self, **values: int) -> Rule:
+        """Return this rule with values for counters in its target. Raises PatternError."""
+        try:
+            return replace(self, target=counted(self.target, values)) if "{" in self.target else self
+        except MarkError as error:
+            raise self.error(str(error)) from None
 
     def error(self, problem: str, advice: str = "") -> PatternError:
         """Return an error about this rule."""
         return PatternError(self.target, self.source, problem, advice)
-
-
-def _counted(mark: re.Pattern[str], number: int, target: str) -> str:
-    return mark.sub(lambda found: str(number + int(found[1] or 0)), target)
 
 
 def describe(rule: Rule) -> str:
@@ -129,7 +132,7 @@ def parse_rule(target: str, source: str) -> Rule:
         problem = problem or f"{shown(axes)} are not axes; write letters, 1 and groups: (h d) m"
     if problem:
         raise PatternError(target, source, problem)
-    if "*" in target or left.strip() == "*" or left.strip().endswith(".*"):
+    if "*" in unmarked(target) or left.strip() == "*" or left.strip().endswith(".*"):
         return _parse_subtree(target, source, left.strip())
     try:
         rule = Rule(target, tuple(_parse_part(text) for text in _split(left)), axes)
@@ -147,19 +150,20 @@ def parse_rule(target: str, source: str) -> Rule:
 def _target_problem(target: str) -> str:
     if not 0 < len(target) <= 300 or not target.isprintable():
         return "a target is the name of a parameter, 1 to 300 printable characters"
-    if unknown := [mark for mark in re.findall(r"\{[^}]*\}?|\}", target) if not _MARK.fullmatch(mark)]:
-        return f"{shown(unknown[0])} in the target is neither {{h}} (a head) nor {{i}} (a layer)"
-    if target.count("{h}") > 1 or len(_LAYER.findall(target)) > 1:
-        return "{h} and {i} may occur once each in the target"
-    return ""
+    try:
+        items = counters(target) & set(ITEMS)
+    except MarkError as error:
+        return str(error)
+    return f"{{{'} and {'.join(sorted(items))}}} may not both be in a target" if len(items) > 1 else ""
 
 
 def _parse_subtree(target: str, source: str, left: str) -> Rule:
-    ends = [re.fullmatch(r"(?:[^*]+\.)?\*", text) for text in (target, source.strip())]
-    if not all(ends) or bool(_LAYER.search(target)) != ("{i}" in left):
+    ends = [re.fullmatch(r"(?:[^*]+\.)?\*", text) for text in (unmarked(target), source.strip())]
+    marks = counters(target)
+    if not all(ends) or ("i" in marks) != ("{i}" in left):
         raise PatternError(target, source, 'both sides end in ".*", with {i} on both or on none')
-    if "{h}" in target or not re.fullmatch(r"(?:[A-Za-z_]\w*\.)?(?:(?:\w+|\{i\})\.)*\*", left):
-        raise PatternError(target, source, "only a canonical name may precede the *, and {h} is not allowed")
+    if marks & set(ITEMS) or not re.fullmatch(r"(?:[A-Za-z_]\w*\.)?(?:(?:\w+|\{i\})\.)*\*", left):
+        raise PatternError(target, source, "only a canonical name may precede the *; {h}, {t} and {f} are not allowed")
     return Rule(target, (StoredPart(left),))
 
 
@@ -211,11 +215,13 @@ def _prefixes(known: Iterable[str]) -> set[str]:
 def check_axes(rule: Rule, part: StoredPart, canonical: str) -> None:
     """Raise PatternError if a rule cannot place a part that has these axes."""
     own = letters_of(groups_of(canonical)) + (("i",) if rule.stacks(part) else ())
-    if "{h}" in rule.target and "h" not in own:
-        raise rule.error(f"{part.name} has the axes {canonical}: no h to count heads by {{h}}")
+    item = rule.axis(canonical)
+    if item and item not in own:
+        counts = f"count {ITEMS[rule.item]} by {{{rule.item}}}"
+        raise rule.error(f"{part.name} has the axes {canonical}: no {item} to {counts}")
     if rule.axes is None:
         return
-    wanted = {*own, *("s" if len(rule.parts) > 1 else "")} - ({"h"} if "{h}" in rule.target else set())
+    wanted = {*own, *("s" if len(rule.parts) > 1 else "")} - {item}
     given = set(letters_of(groups_of(rule.axes)))
     if missing := sorted(wanted - given):
         raise rule.error(f"the axis {missing[0]} of {part.name} ({canonical}) is missing")

@@ -28,6 +28,8 @@ _LARGEST: Mapping[str, int] = {
 }  # fmt: skip
 """For sizes that drive the cost of a call: up to here, declared limits may raise what a clause requests."""
 _MOST_NUMBERS = 1 << 25
+_STEPS = 24
+"""How many allowed values of a size are tried in each direction."""
 
 
 class NoSizeError(ValueError):
@@ -85,11 +87,13 @@ def _check_affordable(sizes: Mapping[str, Any]) -> None:
 
 
 def _with_dependent(sizes: dict[str, Any], limits: SizeLimits) -> dict[str, Any]:
-    """Compute the sizes that are declared as expressions of others."""
+    """Compute the sizes that follow from others by an expression."""
     for name, limit in limits.sizes.items():
-        if limit.equals is not None and name in sizes:
+        text = limit.equals or limit.least
+        if text is not None and name in sizes:
             try:
-                sizes[name] = int(evaluate(limit.equals, sizes))
+                value = int(evaluate(text, sizes))
+                sizes[name] = value if limit.equals else nearest_allowed(name, max(sizes[name], value), limits)
             except (ExpressionError, TypeError, ValueError) as error:
                 raise NoSizeError(f"the limits give {name} no value: {error}") from None
     return sizes
@@ -97,15 +101,17 @@ def _with_dependent(sizes: dict[str, Any], limits: SizeLimits) -> dict[str, Any]
 
 def _heads_and_widths(sizes: Mapping[str, Any], limits: SizeLimits) -> Iterator[dict[str, int]]:
     """Yield numbers of heads and widths, if the component has them, the nearest to the wanted ones first."""
-    near = {name: _near(name, sizes[name], limits) for name in ("num_heads", "d_model") if name in sizes}
+    wide = _STEPS * (limits.of("head_width").multiple_of or 1)
+    counts = {"num_heads": _STEPS, "d_model": wide}
+    near = {name: _near(name, sizes[name], limits, count) for name, count in counts.items() if name in sizes}
     for chosen in itertools.product(*near.values()):
         yield dict(zip(near, chosen, strict=True))
 
 
-def _near(name: str, wanted: int, limits: SizeLimits) -> list[int]:
-    """Return 24 allowed values from the wanted one upwards, then 24 downwards."""
+def _near(name: str, wanted: int, limits: SizeLimits, count: int) -> list[int]:
+    """Return so many allowed values from the wanted one upwards, then as many downwards."""
     upwards, downwards = _allowed(name, wanted, limits)
-    return [*upwards[:24], *downwards[:24]]
+    return [*upwards[:count], *downwards[:count]]
 
 
 def _worked_out(sizes: dict[str, Any], variant: Variant, limits: SizeLimits) -> dict[str, Any] | None:

@@ -14,11 +14,18 @@ from conformkit.conformance.binding.layouts import Layout, layouts
 from conformkit.conformance.binding.names import fit, template
 from conformkit.spec.components import Parameter
 
-__all__ = ["Theirs", "Unassignable", "assignments", "families"]
+__all__ = ["Theirs", "Unassignable", "assignments", "clear", "families"]
 
 
+_LAYERED = re.compile(r"\{(\d+\*)?i")
 _LEAST_POPS = 8000
 """Maximum number of partial assignments to try before a first complete one, for uninformative names."""
+_ASUNDER = 6.0
+"""What it costs an assignment that weight and bias of one module belong to different modules of ours."""
+_RIVALS = 40
+"""How many assignments are compared: four numbered parameters have 24 orders."""
+_MARGIN = 3.0
+"""By how much names must speak for the best assignment: half of what a name says that fits its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,8 @@ def families(
     plain, depths = _fold_layers(shapes, layers, shifted=shifted) if layers else (dict(shapes), {})
     for name, (shape, count) in _fold(plain, "{h}", heads).items():
         is_bare = bare or not name.endswith("weight")
-        folded.append(Theirs(name, shape, count, "{i" in name, is_bare, depths.get(name.replace("{h}", "0"), 0)))
+        layers_below = depths.get(name.replace("{h}", "0"), 0)
+        folded.append(Theirs(name, shape, count, bool(_LAYERED.search(name)), is_bare, layers_below))
     return folded
 
 
@@ -73,6 +81,7 @@ def _fold_layers(
     found: dict[str, tuple[int, ...]] = {}
     ends: dict[str, tuple[int, int]] = {}
     depths: dict[str, int] = {}
+    lists = _lists(groups)
     for name, shape in shapes.items():
         folded = name
         for match in re.finditer(r"\d+", name):
@@ -85,8 +94,33 @@ def _fold_layers(
                 ends[before] = start + count, count
                 depths[folded] = count
                 break
+            if shifted and (turn := _turn(lists[before], int(match[0]), layers)):
+                folded, depths[folded] = f"{before}{turn[0]}{after}", turn[1]
+                break
         found[folded] = shape
     return {_after_layers(name, ends): shape for name, shape in found.items()}, depths
+
+
+def _lists(groups: Mapping[tuple[str, str, tuple[int, ...]], set[int]]) -> Mapping[str, set[int]]:
+    """Return the numbers of the entries of each list, whatever the entries are, by what its names begin with."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for (before, _, _), numbers in groups.items():
+        found[before] |= numbers
+    return found
+
+
+def _turn(entries: set[int], number: int, layers: set[int]) -> tuple[str, int] | None:
+    """Return the mark of an entry in a list in which the parts of a layer take turns, and the number of layers.
+
+    None if its entries are not a whole number of turns. Attention and feed-forward in turn: {2*i} and {2*i+1}.
+    """
+    start = min(entries)
+    for count in layers:
+        step = len(entries) // count
+        if step > 1 and entries == set(range(start, start + step * count)):
+            first = start + (number - start) % step
+            return f"{{{step}*i{f'+{first}' if first else ''}}}", count
+    return None
 
 
 def _after_layers(name: str, ends: Mapping[str, tuple[int, int]]) -> str:
@@ -142,15 +176,60 @@ def assignments(
     known: Mapping[str, str] | None = None,
     limit: int = 400,
     counts: Mapping[str, int] | None = None,
+    *,
+    usual: bool = False,
 ) -> Iterator[list[tuple[Theirs, Layout]]]:
     """Yield up to `limit` assignments that use every parameter once, the most plausible first.
 
     `ours` has {i} in names that count layers. `known` maps endings of their names to sources found for a part of this
     component ("attn.c_attn.weight" → "q.weight, k.weight, v.weight -> m (s h d)"): these are preferred. `counts` says
-    how many layers there are of each.
+    how many layers there are of each. With `usual`, every parameter has the layout that is most plausible for what it
+    is, so that assignments differ only in which parameter is which.
     Raises Unassignable when there is none.
     """
     options = {t: _options(t, ours, known or {}, counts or {}) for t in theirs}
+    for _, found in _ranked(theirs, ours, _usual(options) if usual else options, limit):
+        yield found
+
+
+def clear(
+    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int]
+) -> bool:
+    """Whether names and shapes say which parameter is which: no other assignment is nearly as plausible.
+
+    How a parameter lies in its array, and the order of fused or numbered ones, is left to custom.
+    """
+    options = {t: _options(t, ours, known, counts) for t in theirs}
+    (score, first), *others = _ranked(theirs, ours, _usual(options), _RIVALS)
+    rivals = [found for other, found in others if score - other < _MARGIN]
+    return len(rivals) < _RIVALS - 1 and all(_renumbered(first, rival) for rival in rivals)
+
+
+def _renumbered(first: list[tuple[Theirs, Layout]], other: list[tuple[Theirs, Layout]]) -> bool:
+    """Whether two assignments differ only in which of several numbered weights, or biases, is which: `linears.0`."""
+    before: dict[str, list[tuple[str, ...]]] = {}
+    after: dict[str, list[tuple[str, ...]]] = {}
+    for found, assignment in ((before, first), (after, other)):
+        for theirs, layout in assignment:
+            found.setdefault(re.sub(r"\d+", "#", theirs.name), []).append(layout.parts)
+    return all(_same(parts, after[name]) for name, parts in before.items())
+
+
+def _same(before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> bool:
+    """Whether they are the same at each place, or the same kind of parameters in another order."""
+    kinds = {part.rpartition(".")[2] for parts in before for part in parts}
+    return before == after or (len(kinds) == 1 and sorted(before) == sorted(after))
+
+
+def _usual(options: Mapping[Theirs, list[_Option]]) -> dict[Theirs, list[_Option]]:
+    """Keep the most plausible layout, and order of fused parts, of each meaning."""
+    return {t: list({frozenset(o.layout.parts): o for o in reversed(found)}.values()) for t, found in options.items()}
+
+
+def _ranked(
+    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], options: Mapping[Theirs, list[_Option]], limit: int
+) -> Iterator[tuple[float, list[tuple[Theirs, Layout]]]]:
+    """Yield complete assignments with their scores, the highest first. Raises Unassignable when there is none."""
     order = sorted(theirs, key=lambda t: len(options[t]))
     best_after = list(itertools.accumulate((_best(options[t]) for t in reversed(order)), initial=0.0))[::-1]
     ticket = itertools.count()
@@ -165,15 +244,32 @@ def assignments(
         if depth == len(order):
             if len(used) == len(ours):
                 yielded += 1
-                yield [(t, o.layout) for t, o in zip(order, chosen, strict=True)]
+                yield score, [(t, o.layout) for t, o in zip(order, chosen, strict=True)]
             continue
         for option in options[order[depth]]:
             if used.isdisjoint(option.layout.parts) and _consistent(chosen, option):
-                extended, total = (*chosen, option), score + option.score
+                total = score + option.score - _ASUNDER * _torn(order, chosen, option)
+                extended = (*chosen, option)
                 entry = (-total - best_after[depth + 1], next(ticket), total, used.union(option.layout.parts), extended)
                 heapq.heappush(heap, entry)
     if not yielded:
         raise _left_over(order, options, ours)
+
+
+def _torn(order: Sequence[Theirs], chosen: Sequence[_Option], option: _Option) -> int:
+    """Count earlier parameters of the same module of theirs that belong to another module of ours than this one."""
+    owner = _owner(order[len(chosen)].name)
+    modules = [part.rpartition(".")[0] for part in option.layout.parts]
+    return sum(
+        bool(owner) and _owner(t.name) == owner and [part.rpartition(".")[0] for part in o.layout.parts] != modules
+        for t, o in zip(order, chosen, strict=False)
+    )
+
+
+def _owner(name: str) -> str:
+    """Return the module of a parameter called `weight` or `bias`; nothing for others."""
+    owner, _, last = name.rpartition(".")
+    return owner if last in {"weight", "bias"} else ""
 
 
 def _best(options: list[_Option]) -> float:

@@ -26,8 +26,10 @@ MAX_DOTS = 200
 """In one line: `tomllib` needs time quadratic in the parts of a key."""
 
 _WORD = r"[^\W\d]\w*"
-_MODULE = re.compile(rf"{_WORD}(?:\.{_WORD})*")
-_PATH = re.compile(rf"(?:{_WORD}(?:\.{_WORD})*:)?{_WORD}(?:\.{_WORD})*")
+_FOLDER = r"\w(?:[\w-]*\w)?"
+_MODULE = re.compile(rf"{_FOLDER}(?:\.{_FOLDER})*")
+"""A folder may be called as no statement could import it: `01_gpt`, `my-gpt`."""
+_PATH = re.compile(rf"(?:{_MODULE.pattern}:)?{_WORD}(?:\.{_WORD})*")
 
 
 class ConfigError(ValueError):

@@ -33,6 +33,8 @@ class ToolConfig:
 
     name: str
     path: str | None = None
+    skip: bool = False
+    """Leave it out of the run, which its verdict says."""
     factory: bool = False
     """`path` is a function that returns the object when called with `construct`."""
     construct: Arguments | None = None
@@ -51,6 +53,7 @@ def read_tool(name: str, node: Node) -> ToolConfig:
     tool = TOOLS[name]
     readers: dict[str, Any] = {
         "path": Node.attribute,
+        "skip": Node.flag,
         "output": read_selector,
         "arrays": lambda n: n.choice(ARRAYS),
         **(_of_function(tool) if tool.construct is None else _of_class(tool, tool.construct)),

@@ -7,53 +7,52 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
+from conformkit.conformance.diagnosis.choices import Choices
 from conformkit.conformance.diagnosis.diagnose import diagnose
 from conformkit.conformance.diagnosis.parts import locate
-from conformkit.conformance.diagnosis.undeclared import undeclared
 from conformkit.conformance.diagnosis.witness import witness
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Causes, DifferingPart, Result, Undeclared
+from conformkit.conformance.engine.results import Causes, DifferingPart, Result
 
 __all__ = ["name_causes"]
 
 
 def name_causes(
-    request: RunRequest, results: Sequence[Result], implementation: Implementation, warm: WorkerFactory | None,
+    request: RunRequest, choices: Choices, implementation: Implementation, warm: WorkerFactory | None,
     trusted: Callable[[], WorkerFactory] | None,
 ) -> Iterator[Causes]:  # fmt: skip
     """Yield the causes of failures, each time with more of them: the search may be cut short.
 
-    References with mistakes may run in `warm` too; otherwise `trusted` gives a process for them.
+    `choices` are the undeclared ones, with the results under them. References with mistakes may run in `warm` too;
+    otherwise `trusted` gives a process for them.
     """
-    composite = request.profile != "lm"  # that profile has no parts and no choices of its own
-    found = Causes()
-    if composite:
-        yield (found := replace(found, undeclared=undeclared(implementation, results)))
+    found = Causes(undeclared=choices.undeclared)
     if request.diagnose:
-        if composite:
-            yield (found := replace(found, parts=_located(request, results, found.undeclared, implementation)))
-        yield replace(found, results=_diagnosed(request, results, found, implementation, warm, trusted))
+        if request.profile != "lm":  # it has no parts of its own
+            yield (found := replace(found, parts=_located(request, choices, implementation)))
+        yield replace(found, results=_diagnosed(request, choices, found, implementation, warm, trusted))
 
 
-def _located(
-    request: RunRequest, results: Sequence[Result], choices: Sequence[Undeclared], implementation: Implementation
-) -> dict[str, DifferingPart]:
-    """Find the first part that differs in each composite without an undeclared choice."""
-    named = {choice.component for choice in choices}
-    found = locate(implementation, results, seed=request.seed)
+def _located(request: RunRequest, choices: Choices, implementation: Implementation) -> dict[str, DifferingPart]:
+    """Find the first part that differs in each composite; not where a choice was seen and nothing judged under it."""
+    named = {choice.component for choice in choices.undeclared} - choices.used.keys()
+    judged = [r for r in choices.results if r.clause.id not in choices.broken]
+    found = locate(implementation, judged, seed=request.seed)
     return {component: part for component, part in found.items() if component not in named}
 
 
 def _diagnosed(
-    request: RunRequest, results: Sequence[Result], found: Causes, implementation: Implementation,
+    request: RunRequest, choices: Choices, found: Causes, implementation: Implementation,
     warm: WorkerFactory | None, trusted: Callable[[], WorkerFactory] | None,
 ) -> list[Result]:  # fmt: skip
     """Add the known mistakes that reproduce the failures. References with mistakes run in workers too."""
     whole = "TinyTransformerLM" if request.profile in {"core", "lm"} else "Transformer"
-    variant = implementation.config.variant_for(whole)
+    actual = implementation.variant_of(whole)
+    declared = actual.but(**{choice.choice: choice.declared for choice in choices.undeclared})
+    actual = declared.but(**{choice.choice: choice.actual for choice in choices.undeclared})
     with ExitStack() as closing:
         if warm is None or not warm.torch:
             warm = trusted() if trusted is not None else None
@@ -61,10 +60,27 @@ def _diagnosed(
             warm = SharedFactory(worker_factory(request.limits.threads, torch=True))
             closing.callback(warm.close)
         judged_by = partial(
-            witness, variant=variant, warm=warm, profile=request.profile, seed=request.seed,
-            like=implementation.bounds(),
-        )  # fmt: skip
-        actual = variant.but(**{choice.choice: choice.actual for choice in found.undeclared})
-        otherwise = partial(judged_by, made=actual) if actual != variant else None
+            witness, warm=warm, profile=request.profile, seed=request.seed, like=implementation.bounds()
+        )
         cached = any(part.path == "generate.cache" for part in found.parts.values())
-        return diagnose(results, variant, judged_by, otherwise, cached=cached)
+        plain = partial(judged_by, variant=declared)
+        if choices.used:
+            named = _of_choices(choices, partial(diagnose, variant=declared, witness=plain))
+            rest = [result for result in choices.results if result.clause.id not in named]
+            named |= _by_id(diagnose(rest, actual, partial(judged_by, variant=actual), cached=cached))
+            return [named[result.clause.id] for result in choices.results]
+        otherwise = partial(plain, made=actual) if actual != declared else None
+        return diagnose(choices.results, declared, plain, otherwise, cached=cached)
+
+
+def _of_choices(choices: Choices, explained: Callable[[Sequence[Result]], list[Result]]) -> dict[str, Result]:
+    """Return what is red because of a choice, with the known mistakes that are this choice; all that it broke tells."""
+    caused = _by_id(choices.caused)
+    others = [r for r in choices.results if not r.verdict.red and r.clause.id not in caused]
+    known = _by_id(explained([*choices.caused, *others]))
+    own = [result for result in choices.results if result.clause.id in choices.broken]
+    return {r.clause.id: replace(r, looks_like=known[r.clause.id].looks_like) for r in own}
+
+
+def _by_id(results: Sequence[Result]) -> dict[str, Result]:
+    return {result.clause.id: result for result in results}

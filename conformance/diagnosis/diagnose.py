@@ -16,7 +16,7 @@ from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
-from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
 from conformkit.spec.clauses import Level
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import Variant
@@ -36,6 +36,8 @@ _AT_ONCE = 2
 """Number of references with defects that run at the same time."""
 _COMPARED = 12
 """Maximum number of failures to compare."""
+_NEARLY_RIGHT = 100.0
+"""An error of less than this many times what is allowed is rather one of rounding than of the idea."""
 _BEHIND = 2.0
 """A suspect that is this much less plausible than one that fails alike is not tried."""
 
@@ -60,9 +62,17 @@ def diagnose(
             search.run(suspects(part, results, variant, cached=cached))
             explanations |= explain(part, search.hypotheses)
     return [
-        replace(r, looks_like=explanations[r.clause.id].looks_like(r.clause.id)) if r.clause.id in explanations else r
+        replace(r, looks_like=_named(r, explanations[r.clause.id])) if r.clause.id in explanations else r
         for r in results
     ]
+
+
+def _named(result: Result, explanation: Explanation) -> tuple[LooksLike, ...]:
+    """Return the mistakes to name; of results that are nearly right only one that gives these very numbers."""
+    found = explanation.looks_like(result.clause.id)
+    if result.verdict is Verdict.FAIL and result.distance is not None and result.distance < _NEARLY_RIGHT:
+        return tuple(like for like in found if like.certainty is Certainty.EXACT)
+    return found
 
 
 def _to_explain(results: Sequence[Result]) -> list[Result]:

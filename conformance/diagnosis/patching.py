@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformkit.conformance.defects import Patch
 from conformkit.conformance.diagnosis.places import PatchError, place
-from conformkit.spec.variants import CANONICAL, Variant, written
+from conformkit.spec.variants import CANONICAL, FREE, Variant, written
 
 __all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
 
@@ -96,5 +96,6 @@ def _own(text: str, package: str, variant: Variant) -> str:
 def _declaration(variant: Variant, dtypes: Sequence[str]) -> str:
     quoted = ", ".join(f'"{name}"' for name in dtypes)
     lines = ["[implementation]", f"dtypes = [{quoted}]", ""] if dtypes else []
-    lines += ["[variant]", *(written(name, value) for name, value in variant.differences().items())]
+    said = {**{name: getattr(variant, name) for name in FREE}, **variant.differences()}
+    lines += ["[variant]", *(written(name, value) for name, value in said.items())]
     return "\n".join(lines) + "\n"

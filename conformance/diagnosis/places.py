@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from conformkit.conformance.driver import syntax
+
 __all__ = ["PatchError", "place"]
 
 _PIECE = re.compile(
@@ -93,7 +95,7 @@ def _ignored(text: str) -> Iterator[tuple[int, int]]:
 def _definitions(file: str, text: str) -> Mapping[str, slice]:
     """Return the spans of the functions, methods and classes of a module, by dotted name, in their order."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.module(text)
     except SyntaxError as error:
         raise PatchError(f"{file}, as earlier patches leave it, is not Python: {error}") from error
     starts = [0, *(newline.end() for newline in re.finditer("\n", text)), len(text)]

@@ -20,9 +20,10 @@ from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject.component import Subject
-from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, written
+from conformkit.spec.clauses import clause
+from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, Variant, alternatives, written
 
-__all__ = ["Search", "has_choices", "undeclared"]
+__all__ = ["Search", "has_choices", "searched"]
 
 _ATTENTION = (
     "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions", "rotary_layout",
@@ -77,16 +78,12 @@ Fits = Callable[[Variant], bool]
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
 
 
-def undeclared(implementation: Implementation, results: Iterable[Result] | None = None) -> list[Undeclared]:
-    """Return the choices that the implementation's numbers show and its conform.toml does not.
-
-    With results, only components with failed clauses are examined, and the wholes that contain findings.
-    """
+def searched(implementation: Implementation, results: Iterable[Result] | None = None) -> Search:
+    """Look in all components for choices that the numbers show and conform.toml does not; see `Search`."""
     search = Search(results)
     for subject in implementation.subjects():
-        if subject.name in _CHOICES:
-            search.look_at(subject)
-    return search.entries()
+        search.look_at(subject)
+    return search
 
 
 def has_choices(component: str) -> bool:
@@ -95,15 +92,21 @@ def has_choices(component: str) -> bool:
 
 
 class Search:
-    """Goes through the components in building order; a whole has the choices of its parts."""
+    """Goes through the components in building order; a whole has the choices of its parts.
+
+    With results, only components with failed clauses are examined, and the wholes that contain findings.
+    """
 
     def __init__(self, results: Iterable[Result] | None) -> None:
         judged = None if results is None else list(results)
-        self._red = None if judged is None else {r.clause.component for r in judged if r.verdict.red}
+        self._red = None if judged is None else set(_red(judged))
+        """Components of which some clause fails, here or where it blocks another one; None: all."""
         self._blocked = {r.clause.component for r in judged or () if r.verdict is Verdict.BLOCKED}
         self._found: dict[str, Variant | None] = {}
         """By component, the variant whose numbers it gives; None if there is none."""
         self._declared: dict[str, Variant] = {}
+        self._free: dict[str, frozenset[str]] = {}
+        """By component, the choices of which either is right, since none is declared."""
         self._known: dict[str, str] = {}
         self._lost = False
         """Whether its process ended or did not answer: then the search stops."""
@@ -120,19 +123,24 @@ class Search:
         """Return an independent copy of this search."""
         other = Search(None)
         other._found, other._declared, other._known = dict(self._found), dict(self._declared), dict(self._known)
+        other._free = dict(self._free)
         return other
 
     def look_at(self, subject: Subject) -> None:
-        """Find the variant of a component, unless a part of it has none."""
+        """Find the variant of a component, unless a part of it has none or it has no choices of its own."""
         name = subject.name
+        if not has_choices(name):
+            return
         self._declared[name] = subject.variant
+        self._free[name] = frozenset(FREE) - subject.bound.declared
         self._found[name] = None
         if self._lost or any(self._found.get(part, subject.variant) is None for part in _WITHIN.get(name, ())):
             return
-        if not self._in_question(name):
-            if name not in self._blocked:
-                self._found[name] = subject.variant
-                self._known |= {rule.target: rule.source for rule in subject.bound.rules or ()}
+        if not self._in_question(subject):
+            if name in self._blocked and not subject.bound.fits:
+                return  # something else may be wrong with it
+            self._found[name] = subject.variant
+            self._known |= {rule.target: rule.source for rule in subject.bound.rules or ()}
             return
         try:
             trial = Trial.of(subject, self._known, **_SIZES[0])
@@ -144,9 +152,12 @@ class Search:
         except _TROUBLE:
             return
 
-    def _in_question(self, name: str) -> bool:
-        """Whether one of its clauses fails, or it is a whole and some part differs from what is declared."""
-        return self._red is None or name in self._red or (name in _WITHIN and bool(self._changes()))
+    def _in_question(self, subject: Subject) -> bool:
+        """Whether one of its clauses fails, its weights are nowhere, or some part differs from what is declared."""
+        name = subject.name
+        if self._red is None or name in self._red or subject.bound.rules is None:
+            return True
+        return name in _WITHIN and bool(self._changes())
 
     def _variant(self, trial: Trial) -> Variant | None:
         """Return the variant whose numbers it gives: the declared one, another one, or none."""
@@ -221,9 +232,11 @@ class Search:
         ]
 
     def entries(self) -> list[Undeclared]:
-        """Return one entry per choice, or one per component if components differ in it."""
+        """Return one entry per choice, or one per component if components differ in it; none for free choices."""
         entries: dict[tuple[str, Any, str], Undeclared] = {}
         for name, choice in self._changes():
+            if choice in self._free[name]:
+                continue
             actual = getattr(self._found[name], choice)
             declared = getattr(self._declared[name], choice)
             table = f"components.{name}.variant" if self._others_differ(choice, declared, actual) else "variant"
@@ -239,6 +252,15 @@ class Search:
             showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
         found = [variant for name in showing if (variant := self._found[name]) is not None]
         return any(getattr(variant, choice) != actual for variant in found)
+
+
+def _red(results: Iterable[Result]) -> Iterator[str]:
+    """Yield the components of clauses that fail, and of those that block others."""
+    for result in results:
+        if result.verdict.red:
+            yield result.clause.component
+        if result.blocked_by:
+            yield clause(result.blocked_by).component
 
 
 def _effective(variant: Variant, name: str) -> Variant:

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from conformkit.conformance.driver import syntax
+
 __all__ = ["Location", "locate", "mentions", "mentions_torch", "parse", "read_source", "sources"]
 
 IMPORT_PATH = "CONFORM_IMPORT_PATH"
@@ -150,7 +152,7 @@ def mentions(root: Path, package: str) -> bool:
 
 def _parsed(content: bytes, path: Path) -> ast.Module | None:
     try:
-        return ast.parse(content, str(path))
+        return syntax.module(content, str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -43,6 +43,10 @@ class Collector:
         self._results[result.clause.id] = result
         self._tell(result)
 
+    def amend(self, results: Sequence[Result]) -> None:
+        """Replace results by what is known now; this is no progress."""
+        self._results |= {result.clause.id: result for result in results}
+
     def add_not_run(self, reason: str) -> None:
         """Mark every clause that has no result yet as not run."""
         for clause in self._chosen:

@@ -18,14 +18,23 @@ class LoadFailure(Exception):
     """The implementation could not be loaded or bound.
 
     `problem` is a sentence, `where` the line at fault, `advice` what to do, `output` what it printed; `late`: it timed
-    out.
+    out; `nowhere`: it imports, nothing is declared about it, and nothing of it could be bound.
     """
 
     def __init__(
-        self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "", late: bool = False
-    ) -> None:
+        self, problem: str, *, where: str = "", advice: tuple[str, ...] = (), output: str = "", late: bool = False,
+        nowhere: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(problem)
         self.problem, self.where, self.advice, self.output, self.late = problem, where, advice, output, late
+        self.nowhere = nowhere
+
+    def advised(self, *lines: str) -> LoadFailure:
+        """Return the same failure with more advice before its own."""
+        return LoadFailure(
+            self.problem, where=self.where, advice=(*lines, *self.advice), output=self.output, late=self.late,
+            nowhere=self.nowhere,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

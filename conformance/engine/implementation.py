@@ -20,13 +20,18 @@ from conformkit.conformance.binding.exports import (
 )
 from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.engine.finding import LoadFailure
+from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, unbound, unheard
+from conformkit.conformance.probing.inheriting import like_its_parts
 from conformkit.conformance.probing.probe import probe
+from conformkit.conformance.probing.refusals import found_limits, limited
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.parameters import check_parameters
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, components_of
 from conformkit.spec.tolerances import tolerance
+from conformkit.spec.variants import Variant
 
 __all__ = ["Absent", "Implementation", "OutOfTime"]
 
@@ -60,6 +65,10 @@ class Implementation:
         """Exports that were found but could not be imported, with what happened."""
         self.unfit: dict[str, str] = {}
         """Tools that were found but have another call than the contract's, with what to declare."""
+        self.unusable: dict[str, Unusable] = {}
+        """What is there or declared and cannot be judged; a method of a component as `Transformer.encode`."""
+        self.exported = False
+        """Whether any name of the contract was found, needed or not."""
         self.stubs: dict[str, str] = {}
         """Exports that are not implemented yet, with the line that raises; generation is `generate`."""
         self.sources: dict[str, str] = {}
@@ -78,37 +87,52 @@ class Implementation:
         self.is_torch = loaded.framework == "torch"
 
     def load(self, components: Collection[str] | None = None, *, profile: str = "core") -> None:
-        """Import it, look for the components of a profile (or only for some), and bind those that exist.
+        """Import it, look for the components of a profile, and bind those that exist, or only some.
 
-        Profiles other than core have tools too.
+        Profiles other than core have tools too. What cannot be used is told as such; the others are bound all the same.
 
-        Raises ExportMismatch if one is constructed or called in another way, DriverError if it can't be loaded.
+        Raises ExportMismatch if one is constructed or called in another way and there is nothing else, DriverError if
+        it can't be loaded.
         """
         self.start()
         if profile != "core":
             self._load_tools(profile)
             components = _with_partners(components)
         contract = components_of(profile)
-        chosen = [name for name in contract if components is None or name in components]
-        exports = self._described(chosen, profile)
+        chosen = set(contract if components is None else components) - set(self.config.skipped())
+        exports = self._described(list(contract), profile)
         free = self._free_function(exports)
-        for bound in self._found((contract[name] for name in chosen), exports, free, profile):
-            subject = Subject(bound, self, declared=self.config.rules_for(bound.component.name))
+        for bound in self._found(contract.values(), exports, free, profile, chosen):
+            found = {part.component.name: part.rules for part in self.bounds() if part.rules}
+            subject = Subject(bound, self, declared=self.config.rules_for(bound.component.name, found))
             probed = self._probed(subject)
             if not self._unfinished(probed):
                 self._subjects[subject.name] = subject.with_bound(probed)
+            if problem := unbound(probed):
+                self.unusable[subject.name] = problem
 
     def _found(
-        self, components: Iterable[Component], exports: Mapping[str, Any], free: Mapping[str, Any] | None, profile: str
-    ) -> Iterator[Bound]:
-        """Yield existing components, bound by signature and declarations; store why others are not."""
+        self, components: Iterable[Component], exports: Mapping[str, Any], free: Mapping[str, Any] | None, profile: str,
+        chosen: Collection[str],
+    ) -> Iterator[Bound]:  # fmt: skip
+        """Yield the chosen components that exist, bound by signature and declarations; store why others are not."""
+        first: ExportMismatch | None = None
         for component in components:
             export = _found_export(component, exports)
-            if not self._offered(component.name, export):
+            wanted = component.name in chosen
+            if not self._offered(component.name, export, *(() if wanted else ("__init__", ""))) or not wanted:
                 continue
-            bound = self._bound(component, export, free, tools=profile != "core")
+            try:
+                bound = self._bound(component, export, free, tools=profile != "core")
+            except ExportMismatch as mismatch:
+                self.unusable[component.name] = mismatched(mismatch)
+                first = first or mismatch
+                continue
             if bound is not None:
+                self.unusable.update(unheard(bound, self.config))
                 yield bound
+        if first is not None and not self._subjects and not self._tools and not self.stubs:
+            raise first
 
     def _free_function(self, exports: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the description of a function `generate`, if there is one."""
@@ -122,11 +146,10 @@ class Implementation:
         """Probe what signatures and declarations leave open about a component, using results of its parts."""
         parts = self.bounds()
         tries = self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
+        subject = limited(subject, found_limits(subject, self.config.dtypes, [part.found for part in parts]))
         places = {rule.target: rule.source for part in parts if part.failure is None for rule in part.rules or ()}
         bound = probe(subject, self.config.dtypes, gradients=self.is_torch, known=places, tries=tries)
-        if not bound.fits and bound.dtype == "float64" and any(part.precision == "float32" for part in parts):
-            return replace(bound, precision="float32")  # like its parts; its own numbers don't show it
-        return bound
+        return like_its_parts(bound, parts)
 
     def _described(self, chosen: Collection[str], profile: str) -> Mapping[str, Any]:
         """Return the exports with the names of these components; outside core and lm, well-known other names too."""
@@ -135,7 +158,11 @@ class Implementation:
             wanted = {**further_targets(self.config, chosen), **wanted}
         request = {"op": "describe", "targets": wanted, "module": self.config.module}
         seconds = self.session.limits.load_seconds  # loose files are imported only now
-        found: Mapping[str, Any] = self.session.request(request, seconds=seconds).header["exports"]
+        reply = self.session.request(request, seconds=seconds).header
+        if reply.get("refused"):
+            problem = absent("the implementation", f"module {self.config.module}", reply["refused"], self.config)
+            raise LoadFailure(problem.problem, where=self.config.place("module"), advice=problem.advice)
+        found: Mapping[str, Any] = reply["exports"]
         return found
 
     def _bound(
@@ -146,7 +173,7 @@ class Implementation:
         except ExportMismatch as mismatch:
             if where := stub_of(export, "__init__", ""):
                 self.stubs[component.name] = where
-            elif tools or self._is_another(component):
+            elif (tools or self._is_another(component)) and self._declared_path(component.name) is None:
                 self.unfit[component.name] = str(mismatch)  # the clauses may be about something else
             else:
                 raise
@@ -161,12 +188,18 @@ class Implementation:
         """Whether an export exists and none of these methods is a stub; store why not."""
         if export["found"]:
             self.sources[name] = str(export["source"])
+            self.exported = True
+        elif (path := self._declared_path(name)) and name not in self.config.skipped():
+            self.unusable[name] = absent(name, path, export.get("error"), self.config)
         if where := stub_of(export, *methods):
             self.stubs[name] = where
             return False
         if export.get("error"):
             self.errors[name] = f"{export['error']['type']}: {export['error']['message']}"
         return bool(export["found"])
+
+    def _declared_path(self, name: str) -> str | None:
+        return self.config.component(name).path or self.config.tool(name).path
 
     def _unfinished(self, bound: Bound) -> bool:
         """Whether it can't be built and called because it, or a part of it, is not implemented yet."""
@@ -186,14 +219,17 @@ class Implementation:
         if not wanted:
             return
         request = {"op": "describe", "targets": tool_targets(self.config, wanted), "module": self.config.module}
-        exports = self.session.request(request).header["exports"]
+        exports, skipped = self.session.request(request).header["exports"], self.config.skipped()
         for name, tool in wanted.items():
             export = exports[name]
             try:
-                if self._offered(name, export, "__init__", *tool.calls):
+                if self._offered(name, export, "__init__", *tool.calls) and name not in skipped:
                     self._tools[name] = Tool(bind_tool(tool, export, self.config), self)
             except ToolMismatch as mismatch:
-                self.unfit[name] = str(mismatch)
+                if self._declared_path(name) is None:
+                    self.unfit[name] = str(mismatch)
+                else:
+                    self.unusable[name] = Unusable(f"{name}: {mismatch}", self.config.place(name))
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it like another worker with the same implementation. Raises DriverError."""
@@ -202,7 +238,7 @@ class Implementation:
         self.errors, self.stubs = other.errors, other.stubs
         self._subjects = {subject.name: subject.like(self) for subject in other.subjects()}
         self._tools = {name: tool.like(self) for name, tool in other.tools().items()}
-        self.unfit = other.unfit
+        self.unfit, self.unusable, self.exported = other.unfit, other.unusable, other.exported
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
         """Ask the worker, a fresh one if the last was lost. Raises OutOfTime after a deadline."""
@@ -248,6 +284,11 @@ class Implementation:
         """Return a component or a tool; raise Absent if there is neither."""
         return self._tools[name] if name in self._tools else self.subject(name)
 
+    def variant_of(self, name: str) -> Variant:
+        """Return the variant under which a component is judged; the declared one where there is no such component."""
+        subject = self._subjects.get(name)
+        return subject.variant if subject is not None else self.config.variant_for(name)
+
     def tools(self) -> Mapping[str, Tool]:
         """Return all its tools by name; none unless they were loaded."""
         return self._tools
@@ -280,11 +321,12 @@ class Implementation:
         """Return the required components of a profile that are missing, except those that its variant does not need."""
         required = [c.name for c in components_of(profile).values() if c.required]
         lacking = [name for name in required if name not in self._subjects]
-        return [name for name in lacking if not self.excused(name)]
+        left_out = self.config.skipped()
+        return [name for name in lacking if not self.excused(name) and name not in left_out]
 
     def excused(self, component: str) -> str:
-        """Return why the declared variant does not need a missing component, or nothing."""
-        positions = self.config.variant_for("TinyTransformerLM").positions
+        """Return why the model's variant does not need a missing component, or nothing."""
+        positions = self.variant_of("TinyTransformerLM").positions
         if component == "PositionalEncoding" and positions != "sinusoidal":
             return f"positions are {positions}"
         return ""
@@ -297,6 +339,23 @@ class Implementation:
         """Replace the binding of one of its components. Raises Absent if there is none of that name."""
         name = bound.component.name
         self._subjects[name] = self.subject(name).with_bound(bound)
+
+    def rebind_as(self, name: str, variant: Variant) -> bool:
+        """Bind one of its components again, under another variant; return whether that gives its numbers.
+
+        If it does not, the binding stays as it was. Raises Absent if there is none of that name.
+        """
+        subject = self.subject(name)
+        open_again = replace(
+            subject.bound, variant=variant, rules=(), unbound=(), guess=(), same_count=False, fits=False, failure=None,
+            notes=(), constants=(),
+        )  # fmt: skip
+        probed = self._probed(subject.with_bound(open_again))
+        if probed.failure is not None or not probed.fits:
+            return False
+        self._subjects[name] = subject.with_bound(replace(probed, notes=subject.bound.notes))
+        self.unusable.pop(name, None)
+        return True
 
     def watch(self, on_built: Callable[[Instance], None]) -> None:
         """Call back for each object that its components construct from now on."""

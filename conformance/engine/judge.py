@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import ClauseFailure, Compared, Evidence, NotApplicable, NotYet, gathering
+from conformkit.conformance.assertions.checks import (
+    ClauseFailure,
+    Compared,
+    Evidence,
+    NotApplicable,
+    NotYet,
+    WeightsUnknown,
+    gathering,
+)
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.excerpts import Excerpt, excerpt
 from conformkit.conformance.assertions.outlines import (
@@ -59,6 +67,15 @@ class Verdicts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._results: dict[str, Future[Result]] = {}
+
+    @classmethod
+    def of(cls, known: Iterable[Result]) -> Verdicts:
+        """Return verdicts of which some are known."""
+        verdicts = cls()
+        for result in known:
+            verdicts._results[result.clause.id] = future = Future[Result]()
+            future.set_result(result)
+        return verdicts
 
     def get(self, clause_id: str, judge: Callable[[], Result]) -> Result:
         """Return the result on a clause; call `judge` unless another judge has it or is computing it."""
@@ -126,15 +143,19 @@ class Judge:
                 return Result(clause, Verdict.NOT_APPLICABLE, reason=excuse, tried=False)
             if name in stubs:
                 return self._unfinished(clause, name)
+            unusable = self.implementation.unusable.get(name)
+            if unusable is not None:
+                return Result(clause, Verdict.NOT_RUN, reason=unusable.problem, tried=False)
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=self._why_absent(name), tried=False)
-        generates = clause.applies.get("generate") == "yes"
-        return self._unfinished(clause, "generate") if generates and "generate" in stubs else None
+        return self._unfinished(clause, "generate") if clause.generates and "generate" in stubs else None
 
     def _unfinished(self, clause: Clause, name: str) -> Result:
         reason = f"{name} is not implemented yet: {self.implementation.stubs[name]}"
         return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, unfinished=True, tried=False)
 
     def _why_absent(self, component: str) -> str:
+        if component in self.implementation.config.skipped():
+            return f"{component} is left out: skip = true in conform.toml"
         if component in self.implementation.unfit:
             return self.implementation.unfit[component]
         error = self.implementation.errors.get(component)
@@ -186,9 +207,11 @@ class Judge:
             test(**provide(arguments(test), self.implementation, draw))
 
         try:
-            run(Draw(self._seed, clause.id, forms, clause.sizes, exact="generate" in clause.applies))
+            run(Draw(self._seed, clause.id, forms, clause.sizes, exact=clause.generates))
             if self._thoroughly is not None:
                 self._thoroughly(clause, run, forms)
+        except WeightsUnknown as unsure:
+            return Result(clause, Verdict.NOT_RUN, reason=unsure.message, outline=SILENT)
         except ClauseFailure as failure:
             shown = _shown(failure.compared)
             return Result(

@@ -144,7 +144,8 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
     try:
         yield
     except ExportMismatch as mismatch:
-        raise LoadFailure(str(mismatch), where=mismatch.source, advice=mismatch.advice) from None
+        nowhere = implementation.config.path is None
+        raise LoadFailure(str(mismatch), where=mismatch.source, advice=mismatch.advice, nowhere=nowhere) from None
     except ImplementationFailure as failure:
         output = implementation.session.take_output()
         problem = f"importing it raised {failure.type}: {failure.message}"
@@ -169,7 +170,7 @@ def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, .
 
 
 def _refuse_unbindable(implementation: Implementation, request: RunRequest, location: Location) -> None:
-    """Refuse an implementation without components, or one whose weights cannot be placed although their number fits."""
+    """Refuse an implementation without anything to judge."""
     config = implementation.config
     named = config.module is not None or any(component.path for component in config.components.values())
     if not named:
@@ -177,22 +178,26 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
     _refuse_formats(implementation)
     if request.profile != "core":
         _refuse_without_tools(implementation, request)
-    if request.profile == "lm":
+    if implementation.subjects() or implementation.stubs or implementation.tools():
         return
-    if not implementation.subjects() and not implementation.stubs and not implementation.tools():
+    if implementation.unusable:
+        raise _unusable(implementation)
+    if request.profile != "lm" and not implementation.exported:
         names = ", ".join(component.export for component in COMPONENTS.values())
         advice = [f"looked for {names}"]
         advice += [f"{name}: {error}" for name, error in implementation.errors.items()]
         advice.append(_otherwise(request))
         advice += ["    [components.MultiHeadAttention]", '    path = "yourpackage.module:YourClass"']
-        raise LoadFailure(f"{request.impl} exports none of the contract's components", advice=tuple(advice))
-    for bound in implementation.bounds():
-        if bound.rules is None and bound.same_count and not request.unbound:
-            name = bound.component.name
-            lines = ("say where they are in conform.toml:", f"    [components.{name}.weights]")
-            example = '    "name.of.yours" = "q.weight -> (h d) m"'
-            problem = f"the weights of {name} could not be bound"
-            raise LoadFailure(problem, where=bound.path, advice=(*bound.unbound, *lines, example))
+        raise LoadFailure(
+            f"{request.impl} exports none of the contract's components", advice=tuple(advice), nowhere=not named
+        )
+
+
+def _unusable(implementation: Implementation) -> LoadFailure:
+    """Return the failure where nothing that is there or declared can be judged: the first of them tells why."""
+    first, *others = implementation.unusable.values()
+    more = [f"{one.problem} ({one.where})" if one.where else one.problem for one in others]
+    return LoadFailure(first.problem, where=first.where, advice=(*first.advice, *more))
 
 
 def refuse_empty(request: RunRequest, location: Location) -> None:
@@ -253,4 +258,5 @@ def _refuse_without_tools(implementation: Implementation, request: RunRequest) -
     advice.append(_otherwise(request))
     example = "get_batch" if request.profile == "lm" else parts[0]
     advice += [f"    [components.{example}]", '    path = "yourpackage.module:name"']
-    raise LoadFailure(f"{request.impl} exports nothing of profile {request.profile}", advice=tuple(advice))
+    problem = f"{request.impl} exports nothing of profile {request.profile}"
+    raise LoadFailure(problem, advice=tuple(advice), nowhere=implementation.config.path is None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from itertools import groupby
@@ -22,11 +22,11 @@ Open = Callable[[], AbstractContextManager[Implementation]]
 
 def judge_in_parallel(
     clauses: list[Clause], first: Implementation, another: Open,
-    *, processes: int, seed: int, profile: str, tell: Callable[[Result], None],
+    *, processes: int, seed: int, profile: str, tell: Callable[[Result], None], known: Iterable[Result] = (),
 ) -> None:  # fmt: skip
     """Judge with `processes` workers, the first of which exists already; report each result from this thread.
 
-    A needed clause is judged once, by the worker that needs it first.
+    A needed clause is judged once, by the worker that needs it first; `known` ones are not judged at all.
     """
     documents: SimpleQueue[list[Clause]] = SimpleQueue()
     for _, group in groupby(clauses, key=lambda clause: clause.document):
@@ -34,7 +34,7 @@ def judge_in_parallel(
     processes = max(1, min(processes, documents.qsize()))  # more workers would have nothing to do
     done: SimpleQueue[Result] = SimpleQueue()
     stop = threading.Event()
-    verdicts = Verdicts()
+    verdicts = Verdicts.of(known)
 
     def work(implementation: Implementation) -> None:
         judge = Judge(implementation, tests(profile), seed=seed, verdicts=verdicts)

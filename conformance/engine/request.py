@@ -42,8 +42,6 @@ class RunRequest:
     """Whether to look for known mistakes behind failures."""
     hints: int = 3
     """How much the report says about them: 1 the symptom, 2 also where to look, 3 the mistake."""
-    unbound: bool = False
-    """Whether the run continues if weights cannot be placed."""
     hidden: bool = False
     """Whether the report leaves out the seed and all text that could hold drawn or wanted numbers."""
     apart: bool = False
@@ -76,7 +74,6 @@ class RunOptions(TypedDict, total=False):
     tries: int | None
     diagnose: bool
     hints: int
-    unbound: bool
     hidden: bool
     apart: bool
     first: Collection[str]

@@ -12,6 +12,7 @@ from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.assertions.extents import Extents, joined
 from conformkit.conformance.assertions.outlines import WITHHELD, Outline
 from conformkit.conformance.engine.hint import Hint
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["Causes", "Certainty", "DifferingPart", "Hint", "LooksLike", "Report", "Result", "Undeclared", "Verdict"]
@@ -154,6 +155,10 @@ class Report:
     """Notes from binding for the reader."""
     missing: Sequence[str] = field(default_factory=list)
     """Required components that the implementation lacks."""
+    unusable: Mapping[str, Unusable] = field(default_factory=dict)
+    """What is there or declared and could not be judged, with the reason: no conformance, and no mistake either."""
+    skipped: Sequence[str] = field(default_factory=list)
+    """What conform.toml leaves out of the run."""
     stubs: Mapping[str, str] = field(default_factory=dict)
     """Exports that are not implemented yet, with the line that raises NotImplementedError."""
     undeclared: Sequence[Undeclared] = field(default_factory=list)
@@ -175,8 +180,9 @@ class Report:
 
     @property
     def conforms(self) -> bool:
-        """Complete, not empty, nothing required missing, and no binding clause red, blocked, unfinished or not run."""
-        if not self.complete or self.missing or not any(r.verdict is Verdict.PASS for r in self.results):
+        """Complete, not empty, nothing lacking, and no binding clause red, blocked, unfinished or not run."""
+        lacking = self.missing or self.undeclared or self.unusable
+        if not self.complete or lacking or not any(r.verdict is Verdict.PASS for r in self.results):
             return False
         return not any(self.breaks(result) for result in self.results)
 
@@ -192,6 +198,19 @@ class Report:
         """Return the number of clauses with each verdict, and their sum as `clauses`."""
         counts = Counter(result.verdict for result in self.results)
         return {"clauses": len(self.results), **{verdict.value: counts[verdict] for verdict in Verdict}}
+
+    def absent(self) -> tuple[list[str], int]:
+        """Return the components and tools of which nothing is judged, and the number of all that were asked for.
+
+        What the declared variant does not need is not asked for.
+        """
+        verdicts: dict[str, set[Verdict]] = {}
+        for result in self.results:
+            verdicts.setdefault(result.clause.component, set()).add(result.verdict)
+        verdicts.pop("all", None)
+        asked = {name: found for name, found in verdicts.items() if found != {Verdict.NOT_APPLICABLE}}
+        absent = ({Verdict.NOT_IMPLEMENTED}, {Verdict.NOT_RUN})
+        return [name for name, found in asked.items() if found in absent], len(asked)
 
     def extents(self) -> Extents:
         """Return the sizes with which components were called, by component."""

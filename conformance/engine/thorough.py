@@ -19,7 +19,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.shifts import AS_ASKED, Shift, shift
-from conformkit.conformance.assertions.sizes import Cost, Domain
+from conformkit.conformance.assertions.sizes import Cost, Coverage, Domain
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.strategies import sizes
 from conformkit.conformance.strategies.arrays import seeds
@@ -41,8 +41,8 @@ class _Sought(Draw):
     shrinks = True
 
     def __init__(self, data: st.DataObject, clause: Clause, forms: tuple[str, ...]) -> None:
-        exact = "generate" in clause.applies
-        super().__init__(data.draw(seeds(), label="seed"), clause.id, forms, clause.sizes, exact=exact)
+        seed = data.draw(seeds(), label="seed")
+        super().__init__(seed, clause.id, forms, clause.sizes, exact=clause.generates)
         self._data = data
 
     def integer(self, low: int, high: int) -> int:
@@ -51,8 +51,10 @@ class _Sought(Draw):
     def shift(self) -> Shift:
         return AS_ASKED if self._exact else shift(self)
 
-    def cases(self, domain: Domain, cost: Cost, limit: float, *, coarse: bool = False) -> Iterator[dict[str, int]]:
-        del coarse
+    def cases(
+        self, domain: Domain, cost: Cost, limit: float, coverage: Coverage = "every band"
+    ) -> Iterator[dict[str, int]]:
+        del coverage
         case = self._data.draw(sizes(domain), label="sizes")
         assume(cost(case) <= _DEAR * limit)
         yield case

@@ -6,7 +6,6 @@ ones: neither is a wrong result.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,10 +13,11 @@ from dataclasses import dataclass, field
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Domain, small
+from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Coverage, Domain, small
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.thresholds import smallest_failing
+from conformkit.conformance.probing.refusals import is_refusal
 
 __all__ = ["LIMIT", "Check", "Nearest", "check_at_sizes", "described"]
 
@@ -26,11 +26,6 @@ LIMIT = 6e7
 _SLOW_SECONDS = 3.0
 """A case that takes this long is a hundred times slower than usual: later ones are kept cheaper than it."""
 _HALVINGS = 6
-_REFUSALS = frozenset({"AssertionError", "NotImplementedError", "ValueError"})
-_NO_REFUSAL = re.compile(
-    r"broadcast|core dimension|not aligned|cannot reshape|array dimensions|axes don't match|inhomogeneous|to unpack"
-)
-"""What libraries say in a ValueError about shapes that do not fit: nobody meant to refuse anything."""
 _TOO_MUCH = frozenset({"timeout", "memory"})
 _SHORT: Mapping[str, str] = {"tokens": "T", "keys": "Tk", "batch": "B"}
 
@@ -88,23 +83,19 @@ class _Trials:
 
 def check_at_sizes(
     draw: Draw, check: Check, cost: Cost, nearest: Nearest, *, after: str, limit: float = LIMIT,
-    domain: Domain | None = None, coarse: bool = False, following: Sequence[str] = FOLLOWING,
+    domain: Domain | None = None, coverage: Coverage = "every band", following: Sequence[str] = FOLLOWING,
     renew: Callable[[], None] = lambda: None,
 ) -> None:  # fmt: skip
     """Check at sizes that cover the clause's domain; raise the smallest failure, with the size at which it begins.
 
     `cost` says how many multiplications a case needs; `nearest` makes sizes go together and keeps them within limits.
-    `after` is the clause about small sizes: what fails there is its finding. `coarse` is for what is made
-    of parts that are checked by themselves; sizes that are `following` grow as others need it. `renew` is called when
-    the worker was lost, and with it every object in it.
+    `after` is the clause about small sizes: what fails there is its finding. Sizes that are `following` grow as others
+    need it. `renew` is called when the worker was lost, and with it every object in it.
     """
     domain = domain or draw.domain
     trials, most = _Trials(check, renew), float("inf")
-    for smallest in _small(domain, nearest):
-        if trials.wrong(smallest):
-            raise NotYet(after)
     held, beyond = 0, False
-    for case in draw.cases(domain, lambda sizes: _cost(sizes, cost, nearest), limit, coarse=coarse):
+    for case in draw.cases(domain, lambda sizes: _cost(sizes, cost, nearest), limit, coverage):
         started = time.monotonic()
         accepted = next(_accepted(case, domain, trials, nearest, lambda sizes: cost(sizes) < most), None)  # noqa: B023
         if time.monotonic() - started > _SLOW_SECONDS:
@@ -114,6 +105,8 @@ def check_at_sizes(
         held += 1
         beyond = beyond or any(size > THRESHOLDS[name][0] for name, size in accepted.items() if name in THRESHOLDS)
         if trials.wrong(accepted):
+            if any(trials.wrong(smallest) for smallest in _small(domain, nearest)):
+                raise NotYet(after)
             _explain(trials, accepted, domain, nearest, following, shrunk=draw.shrinks)
     if not held:
         raise NotApplicable("none of the sizes that are drawn is accepted: all are refused, or too slow")
@@ -178,8 +171,7 @@ def _is_refusal(failure: Exception) -> bool:
     if isinstance(failure, WorkerLost):
         return failure.kind in _TOO_MUCH
     if isinstance(failure, ImplementationFailure):
-        meant = failure.type in _REFUSALS and not _NO_REFUSAL.search(failure.message)
-        return failure.kind == "memory" or (failure.kind == "exception" and meant)
+        return failure.kind == "memory" or is_refusal(failure)
     return False
 
 

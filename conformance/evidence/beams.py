@@ -40,6 +40,9 @@ class Beams:
 def searcher(model: Subject, draw: Draw, **wanted: Any) -> Instance:
     """Build a model whose probabilities are neither even nor certain."""
     instance = trainee(model, draw, **{"vocab_size": 5, "block_size": 12, **wanted})
+    instance(
+        np.zeros((1, model.tokens(1)), np.int64)
+    )  # in eval mode, which it stays in: a new model is in training mode
     return instance.scatter(draw, gain=1.2)
 
 

@@ -17,6 +17,7 @@ from conformkit.conformance.evidence.learning import WARM_UP, start, training_fo
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.evidence.seq2seq_generation import unwatched
 from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.inputs_of_call import positions_of
 from conformkit.spec.arrays import Array
 from conformkit.spec.copying import BEGIN, END, PAD, Examples, Task
 from conformkit.spec.loss import IGNORED, token_losses
@@ -76,7 +77,8 @@ class Pupil:
     def train(self, batches: list[Examples], rates: Array, max_norm: float = 1.0) -> None:
         """Take a step on each batch."""
         bound = self.instance.subject.bound
-        found = [bound.call_request(_inputs(batch), self.instance.sizes) for batch in batches]
+        named = [_inputs(batch) for batch in batches]
+        found = [bound.call_request(inputs, {**self.instance.sizes, "T": positions_of(inputs)}) for inputs in named]
         header = {**found[0][0], "op": "train", "handle": self.loop, "rates": rates.tolist(), "max_norm": max_norm}
         arrays = {name: np.stack([own[name] for _, own in found]) for name in found[0][1]}
         floats = {n: a.astype(np.float32) for n, a in arrays.items() if np.issubdtype(a.dtype, np.floating)}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import check_close
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Domain
-from conformkit.conformance.binding.sizes import within
+from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Coverage, Domain
+from conformkit.conformance.binding.sizes import NoSizeError, within
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -22,8 +23,13 @@ Padded = Callable[[Instance, Inputs, Draw], tuple[Inputs, Any]]
 """Returns inputs some of whose positions are padding, and the index of the part of the output that is compared."""
 
 _LARGEST_WIDTH = 768
+_WIDE_HEAD = 128
+"""Without a causal mask no head is wider: the weights of the widest cost most."""
+_MOST_NUMBERS = 5_000_000
+_SHALLOW = 2
+"""Layers in half precision: after a dozen, rounding is as large as the result."""
 _NUMBER = 300.0
-"""A weight is drawn, sent and stored: as costly as some hundred multiplications."""
+"""A weight or an input is drawn, sent and stored: as costly as some hundred multiplications."""
 _SCORE = 300.0
 """So is an entry of the softmax, in each head."""
 _ACTIVATION = 400.0
@@ -47,9 +53,17 @@ class Built:
         wanted = constructed(sizes)
         if self._last is None or self._last[0] != wanted:
             arguments: dict[str, Any] = {**wanted, **self._options}
+            self._check_affordable(arguments)
             instance = self._subject.build(**arguments).randomize(self._draw.at(wanted))
             self._last = wanted, instance
         return self._last[1]
+
+    def _check_affordable(self, arguments: dict[str, Any]) -> None:
+        """Raise NoSizeError if a variant has many more weights at these sizes than usual."""
+        bound = self._subject.bound
+        found = bound.component.parameters(self._subject.sizes(**arguments), self._subject.variant)
+        if sum(math.prod(parameter.shape) for parameter in found.values()) > _MOST_NUMBERS:
+            raise NoSizeError("sizes", f"more than {_MOST_NUMBERS:,} weights are not drawn")
 
     def renew(self) -> None:
         """Construct anew the next time: the worker was lost."""
@@ -91,18 +105,23 @@ def _fitting(sizes: Case) -> dict[str, int]:
 
 
 def check_definition_at_sizes(
-    subject: Subject, draw: Draw, *, after: str, depth: int = 1, domain: Domain | None = None, coarse: bool = False,
-    padded: Padded | None = None, plain: bool = True, **options: Any,
+    subject: Subject, draw: Draw, *, after: str, depth: int = 1, domain: Domain | None = None,
+    coverage: Coverage = "every band", padded: Padded | None = None, plain: bool = True, **options: Any,
 ) -> None:  # fmt: skip
     """Compare the output with the definition's at sizes all over the clause's domain, for drawn weights and inputs.
 
-    `after` is the clause that compares small ones; `depth` is the number of components that a result passes through,
-    for each layer if there are layers; `padded` makes a second comparison, in which some positions are padding,
-    the only one if not `plain`; `options` are further constructor arguments.
+    What can be causal or not is both. `after` is the clause that compares small ones; `depth` is the number of
+    components that a result passes through, for each layer if there are layers; `padded` makes a second comparison
+    if masks are taken, in which some positions are padding, the only one if not `plain`; `options` are further
+    constructor arguments.
     """
+    domain = domain or draw.domain
+    if subject.half:
+        domain = _capped(domain, dict.fromkeys(_LAYERS, _SHALLOW))
     if subject.offers("dropout"):
         options = {"dropout": _DROPOUT, **options}  # nothing is dropped in eval mode, at no size
     built = Built(subject, draw, **options)
+    hides = padded is not None and (subject.offers("masks") or not plain)
 
     def check(sizes: Case) -> None:
         instance = built(sizes)
@@ -112,18 +131,28 @@ def check_definition_at_sizes(
         tolerance = subject.tolerance(depth * layers)
         if plain:
             check_close("output", instance(*inputs), instance.expected(*inputs), tolerance)
-        if padded is not None:
+        if hides and padded is not None:
             inputs, real = padded(instance, inputs, own)
             got, want = instance(*inputs), instance.expected(*inputs)
             check_close("output, with padding,", got[real], want[real], tolerance)
 
     def cost(sizes: Case) -> float:
-        return multiplications(sizes) * (plain + (padded is not None))
+        return multiplications(sizes) * (plain + hides)
 
     check_at_sizes(
-        draw, check, cost, lambda sizes: nearest(subject, sizes), after=after, domain=domain or draw.domain,
-        coarse=coarse, renew=built.renew,
+        draw, check, cost, lambda sizes: nearest(subject, sizes), after=after, domain=domain,
+        coverage=coverage, renew=built.renew,
     )  # fmt: skip
+    if options.get("causal", True) and subject.offers("causal-on") and subject.offers("causal-off"):
+        check_definition_at_sizes(
+            subject, draw, after=after, depth=depth, domain=_capped(domain, {"head_width": _WIDE_HEAD}),
+            coverage="last bands", padded=padded, plain=plain, **{**options, "causal": False},
+        )  # fmt: skip
+
+
+def _capped(domain: Domain, most: Mapping[str, int]) -> Domain:
+    """Return a domain in which these sizes end earlier."""
+    return {name: (low, max(low, min(high, most.get(name, high)))) for name, (low, high) in domain.items()}
 
 
 def drawn_inputs(instance: Instance, draw: Draw, sizes: Case) -> tuple[Array, ...]:
@@ -152,11 +181,15 @@ def multiplications(sizes: Case) -> float:
     layers = sum(sizes.get(name, 0) for name in _LAYERS) or 1
     inner = sizes.get("d_ff", 0)
     rows = sum(sizes.get(name, 0) for name in _VOCABULARIES)
-    attention = 4 * width * width if "num_heads" in sizes or "d_ff" not in sizes else 0
+    attention = 4 * width * width if "num_heads" in sizes else 0
+    if "d_k" in sizes:
+        attention = 2 * width * sizes.get("d_model", 0)
     weights = layers * (attention + 2 * width * inner) + rows * width
     positions = sizes["batch"] * max(sizes["tokens"], sizes.get("keys", 0))
     scores = sizes["batch"] * _scores(sizes) * (2 * width + _SCORE * sizes.get("num_heads", 1))
-    return float(positions * (weights + _ACTIVATION * layers * inner) + scores + _NUMBER * weights)
+    return float(
+        positions * (weights + _ACTIVATION * layers * inner) + scores + _NUMBER * (weights + positions * width)
+    )
 
 
 def _scores(sizes: Case) -> int:

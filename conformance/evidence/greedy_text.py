@@ -39,6 +39,11 @@ GREEDY: Mapping[str, Any] = {"greedy": True}
 SAMPLED: Mapping[str, Any] = {"temperature": 1.0}
 MARGIN = 3e-3
 """Lead of the best logit, relative to the spread of all logits: hundreds of times float32's rounding."""
+_ALL = 1 << 30
+_CERTAIN = 1e4
+"""A factor by which such a lead makes the best id certain: any other has a probability below 1e-30."""
+_LAST = (("norm.weight", "norm.bias", "head.bias"), ("head.weight", "head.bias"))
+"""What logits are proportional to, with a final norm or without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int 
     chosen: Array = np.empty(0, np.int64)
     margin = 1.5 * instance.subject.no_finer(MARGIN / 1.5)
     for gain in (2.5, 1.5, 4.0, 2.0):
-        instance.scatter(draw, gain=gain)
+        decided(instance.scatter(draw, gain=gain))
         prompts = draw.ids(instance.sizes["vocab_size"], 640 if instance.subject.half else 32, length)
         prompts[:, :alike] = prompts[0, :alike]
         text, narrowest = _tell(instance, prompts, steps)
@@ -93,6 +98,22 @@ def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int 
     return Story(instance, prompts[chosen], text[chosen])
 
 
+def decided(instance: Instance) -> Instance:
+    """Make the most probable id of a model that only samples certain: its logits are then thousands of times as large.
+
+    Raises NotApplicable if its binding does not say what to make larger.
+    """
+    if instance.subject.offers("greedy"):
+        return instance
+    if instance.subject.half or not instance.subject.bound.rules:
+        raise NotApplicable("it only samples, and its logits can't be made so large that one id is certain")
+    weights = instance.read()
+    last = next((names for names in _LAST if names[0] in weights), ())
+    if not last:
+        raise NotApplicable("it only samples, and its logits can't be made larger without changing its embeddings")
+    return instance.write({name: _CERTAIN * weights[name] for name in last if name in weights})
+
+
 def _tell(instance: Instance, prompts: Array, steps: int) -> tuple[Array, Array]:
     """Continue greedily by the model's own logits; return ids (B, T + n) and the smallest lead in each row (B,)."""
     narrowest = np.full(len(prompts), np.inf)
@@ -104,7 +125,7 @@ def _tell(instance: Instance, prompts: Array, steps: int) -> tuple[Array, Array]
         np.minimum(narrowest, margin, out=narrowest)
         return out[:, None]
 
-    return continue_greedily(logits, prompts, steps, instance.sizes["block_size"]), narrowest
+    return continue_greedily(logits, prompts, steps, context_of(instance)), narrowest
 
 
 def continued(told: Story, **options: Any) -> Array:
@@ -136,10 +157,17 @@ def written(instance: Instance, prompts: Array, count: int, **options: Any) -> A
     return ids
 
 
+def context_of(instance: Instance) -> int:
+    """Return how many ids are the context of the next one: all of them where nothing sets a block size."""
+    bound = instance.subject.bound
+    limited = "block_size" in bound.construct.names() or "block_size" in bound.limits.sizes
+    return int(instance.sizes["block_size"]) if limited else _ALL
+
+
 def read_logits(instance: Instance, ids: Array) -> Array:
     """Return the model's own logits (B, V) after each row of ids, in as many calls as its limits need."""
     found = []
-    for piece in np.array_split(ids[:, -instance.sizes["block_size"] :], parts(instance.subject, len(ids))):
+    for piece in np.array_split(ids[:, -context_of(instance) :], parts(instance.subject, len(ids))):
         out = instance(piece)
         check_shape("the model's logits", out, (*piece.shape, instance.sizes["vocab_size"]))
         found.append(np.asarray(out[:, -1], np.float64))

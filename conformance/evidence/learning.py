@@ -20,9 +20,9 @@ from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.greedy_text import GREEDY, newest
 from conformkit.conformance.evidence.logits import logits_of_rows, rows
 from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.inputs_of_call import further_inputs, positions_of
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import IGNORED, token_losses
-from conformkit.spec.masks import causal_mask
 from conformkit.spec.training import Texts, TextSource
 
 __all__ = [
@@ -130,12 +130,11 @@ class Learner:
     def train(self, texts: Texts, rates: Array, max_norm: float = 1.0) -> None:
         """Take a step on each part of the texts, whose first axis counts steps."""
         bound = self.instance.subject.bound
-        length = texts.x.shape[-1]
-        inputs = {"ids": texts.x[0], "positions": np.arange(length)}
-        if bound.causal == "mask":
-            inputs["mask"] = causal_mask(length)
-        header, arrays = bound.call_request(inputs, {**self.instance.sizes, "causal": True})
+        inputs = {"ids": texts.x[0]}
+        inputs |= further_inputs(bound, self.instance.sizes, inputs)
+        header, arrays = bound.call_request(inputs, {**self.instance.sizes, "causal": True, "T": positions_of(inputs)})
         header |= {"op": "train", "handle": self.loop, "rates": rates.tolist(), "max_norm": max_norm}
+        header["dtype"] = self.instance.dtype
         arrays = {**arrays, "ids": self._laid_out(texts.x), "targets": self._laid_out(texts.y)}
         reply = self.instance.subject.link.request(header, arrays)
         losses = reply.tensors["out"]
@@ -248,7 +247,7 @@ def outcome_of(learner: Learner, held_out: Texts, before: Mapping[str, Array]) -
 
 def _written(instance: Instance, texts: Texts, prompt: int) -> Array | ImplementationFailure | None:
     """Let the model continue the beginnings of texts greedily."""
-    if not prompt or not instance.subject.offers("generate"):
+    if not prompt or not (instance.subject.offers("generate") and instance.subject.offers("greedy")):
         return None
     prompts, count = texts.x[: rows(instance.subject, _CONTINUED), :prompt], texts.y.shape[1] - prompt + 1
     # the second way is for code that divides by a temperature of 0, which another clause judges

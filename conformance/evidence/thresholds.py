@@ -9,6 +9,8 @@ from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Domain, sma
 
 __all__ = ["Threshold", "smallest_failing"]
 
+_FEW_HEADS = (1, 2, 3, 4)
+"""A head is not as wide as the widest models are: those need three."""
 Fails = Callable[[Case], bool]
 _NAMES = {
     "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
@@ -96,10 +98,11 @@ def _by_width(wrong: Fails, failing: dict[str, int], domain: Domain) -> Threshol
     """Find out whether d_model or the width of a head matters; None if the number of heads does.
 
     With one head both are the same number: where it fails first is the threshold, and more heads of the same total
-    width tell which of the two it is. What goes wrong between heads shows with two.
+    width tell which of the two it is. What goes wrong between heads shows with two, and what a head is too narrow
+    for with more.
     """
     heads, width = failing["num_heads"], failing["head_width"]
-    for few in (1, 2):
+    for few in _FEW_HEADS:
         for wide in dict.fromkeys((width, heads * width // few)):
             sizes = {**failing, "num_heads": few, "head_width": min(wide, domain["head_width"][1])}
             if few >= domain["num_heads"][0] and wrong(sizes):

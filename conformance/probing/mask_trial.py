@@ -7,7 +7,7 @@ implementation that reads True the other way round, or hides nothing, is wrong u
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
-__all__ = ["is_causal_by_itself", "mask_forms", "unfit_methods"]
+__all__ = ["is_causal_by_itself", "is_causal_with_mask", "mask_forms", "unfit_methods"]
 
 
 _OF_KEYS = ("", "B 1 T", "B T T", "B H T T", "B T")
@@ -56,7 +56,23 @@ def is_causal_by_itself(instance: Instance) -> bool:
     x, memory = instance.example_inputs(draw)
     other = x.copy()
     other[:, -1] = draw.values(*x[:, -1].shape)
-    before, after = (instance(inputs, memory)[:, :-1] for inputs in (x, other))
+    return _earlier_stay(lambda inputs: instance(inputs, memory), x, other)
+
+
+def is_causal_with_mask(masked: Instance, plain: Instance) -> bool:
+    """Whether a model lets earlier positions read later ids, unless its call has a causal mask."""
+    (ids,) = plain.example_inputs(Draw(0, "causality"))
+    other = ids.copy()
+    other[:, -1] = (ids[:, -1] + 1) % plain.sizes["vocab_size"]
+    try:
+        return _earlier_stay(masked, ids, other) and not _earlier_stay(plain, ids, other)
+    except (ImplementationFailure, ClauseFailure):
+        return False
+
+
+def _earlier_stay(call: Callable[[Array], Array], one: Array, other: Array) -> bool:
+    """Whether the outputs at all positions but the last are the same for two inputs that differ in the last."""
+    before, after = (call(inputs)[:, :-1] for inputs in (one, other))
     return bool(np.allclose(before, after, rtol=1e-6, atol=1e-9))
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from conformkit.conformance.binding.layouts import Layout
 from conformkit.conformance.binding.rules import Rule, folded, parse_rule
-from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, families
+from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, clear, families
 from conformkit.spec.components import Parameter
 
-__all__ = ["placements"]
+__all__ = ["named_clearly", "placements"]
 
 _TRIES = 1000
 """Enough for four square matrices in any order and any consistent layout, whatever their names say."""
+_Assignment = list[tuple[Theirs, Layout]]
+_SHARE = 3
+"""One of so many tries keeps to the usual layouts."""
 _TRIES_OF_A_WHOLE = 400
 """Components built from other components, whose layouts are known by then."""
 
@@ -31,25 +36,82 @@ def placements(
     in any of these ways.
     """
     ours, counts = _folded(canonical)
-    heads = {n for n in (sizes.get("num_heads"), sizes.get("kv_heads")) if n}
     limit = limit or (_TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES)
-    layers = set(counts.values()) or {sizes.get("num_layers", 0)} - {0}
-    tried: list[list[Theirs]] = []
     problem: Unassignable | None = None
     placed = False
-    for shifted, numbered in itertools.product((False, True), (heads, set[int]())):
-        counted = families(theirs, layers=layers, heads=numbered, bare=bare, shifted=shifted)
-        if counted in tried or (shifted and placed):
+    for counted, shifted in _readings(theirs, sizes, counts, bare=bare):
+        if shifted and placed:
             continue
-        tried.append(counted)
         try:
-            for assignment in assignments(counted, ours, known, limit, counts):
+            for assignment in _mixed(counted, ours, known, limit, counts):
                 placed = True
                 yield tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
         except Unassignable as nothing:
             problem = problem or nothing
     if problem is not None and not placed:
         raise problem
+
+
+def named_clearly(
+    theirs: Mapping[str, tuple[int, ...]], canonical: Mapping[str, Parameter], sizes: Mapping[str, Any],
+    known: Mapping[str, str], *, bare: bool,
+) -> bool:  # fmt: skip
+    """Whether names and shapes alone say which parameter is which, so that code that fits nowhere is still bound."""
+    ours, counts = _folded(canonical)
+    for counted, _ in _readings(theirs, sizes, counts, bare=bare):
+        try:
+            return clear(counted, ours, known, counts)
+        except Unassignable:
+            continue
+    return False
+
+
+def _readings(
+    theirs: Mapping[str, tuple[int, ...]], sizes: Mapping[str, Any], counts: Mapping[str, int], *, bare: bool
+) -> Iterator[tuple[list[Theirs], bool]]:
+    """Yield the ways to read the numbers in their names, and whether layers are then counted from elsewhere than 0."""
+    heads = {n for n in (sizes.get("num_heads"), sizes.get("kv_heads")) if n}
+    layers = set(counts.values()) or {sizes.get("num_layers", 0)} - {0}
+    read: list[list[Theirs]] = []
+    for shifted, numbered in itertools.product((False, True), (heads, set[int]())):
+        counted = families(theirs, layers=layers, heads=numbered, bare=bare, shifted=shifted)
+        if counted not in read:
+            read.append(counted)
+            yield counted, shifted
+
+
+def _mixed(
+    counted: list[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], limit: int,
+    counts: Mapping[str, int],
+) -> Iterator[_Assignment]:  # fmt: skip
+    """Yield each plausible assignment once: after two of any layout one in which only the meaning of names differs.
+
+    There are so many layouts of square matrices that two exchanged norms would come after all of them.
+    """
+    seen: set[frozenset[tuple[str, str]]] = set()
+    anyhow = assignments(counted, ours, known, limit, counts)
+    usual = assignments(counted, ours, known, limit // _SHARE, counts, usual=True)
+    for assignment in _interleaved(anyhow, usual):
+        key = frozenset((t.name, layout.source) for t, layout in assignment)
+        if key not in seen:
+            seen.add(key)
+            yield assignment
+        if len(seen) >= limit:
+            return
+
+
+def _interleaved(many: Iterator[_Assignment], few: Iterator[_Assignment]) -> Iterator[_Assignment]:
+    """Yield one of the second after each `_SHARE - 1` of the first, until both have ended."""
+    ended = False
+    while not ended:
+        ended = True
+        for assignment in itertools.islice(many, _SHARE - 1):
+            ended = False
+            yield assignment
+        with contextlib.suppress(Unassignable):
+            for assignment in itertools.islice(few, 1):
+                ended = False
+                yield assignment
 
 
 def _folded(ours: Mapping[str, Parameter]) -> tuple[dict[str, Parameter], dict[str, int]]:

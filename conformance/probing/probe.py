@@ -18,12 +18,15 @@ from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
 from conformkit.conformance.probing.constants import constants
-from conformkit.conformance.probing.placements import placements
+from conformkit.conformance.probing.head_bias import head_bias, head_bias_note
+from conformkit.conformance.probing.placements import named_clearly, placements
+from conformkit.conformance.probing.rounding import computes_in_float32, imprecision
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
+from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import Precision, tolerance
 
-__all__ = ["ROUNDING", "probe"]
+__all__ = ["EXACTLY", "ROUNDING", "probe"]
 
 _FITS = 1e-6
 """Relative error below which no better layout is looked for: far above float64 rounding, far below any mistake."""
@@ -31,6 +34,10 @@ _FITS_FLOAT32 = 2e-5
 """Relative error up to which the best layout counts as found."""
 ROUNDING = 5e-7
 """Relative error that float32 rounding explains in one component, about eight units; more is a mistake."""
+EXACTLY = 1e-12
+"""Relative error far above float64's own rounding."""
+_AGAIN = 5.0
+"""How many times this error a confirmation may show: other draws round otherwise, a wrong layout is off by far more."""
 _DEPTH = {
     "TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Encoder": 4, "Decoder": 6,
     "Transformer": 10,
@@ -52,6 +59,7 @@ def probe(
         instance = component.first_instance(dtypes)
         instance = component.with_abilities(instance, float32="float32" in dtypes, gradients=gradients)
         instance = component.with_methods(instance)
+        instance = component.with_head(instance)
         component.bind_weights(instance, known, tries)
     except DriverError as failure:
         return replace(component.bound, failure=failure)
@@ -82,14 +90,32 @@ class _Probe:
                 if self.bound.component.profile == "seq2seq":
                     instance = self._with_calls(instance)
                 instance(*instance.example_inputs(Draw(0, "first call"), further=0))
+                instance = self._with_causality(instance)
             except ImplementationFailure as refused:
                 failure = failure or refused
                 continue
+            before = len(instance.trainable)
             instance.list_again()
-            return instance
+            made = self.subject.link.is_torch and len(instance.trainable) > before  # NumPy's may be left by the call
+            return self.learn(instance, replace(self.bound, grows=made))
         assert failure is not None
         self.bound = replace(self.bound, dtype="float64", precision="float64")
         raise failure
+
+    def _with_causality(self, instance: Instance) -> Instance:
+        """Find out whether a model that takes a mask needs a causal one."""
+        bound = self.bound
+        if "ids" not in bound.component.inputs or bound.config.causal or bound.causal == "mask":
+            return instance
+        if "mask" not in bound.call.names() or bound.component.profile == "seq2seq":
+            return instance
+        from conformkit.conformance.probing.mask_trial import is_causal_with_mask  # noqa: PLC0415 - hardly ever needed
+
+        masked = replace(bound, causal="mask")
+        if not is_causal_with_mask(instance.with_bound(masked), instance):
+            return instance
+        note = f"{bound.component.name} hides later ids only if its call has a mask: a causal one is passed"
+        return self.learn(instance, replace(masked, notes=(*bound.notes, note)))
 
     def _with_calls(self, instance: Instance) -> Instance:
         """Find out how masks are passed, and whether a decoder is causal without one."""
@@ -130,6 +156,14 @@ class _Probe:
             self.bound = replace(self.bound, methods=methods, offers=offers, notes=(*self.bound.notes, note))
         return instance.with_bound(self.bound)
 
+    def with_head(self, instance: Instance) -> Instance:
+        """Find out whether a model's head has a bias, if nothing is declared: either is right."""
+        found = head_bias(instance)
+        if found is None or found == self.bound.variant.head_bias:
+            return instance
+        bound = replace(self.bound, variant=self.bound.variant.but(head_bias=found))
+        return self.learn(instance, replace(bound, notes=(*bound.notes, head_bias_note(bound, found))))
+
     def bind_weights(self, instance: Instance, known: Mapping[str, str], tries: int | None) -> None:
         """Fill it with noise, call it, and find out where its weights are and how accurately it computes."""
         if not instance.subject.link.is_torch:
@@ -139,20 +173,29 @@ class _Probe:
         output = instance(*inputs)
         if self.bound.config.weights:
             instance = self.learn(instance, replace(self.bound, rules=self.subject.declared))
-            instance = self.learn(instance, _declared(instance, inputs, output))
+            instance = self.learn(instance, _declared(instance, inputs, output, known, tries))
         else:
             instance = self.learn(instance, _searched(instance, inputs, output, known, tries))
-        if not self.bound.fits and self.bound.precision == "float64" and self.bound.rules:
-            from conformkit.conformance.probing.rounding import computes_in_float32  # noqa: PLC0415 - for wrong ones
-
+        if self.bound.precision != "float64" or self.bound.dtype != "float64":
+            return
+        if self.bound.fits:
+            self.bound = _as_precise_as(self.bound, imprecision(instance.with_bound(self.bound)))
+        elif self.bound.rules:
             self.bound = replace(self.bound, precision="float32" if computes_in_float32(instance) else "float64")
 
 
-def _declared(instance: Instance, inputs: tuple[Array, ...], output: Array) -> Bound:
-    """Use the declared weights; they must place every parameter and fit the shapes."""
+def _declared(
+    instance: Instance, inputs: tuple[Array, ...], output: Array, known: Mapping[str, str], tries: int | None
+) -> Bound:
+    """Use the declared weights, which must fit the shapes; what they leave open on both sides is searched for.
+
+    So are parts of which only a prefix is declared, or rules of their own that do not hold here.
+    """
     bound, ours = instance.subject.bound, instance.canonical
-    rules = bound.rules or ()
     listed = {p["name"]: tuple(p["shape"]) for p in instance.listing}
+    own = {rule.target for rule in bound.config.weights if not rule.subtree}
+    rules = tuple(r for r in bound.rules or () if r.target in own or shapes([r], ours).keys() <= listed.keys())
+    bound = replace(bound, rules=rules)
     wanted = shapes(rules, ours)
     wrong = [f"{n} has shape {listed[n]}, conform.toml says {s}" for n, s in wanted.items() if listed.get(n, s) != s]
     absent = [f"{n} is in conform.toml, not in the implementation" for n in wanted if n not in listed]
@@ -163,29 +206,43 @@ def _declared(instance: Instance, inputs: tuple[Array, ...], output: Array) -> B
         return _without_weights(instance, *wrong, *absent, *unsaid)
     canonical = to_canonical(rules, raw, ours, instance.sizes)
     lacking = [f"{name} is not placed" for name in ours if name not in canonical]
+    if lacking and unsaid:
+        return _searched(instance.with_bound(bound), inputs, output, known, tries, given=rules)
     if lacking or unsaid:
         return _without_weights(instance, *lacking, *unsaid)
     return _with_precision(instance, bound, _error(instance, canonical, inputs, output))
 
 
 def _searched(
-    instance: Instance, inputs: tuple[Array, ...], output: Array, known: Mapping[str, str], tries: int | None
-) -> Bound:
-    """Try assignments, the most plausible first, until one reproduces the output."""
+    instance: Instance, inputs: tuple[Array, ...], output: Array, known: Mapping[str, str], tries: int | None,
+    *, given: tuple[Rule, ...] = (),
+) -> Bound:  # fmt: skip
+    """Try assignments, the most plausible first, until one reproduces the output, and another output after it.
+
+    They are about what the given rules do not place. Where none does, names are believed if they are clear; a guess is
+    not.
+    """
     bound, ours, bare = instance.subject.bound, instance.canonical, not instance.subject.link.is_torch
     theirs = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
     raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
+    if given:
+        said = to_canonical(given, raw, ours, instance.sizes)
+        theirs = {name: shape for name, shape in theirs.items() if name not in shapes(given, ours)}
+    open_ = {name: parameter for name, parameter in ours.items() if not given or name not in said}
     first: tuple[Rule, ...] | None = None
     best: tuple[float, tuple[Rule, ...]] = (np.inf, ())
     enough, found = _near(instance)
     try:
-        for rules in placements(theirs, ours, instance.sizes, known, bare=bare, limit=tries):
+        for rest in placements(theirs, open_, instance.sizes, known, bare=bare, limit=tries):
+            rules = (*given, *rest)
             first = first or rules
             try:
                 canonical = to_canonical(rules, raw, ours, instance.sizes)
             except PatternError:  # a candidate that does not fit does not rule out the others
                 continue
             error = _error(instance, canonical, inputs, output)
+            if error < min(best[0], found) and not _confirmed(instance, rules, found):
+                continue
             if error < best[0]:
                 best = (error, rules)
             if error < enough:
@@ -194,10 +251,40 @@ def _searched(
         if first is None:
             return _without_place(instance, nothing)
     if best[0] >= found:
-        return replace(bound, rules=first or ())
+        return _by_name(instance, first or (), theirs, open_, known)
     placed = _with_precision(instance, replace(bound, rules=best[1]), best[0])
     renamed = _relabelled(best[1], first) if first is not None and best[1] != first else []
     return replace(placed, notes=(*placed.notes, *renamed))
+
+
+def _confirmed(instance: Instance, rules: tuple[Rule, ...], found: float) -> bool:
+    """Whether these rules reproduce the output for other weights and inputs, too."""
+    if not rules:
+        return True
+    inputs = instance.example_inputs(Draw(0, "confirmed inputs"), further=0)
+    output = instance.scatter(Draw(0, "confirmed weights"))(*inputs)
+    raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
+    canonical = to_canonical(rules, raw, instance.canonical, instance.sizes)
+    return _error(instance, canonical, inputs, output) < _AGAIN * found
+
+
+def _by_name(
+    instance: Instance, first: tuple[Rule, ...], theirs: Mapping[str, tuple[int, ...]], ours: Mapping[str, Parameter],
+    known: Mapping[str, str],
+) -> Bound:  # fmt: skip
+    """Believe names that are clear although no assignment fits: the code is wrong, or of another variant."""
+    bare = not instance.subject.link.is_torch
+    if theirs and first and not named_clearly(theirs, ours, instance.sizes, known, bare=bare):
+        return _unsure(instance, first)
+    return replace(instance.subject.bound, rules=first)
+
+
+def _unsure(instance: Instance, guess: tuple[Rule, ...]) -> Bound:
+    """Leave the weights unbound, with both lists: no order of them fits, and names do not say which is which."""
+    theirs = ", ".join(f"{p['name']} {list(p['shape'])}" for p in instance.trainable)
+    ours = ", ".join(f"{name} {list(p.shape)}" for name, p in instance.canonical.items())
+    why = "no order of your weights reproduces your numbers, and their names do not tell which is which"
+    return replace(_without_weights(instance, why, f"yours: {theirs}", f"the definition's: {ours}"), guess=guess)
 
 
 def _near(instance: Instance) -> tuple[float, float]:
@@ -234,13 +321,23 @@ def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Arr
 
 def _with_precision(instance: Instance, bound: Bound, error: float) -> Bound:
     """Say how well the definition fits; a float64 result right only to float32 precision was computed in float32."""
-    bound = replace(bound, fits=error < _near(instance)[1])
+    bound = replace(bound, fits=error < _near(instance)[1], error=error)
     depth = _DEPTH.get(bound.component.name, 1)
     # float32 frequencies change the few positions of a probe only slightly; later ones show it
-    least = 1e-12 if bound.variant.positions == "rotary" else tolerance("float64", 4)
+    least = EXACTLY if bound.variant.positions == "rotary" else tolerance("float64", 4)
     if bound.dtype != "float64" or not least < error < ROUNDING * depth:
         return bound
     what = f"{bound.component.name} computes in float32 somewhere inside"
+    note = f"{what} (off by {error:.0e} in float64); judged as float32"
+    return replace(bound, precision="float32", notes=(*bound.notes, note))
+
+
+def _as_precise_as(bound: Bound, error: float) -> Bound:
+    """Say how precise it is where no mistake is so small: one that computes in float32 somewhere is judged so."""
+    bound = replace(bound, error=max(bound.error, error))
+    if not EXACTLY < error < ROUNDING * _DEPTH.get(bound.component.name, 1):
+        return bound
+    what = f"{bound.component.name} holds a number that is rounded to float32, or to few digits"
     note = f"{what} (off by {error:.0e} in float64); judged as float32"
     return replace(bound, precision="float32", notes=(*bound.notes, note))
 

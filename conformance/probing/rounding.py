@@ -1,30 +1,57 @@
-"""Whether a wrong model has float32 rounding errors too: a table of positions computed in float32.
+"""Whether a component computes in float32 somewhere, where its first output does not show it.
 
-A right model shows this in its output. For a wrong one, every clause that compares numbers would fail because of
-rounding, and no known mistake would reproduce its numbers exactly.
+A right one may divide by a square root in float32, or hold a constant of few digits: the head width of a usual probe
+is a square, and a residual hides the rest. A wrong one may have a table of positions in float32: every clause that
+compares numbers would fail because of rounding, and no known mistake would reproduce its numbers exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.rules import PatternError
+from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 from conformkit.spec.tolerances import tolerance
 
-__all__ = ["computes_in_float32"]
+__all__ = ["computes_in_float32", "imprecision"]
 
 
 _LEAST, _MOST = tolerance("float64", 4), 5e-6
 """Relative errors that float32 rounding explains, and float64 rounding does not."""
+_UNEVEN: Mapping[str, int] = {
+    "d_model": 18, "num_heads": 3, "num_layers": 1, "num_encoder_layers": 1, "num_decoder_layers": 1,
+}  # fmt: skip
+"""Heads whose width has no square root in any format, and one layer."""
 _LAST = (".out.weight", ".out.bias", ".down.weight", ".down.bias")
 _LAST_BUT_PROJECTION = (".v.weight", ".v.bias", ".down.weight", ".down.bias")
+
+
+def imprecision(instance: Instance) -> float:
+    """Return the relative error of a component that fits, at the last position of one layer with uneven sizes.
+
+    That position sees every key, so that a mask which hides too little has no part in it. 0 if nothing comes of it.
+    """
+    subject = instance.subject
+    with suppress(ImplementationFailure, ClauseFailure, NotApplicable, PatternError, NoSizeError):
+        other = subject.build(dtype=instance.dtype, **_UNEVEN).scatter(Draw(0, "precision"))
+        other.read()
+        draw, leading = Draw(0, "inputs for precision"), subject.bound.leading(2)
+        inputs = other.example_inputs(draw, further=0)
+        if subject.bound.component.inputs[0] == "q":
+            inputs = tuple(draw.values(*leading, 5, width) for width in (3, 3, 7))
+        got, want = other(*inputs), other.expected(*inputs)
+        if got.shape == want.shape:
+            last = np.abs(want[..., -1, :]).max(initial=0.0)
+            return float(np.abs(got - want)[..., -1, :].max(initial=0.0) / max(last, 1e-30))
+    return 0.0
 
 
 def computes_in_float32(instance: Instance) -> bool:

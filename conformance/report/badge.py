@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.junit import safe
-from conformkit.conformance.report.wording import obstacles, scope
+from conformkit.conformance.report.wording import obstacles, scope, share
 from conformkit.conformance.text import one_line
 
 __all__ = ["as_badge"]
@@ -32,7 +32,7 @@ _SVG = """\
 
 def as_badge(report: Report, label: str = "conformance") -> str:
     """Return the badge of a report: what was judged, and whether it conforms."""
-    words = "conforms" if report.conforms else obstacles(report, most=0)[0]
+    words = f"conforms{share(report)}" if report.conforms else obstacles(report, most=0)[0]
     message, label = (safe(one_line(text, _LONGEST)) for text in (f"{scope(report)}: {words}", label))
     label_length, message_length = (round(_CHARACTER * len(text)) for text in (label, message))
     left, right = label_length + _PADDING, message_length + _PADDING

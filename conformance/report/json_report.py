@@ -56,6 +56,16 @@ def as_object(report: Report) -> dict[str, Any]:
             name: {size: list(ends) for size, ends in ranges.items()} for name, ranges in report.extents().items()
         },
         "missing": [plain(name) for name in report.missing],
+        "unusable": [
+            {
+                "name": plain(name),
+                "problem": plain(why.problem),
+                "where": plain(why.where),
+                "advice": [plain(line) for line in why.advice],
+            }
+            for name, why in report.unusable.items()
+        ],
+        "skipped": list(report.skipped),
         "stubs": [{"name": name, "where": plain(where)} for name, where in report.stubs.items()],
         "notes": [plain(note) for note in report.notes],
         "undeclared": [_undeclared(found) for found in report.undeclared],

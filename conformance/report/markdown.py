@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
@@ -45,6 +46,7 @@ def body(report: Report, level: int = 2) -> str:
     parts = [f"{mark} {code(verdict_line(report))}", escape(ledger_line(report)) + "."]
     parts += [f"> {escape(HIDDEN.capitalize())}."] if report.hidden else []
     parts += [_way(report, level)]
+    parts += [_list("Cannot be judged", [_unusable(name, why) for name, why in report.unusable.items()], level)]
     parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]
     found = [f"**{escape(name)}**: {code(part.sentence)}" for name, part in report.parts.items()]
     parts += [_list("Where to look first", found, level)]
@@ -52,6 +54,12 @@ def body(report: Report, level: int = 2) -> str:
     parts += [_list("Not judged", [_cause(*entry) for entry in unjudged(report)], level)]
     parts += [_list("Missing", [code(name) for name in report.missing], level)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _unusable(name: str, why: Unusable) -> str:
+    """Return why a part cannot be judged, and what to declare, in one line."""
+    place = f" ({code(why.where)})" if why.where else ""
+    return f"{code(name)}: {code(why.problem)}{place}; {'; '.join(code(line.strip()) for line in why.advice)}"
 
 
 def escape(text: str) -> str:

@@ -17,6 +17,7 @@ from conformkit.conformance.engine.results import (
     Undeclared,
     Verdict,
 )
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_report import SCHEMA
 from conformkit.spec.clauses import Clause, Level, clauses
 
@@ -49,6 +50,11 @@ def _report(found: Mapping[str, Any]) -> Report:
         without=tuple(found.get("without", ())),
         results=[_result(number, item) for number, item in enumerate(found["clauses"])],
         notes=list(found["notes"]), missing=list(found["missing"]),
+        unusable={
+            item["name"]: Unusable(item["problem"], item["where"], tuple(item["advice"]))
+            for item in found.get("unusable", ())
+        },
+        skipped=list(found.get("skipped", ())),
         stubs={item["name"]: item["where"] for item in found.get("stubs", ())},
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: DifferingPart(item["path"], item["message"]) for item in found["parts"]},

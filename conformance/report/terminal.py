@@ -79,6 +79,7 @@ def write(
         _header(report, page)
         if verbose:
             _every_clause(report, page)
+        _unusable(report, page)
         _undeclared(report, page)
         _parts(report, page)
         _failures(report, page, repeat, verbose=verbose)
@@ -119,13 +120,30 @@ def _header(report: Report, page: Console) -> None:
     page.print()
 
 
+def _unusable(report: Report, page: Console) -> None:
+    """Print what could not be judged, and what to declare."""
+    for name, why in report.unusable.items():
+        place = f" ({one_line(why.where, 300)})" if why.where else ""
+        lead = "" if name in why.problem else f"{one_line(name, 80)}: "
+        say(
+            page,
+            Text(f"{lead}{one_line(why.problem, 600)}{place}", style="bold red"),
+            lead="error: ",
+            hang=_indent(page),
+        )
+        for line in why.advice:
+            page.print(Text(f"{'':{_indent(page)}}{plain(line, 600).strip(chr(10))}"), soft_wrap=True)
+        page.print()
+
+
 def _undeclared(report: Report, page: Console) -> None:
     """Print undeclared choices first: one line in conform.toml may fix all that follows."""
     for found in report.undeclared:
         say(page, Text(undeclared_line(found), style="bold yellow"), lead="undeclared: ")
     if report.undeclared:
         what = "this choice" if len(report.undeclared) == 1 else "these choices"
-        say(page, f"with {what} the definition reproduces your numbers exactly; undeclared, it is a mistake\n")
+        say(page, f"with {what} the definition reproduces your numbers exactly; undeclared, it is a mistake,")
+        say(page, "and all other clauses are judged as if it were declared\n")
 
 
 def _parts(report: Report, page: Console) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conformkit.conformance.assertions.extents import overall
+from conformkit.conformance.assertions.outlines import NOT_FINITE
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.text import count, listed, one_line
@@ -29,6 +30,7 @@ __all__ = [
     "page_of",
     "scope",
     "seed_line",
+    "share",
     "sizes_line",
     "undeclared_line",
     "unjudged",
@@ -53,6 +55,12 @@ _PARTS = 12
 _NAMED_MISTAKES = 3
 """Maximum number of matching known mistakes to name."""
 
+_NOT_FINITE = (
+    "find the first step whose result is NaN or infinite: print `x.isfinite().all()` after each; a softmax over a row "
+    "in which every key is hidden gives NaN: a causal mask hides what comes after a position, not the position itself"
+)
+"""Advice for a clause about shapes whose test met a NaN."""
+
 HIDDEN = (
     "the inputs of this run are hidden, so no numbers are shown; without the hidden seed, the same clause uses public "
     "inputs and shows all numbers"
@@ -62,9 +70,10 @@ HIDDEN = (
 def verdict_line(report: Report) -> str:
     """Return the one sentence that answers the question, with its counts."""
     name = one_line(report.implementation, 200)
-    law = f"{scope(report)} (spec {SPEC_VERSION})"
+    law = f"{scope(report)}{share(report) if report.conforms else ''} (spec {SPEC_VERSION})"
     if not report.conforms:
-        return f"{name} does not conform to {law}: {'; '.join(obstacles(report))}"
+        verdict = "could not be judged by" if report.unusable and not _wrong(report) else "does not conform to"
+        return "; ".join([f"{name} {verdict} {law}: {'; '.join(obstacles(report))}", *_not_there(report)])
     ledger = report.ledger()
     rest = [f"{ledger[v]} {v.value}" for v in (Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED) if ledger[v]]
     warnings = len(report.failures())
@@ -72,7 +81,26 @@ def verdict_line(report: Report) -> str:
         rest.append(count(warnings, "warning"))
     passes = "passes" if ledger["clauses"] == 1 else "pass"
     passed = f"{ledger[Verdict.PASS]} of {count(ledger['clauses'], 'clause')} {passes}"
-    return ", ".join([f"{name} conforms to {law}: {passed}", *rest])
+    return "; ".join([", ".join([f"{name} conforms to {law}: {passed}", *rest]), *_not_there(report)])
+
+
+def share(report: Report) -> str:
+    """Return how many of the parts that were asked for are there, ` in 2 of 9 parts`; nothing if all are."""
+    absent, asked = report.absent()
+    return f" in {asked - len(absent)} of {count(asked, 'part')}" if absent else ""
+
+
+def _wrong(report: Report) -> bool:
+    """Whether something else than what could not be judged keeps it from conforming."""
+    return bool(report.missing) or any(report.breaks(r) and r.verdict is not Verdict.NOT_RUN for r in report.results)
+
+
+def _not_there(report: Report) -> list[str]:
+    """Return the parts that were asked for and are not judged, though they are not required or are left out."""
+    named = {*report.missing, *report.stubs, *report.skipped, *report.unusable}
+    absent = [name for name in report.absent()[0] if name not in named]
+    found = [f"not implemented: {_parts(absent, _PARTS)}"] if absent else []
+    return found + ([f"left out by conform.toml: {_parts(report.skipped, _PARTS)}"] if report.skipped else [])
 
 
 def scope(report: Report) -> str:
@@ -103,6 +131,7 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
     found += [f"not implemented yet: {_parts(stubs, most)}"] if stubs else []
     found += [f"missing: {_parts(absent, most)}"] if absent else []
+    found += [f"cannot be judged: {_parts(list(report.unusable), most)}"] if report.unusable else []
     if not report.complete:
         found.append(f"the run is incomplete, {count(len(report.results), 'clause')} judged")
     elif not report.ledger()[Verdict.PASS]:
@@ -219,7 +248,8 @@ def advice(result: Result, hints: int) -> list[tuple[str, str]]:
     known = result.looks_like
     if hints < 3:
         return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
-    fix = _fix(known) if known and _sure(known) else result.clause.fix
+    own = _NOT_FINITE if result.outline == NOT_FINITE and result.clause.id.endswith("-SHAPE") else result.clause.fix
+    fix = _fix(known) if known and _sure(known) else own
     return [*([("looks like:", _likeness(known))] if known else []), ("fix:", fix)]
 
 

@@ -17,11 +17,11 @@ from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import NoSizeError, complete, completed, nearest_allowed
 from conformkit.conformance.subject.example_inputs import example_inputs
 from conformkit.conformance.subject.extents_of_call import extents_of_call
+from conformkit.conformance.subject.inputs_of_call import further_inputs, positions_of
 from conformkit.conformance.subject.link import Link
 from conformkit.conformance.subject.parameters import check_same_extent, readable
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
-from conformkit.spec.masks import causal_mask
 from conformkit.spec.tolerances import ROOM, Precision, tolerance
 from conformkit.spec.variants import Variant
 
@@ -165,7 +165,7 @@ class Subject:
         instance = Instance(self, dict(sizes), reply.header["handle"], reply.header["parameters"], own_dtype)
         if self.on_built is not None:
             self.on_built(instance)
-        if reply.header["lazy"]:
+        if reply.header["lazy"] or self.bound.grows:
             instance.make_lazy_parameters()
         return instance
 
@@ -459,19 +459,13 @@ class Instance:
         bound = self.subject.bound
         names = bound.component.method(method).inputs if method else bound.component.inputs
         named = {n: a for n, a in zip(names, inputs, strict=False) if a is not None}
-        if bound.component.profile != "seq2seq" and ("x" in named or "ids" in named):
-            first = named.get("x", named.get("ids"))
-            assert first is not None
-            length = first.shape[1] if first.ndim > 1 else first.shape[0]
-            if bound.causal == "mask" and self.sizes.get("causal", True):
-                named["mask"] = causal_mask(length)
-            named["positions"] = np.arange(length)
-        values = {**self.sizes, "causal": self.sizes.get("causal", True), **(options or {})}
+        values = {**self.sizes, "causal": self.sizes.get("causal", True), "T": positions_of(named), **(options or {})}
+        named |= further_inputs(bound, self.sizes, named)
         half = self.dtype if self.dtype in HALF else None
         header, tensors = bound.call_request(named, values, strided=strided, cast=form or half, method=method)
         if cast:
             tensors = {n: self._cast(a) for n, a in tensors.items()}
-        return header, tensors
+        return {**header, "dtype": self.dtype}, tensors
 
     def held(self, array: Array) -> Array:
         """Return the numbers as the component sees them: in half precision, rounded to it."""

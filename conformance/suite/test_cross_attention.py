@@ -226,5 +226,4 @@ def test_the_arguments_stay_as_they_are(cross_attention: Subject, draw: Draw) ->
 
 @clause("XATTN-SIZES")
 def test_the_output_equals_the_definition_at_every_size(cross_attention: Subject, draw: Draw) -> None:
-    padded = with_hidden_memory if cross_attention.offers("masks") else None
-    check_definition_at_sizes(cross_attention, draw, after="XATTN-ORACLE", padded=padded)
+    check_definition_at_sizes(cross_attention, draw, after="XATTN-ORACLE", padded=with_hidden_memory)

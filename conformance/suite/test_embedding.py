@@ -18,6 +18,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import nearest_allowed
+from conformkit.conformance.evidence.averages import drops_at_own_rate
 from conformkit.conformance.evidence.for_each_component import depth
 from conformkit.conformance.evidence.tables import TABLE, check_row_gradient, table_gradient
 from conformkit.conformance.subject.component import Instance, Subject
@@ -74,7 +75,8 @@ def test_rows_of_the_table_are_read_at_the_length_that_they_have(model: Subject,
     ids, written = _every_id(instance, draw), instance.read_raw()
     for mode in each_of("mode", ["eval", "train"] if model.offers("modes") else ["eval"]):
         got = instance.call(ids, mode=mode, seed=1).out
-        check_close("logits", got, instance.expected(ids), _tolerance(instance))
+        if mode == "eval" or not drops_at_own_rate(instance, ids):
+            check_close("logits", got, instance.expected(ids), _tolerance(instance))
     left = instance.read_raw()
     for name in (p["name"] for p in instance.trainable):
         check_equal(f"{name} after the calls", left[name], written[name])

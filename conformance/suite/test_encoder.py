@@ -228,11 +228,13 @@ def test_the_stack_is_that_of_the_definition(encoder: Subject, draw: Draw) -> No
 
 @clause("ENC-SIZES")
 def test_the_output_equals_the_definition_at_every_size(encoder_layer: Subject, draw: Draw) -> None:
-    padded = with_hidden_positions if encoder_layer.offers("masks") else None
-    check_definition_at_sizes(encoder_layer, draw, after="ENC-ORACLE", depth=2, coarse=True, padded=padded)
+    check_definition_at_sizes(
+        encoder_layer, draw, after="ENC-ORACLE", depth=2, coverage="some bands", padded=with_hidden_positions
+    )
 
 
 @clause("ENC-STACK-SIZES")
 def test_the_stack_equals_the_definition_at_every_size(encoder: Subject, draw: Draw) -> None:
-    padded = with_hidden_positions if encoder.offers("masks") else None
-    check_definition_at_sizes(encoder, draw, after="ENC-STACK", depth=3, coarse=True, padded=padded)
+    check_definition_at_sizes(
+        encoder, draw, after="ENC-STACK", depth=3, coverage="some bands", padded=with_hidden_positions
+    )

@@ -19,7 +19,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.averages import check_mean_over_dropout
+from conformkit.conformance.evidence.averages import check_mean_over_dropout, drops_what_units_read
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.influence import check_all_reached
@@ -231,7 +231,15 @@ def test_evaluation_drops_nothing(feed_forward: Subject, draw: Draw) -> None:
 @clause("FFN-DROPOUT-MEAN")
 def test_on_average_dropout_changes_nothing(feed_forward: Subject, draw: Draw) -> None:
     instance = build(feed_forward, 12, 20, dropout=0.25).scatter(draw)
-    check_mean_over_dropout(instance, inputs(instance, draw, 1, 4))
+    x = inputs(instance, draw, 1, 4)
+
+    def linear() -> tuple[Instance, Array]:
+        return instance.write(halving(instance)), x
+
+    def in_front() -> bool:
+        return drops_what_units_read(build(feed_forward, 12, 20, dropout=0.25), draw)
+
+    check_mean_over_dropout(instance, x, in_front, linear)
 
 
 @clause("FFN-GRAD-ALL")

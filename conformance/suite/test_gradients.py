@@ -14,6 +14,7 @@ from conformkit.conformance.assertions.checks import (
     check_zero,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.averages import drops_at_own_rate
 from conformkit.conformance.evidence.differences import (
     Point,
     check_gradients,
@@ -28,6 +29,7 @@ from conformkit.conformance.evidence.differences import (
 )
 from conformkit.conformance.evidence.for_each_component import depth, each
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
+from conformkit.conformance.evidence.rows_of_ids import single_rows
 from conformkit.conformance.subject.attention import Attend
 from conformkit.conformance.subject.component import Gradients, Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -62,7 +64,9 @@ def test_every_trainable_parameter_receives_a_gradient(every: list[Subject], dra
     for subject in each(every, "gradients", "parameters"):
         instance, inputs = subject.example(draw)
         found = differentiate(instance, inputs, cotangent_for(instance, inputs, draw))
-        unused = [name for name, gradient in found.parameters.items() if gradient is None]
+        read = {name for name, gradient in found.parameters.items() if gradient is not None}
+        spared = {name for rows in single_rows(instance) if not read.isdisjoint(rows) for name in rows}
+        unused = [name for name in found.parameters if name not in read | spared]
         check(f"{subject.name} never reads {', '.join(unused)}", not unused)
 
 
@@ -126,11 +130,17 @@ def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subje
 
 @clause("GRAD-TRAIN")
 def test_without_dropout_training_mode_gives_the_gradients_of_eval_mode(every: list[Subject], draw: Draw) -> None:
+    told = 0
     for subject in each(every, "gradients", "modes"):
         instance, inputs = subject.example(draw, num_layers=3, dropout=0.0)
+        if drops_at_own_rate(instance, *inputs):
+            continue
+        told += 1
         cotangent = cotangent_for(instance, inputs, draw)
         want, got = (differentiate(instance, inputs, cotangent, mode=mode) for mode in ("eval", "train"))
         _check_same(subject.name, _flat(got), _flat(want), subject.tolerance(depth(instance)))
+    if not told:
+        raise NotApplicable("whatever it exports drops at a rate that nobody can set")
 
 
 @clause("GRAD-DROPOUT")
@@ -177,7 +187,10 @@ def test_gradients_of_long_and_large_inputs_are_finite(every: list[Subject], dra
 @clause("GRAD-SIZES")
 def test_gradients_are_right_at_every_size(every: list[Subject], draw: Draw) -> None:
     refused = None
-    named = ("ScaledDotProductAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransformerLM")
+    named = (
+        "ScaledDotProductAttention", "SelfAttention", "MultiHeadAttention", "FeedForward", "PositionalEncoding",
+        "TransformerBlock", "TinyTransformerLM",
+    )  # fmt: skip
     subjects = list(each(wide_enough(every), "gradients", "weights-bound", named=named))
     for subject in subjects:
         try:

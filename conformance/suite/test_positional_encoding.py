@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from conformkit.conformance.assertions.checks import (
     check_refuses,
     check_shape,
     quoted,
+    refusing,
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
@@ -204,19 +205,40 @@ def test_copies_and_half_precision_give_the_same_codes(positions: Subject, draw:
 
 
 @clause("PE-OVERLONG")
+def test_more_positions_than_rows_raise_or_get_their_own_codes(positions: Subject) -> None:
+    for instance, tokens in overlong(positions, 4, 2):
+        width, rows = instance.sizes["d_model"], instance.sizes["max_len"]
+        label, x = f"a sequence of {tokens} positions with max_len = {rows}", np.ones((2, tokens, width))
+        for before in (None, x[:, :rows]):  # a table that grows keeps what it has grown to
+            with refusing():
+                used = instance if before is None else build(positions, width, rows)
+                if before is not None:
+                    used(before)
+                got = used(x)
+                want = build(positions, width, tokens)(x)
+                check_close(f"the output for {label}, which was accepted,", got, want, TABLE)
+
+
+@clause("PE-OVERLONG-REFUSED")
 def test_more_positions_than_rows_raise(positions: Subject) -> None:
     check_overlong(positions, 4, 2)
 
 
 def check_overlong(positions: Subject, *lengths: int) -> None:
+    for instance, tokens in overlong(positions, *lengths):
+        x = np.ones((2, tokens, instance.sizes["d_model"]))
+        label = f"a sequence of {tokens} positions with max_len = {instance.sizes['max_len']}"
+        check_refuses(label, partial(instance, x))
+
+
+def overlong(positions: Subject, *lengths: int) -> Iterator[tuple[Instance, int]]:
+    """Yield components of these numbers of positions, each with lengths that are too long for it."""
     if "max_len" not in positions.bound.construct.names():
         raise NotApplicable("its constructor takes no max_len: there is no table to run out of")
     for max_len in lengths:
-        instance = build(positions, 8, max_len)
-        rows = instance.sizes["max_len"]
+        rows = build(positions, 8, max_len).sizes["max_len"]
         for tokens in (rows + 1, 2 * rows, 2 * rows + 3):
-            x = np.ones((2, tokens, instance.sizes["d_model"]))
-            check_refuses(f"a sequence of {tokens} positions with max_len = {rows}", partial(instance, x))
+            yield build(positions, 8, max_len), tokens
 
 
 @clause("PE-OVERLONG-ONE")
@@ -354,7 +376,9 @@ def test_there_is_nothing_to_train(positions: Subject) -> None:
 @clause("PE-ODD-D")
 def test_an_odd_width_has_one_more_sine_or_is_refused(positions: Subject) -> None:
     sizes = positions.sizes(d_model=7, max_len=11)
-    if sizes["d_model"] % 2 == 0:
+    if sizes["d_model"] % 2 == 0 and "d_model" in positions.bound.found:  # the refusal is what this is about
+        sizes = sizes | {"d_model": sizes["d_model"] + 1}
+    elif sizes["d_model"] % 2 == 0:
         raise NotApplicable("odd widths are excluded by the declared limits")
     under(f"d_model = {sizes['d_model']}, max_len = {sizes['max_len']}")
     try:

@@ -82,7 +82,9 @@ def test_inputs_of_another_width_are_refused(every: list[Subject], draw: Draw) -
         width, length = instance.sizes["d_model"], subject.tokens(4)
         for wrong in (n for n in (width + 1, 2 * width, width - 1) if n > 1):  # an extent of 1 may be stretched
             x = draw.values(2, length, wrong)
-            check_refuses(f"{subject.name} of width {width} with x {x.shape}", partial(instance, x))
+            with refusing():
+                out = instance(x)
+                _check_read_as_wide(f"{subject.name} of width {width} with x {x.shape}", instance, x, out)
 
 
 @clause("ERRH-RANK")
@@ -144,7 +146,19 @@ def test_queries_and_keys_of_different_widths_are_refused(attend: Attend, draw: 
 
 @clause("ERRH-KV-LEN")
 def test_keys_and_values_of_different_lengths_are_refused(attend: Attend, draw: Draw) -> None:
-    for own, other in each_of("own, other", ((5, 7), (7, 5), (4, 8), (8, 4))):
+    for own, other in each_of("own, other", ((7, 5), (8, 4))):
+        _check_refused(attend, draw, f"{own} keys with {other} values", q=(3, 4), k=(own, 4), v=(other, 6))
+    lead = attend.subject.bound.leading(2)
+    for own, other in each_of("own, other", ((5, 7), (4, 8))):
+        q, k, v = draw.values(*lead, 3, 4), draw.values(*lead, own, 4), draw.values(*lead, other, 6)
+        with refusing():
+            got, want = attend(q, k, v), attend(q, k, v[..., :own, :])
+            check_close(f"the output for {own} keys with {other} values, accepted,", got, want, attend.tolerance())
+
+
+@clause("ERRH-VALUES-LEFT")
+def test_more_values_than_keys_are_refused(attend: Attend, draw: Draw) -> None:
+    for own, other in each_of("own, other", ((5, 7), (4, 8))):
         _check_refused(attend, draw, f"{own} keys with {other} values", q=(3, 4), k=(own, 4), v=(other, 6))
 
 
@@ -160,9 +174,25 @@ def test_extents_of_one_are_not_stretched_to_fit(attend: Attend, draw: Draw) -> 
 def test_a_mask_of_another_size_is_refused(attend: Attend, draw: Draw) -> None:
     lead = attend.subject.bound.leading(2)
     q, k, v = draw.values(*lead, 5, 4), draw.values(*lead, 7, 4), draw.values(*lead, 7, 3)
+    scores = (*lead, 5, 7)
     for shape in each_of("shape", ((5, 6), (5, 8), (4, 7), (6, 7), (7, 5), (3, 5, 7))):
-        mask = draw.mask(*shape)
-        check_refuses(f"a mask {shape} for 5 queries and 7 keys", partial(attend, q, k, v, mask))
+        mask, label = draw.mask(*shape), f"a mask {shape} for 5 queries and 7 keys"
+        cut = mask[..., :5, :7]
+        if not _broadcasts(cut.shape, scores):  # too few rows or columns, or another batch
+            check_refuses(label, partial(attend, q, k, v, mask))
+            continue
+        with refusing():
+            check_close(
+                f"the output for {label}, accepted,", attend(q, k, v, mask), attend(q, k, v, cut), attend.tolerance()
+            )
+
+
+@clause("ERRH-MASK-CUT")
+def test_a_mask_that_is_too_large_is_refused(attend: Attend, draw: Draw) -> None:
+    lead = attend.subject.bound.leading(2)
+    q, k, v = draw.values(*lead, 5, 4), draw.values(*lead, 7, 4), draw.values(*lead, 7, 3)
+    for shape in each_of("shape", ((5, 8), (6, 7))):
+        check_refuses(f"a mask {shape} for 5 queries and 7 keys", partial(attend, q, k, v, draw.mask(*shape)))
 
 
 @clause("ERRH-MASK-GROW")
@@ -200,6 +230,30 @@ def test_a_top_p_that_is_no_probability_is_refused(model: Subject, draw: Draw) -
         check_refuses(f"top_p = {value}", partial(instance.generate, ids, 2, seed=1, top_p=value))
 
 
+def _broadcasts(shape: tuple[int, ...], scores: tuple[int, ...]) -> bool:
+    """Whether a mask has an entry for each score; further axes in front make it a mask for several."""
+    same = zip(reversed(shape), reversed(scores), strict=False)
+    return shape[-2:] == scores[-2:] and all(1 in pair or pair[0] == pair[1] for pair in same)
+
+
+def _check_read_as_wide(label: str, instance: Instance, x: Array, out: Array) -> None:
+    """Check that an input of another width was read as one of that width, if it was accepted."""
+    if instance.subject.name == "PositionalEncoding" and instance.subject.variant.positions == "sinusoidal":
+        wide = instance.subject.build(d_model=x.shape[-1], max_len=instance.sizes["max_len"])
+        check(f"{label} was accepted, want an exception", wide.sizes["d_model"] == x.shape[-1])
+        check_close(f"the output of {label}, which was accepted,", out, wide(x), _tolerance(instance))
+        return
+    wanted = (*x.shape[:-1], instance.sizes.get("d_v") or x.shape[-1])
+    check(f"{label} was accepted, and gives {out.shape}, want an exception, or {wanted}", out.shape == wanted)
+    for feature in (0, x.shape[-1] - 1):
+        other = x.copy()
+        other[0, -1, feature] += 1.0
+        moved = np.abs(instance(other) - out).max(axis=-1)
+        reached = f"{label} was accepted, and feature {feature}"
+        check(f"{reached} does not matter, want an exception", moved[0, -1] > 0.0)
+        check(f"{reached} of one sequence reaches another, want an exception", not (moved[1] > 1e-3).any())
+
+
 def _refusal(action: Callable[[], Any]) -> ImplementationFailure | None:
     """Return what the implementation raised, None when it went on; anything but an exception is no refusal."""
     try:
@@ -234,8 +288,8 @@ def _indivisible(subject: Subject) -> Iterator[dict[str, Any]]:
     if not takes(subject, "d_model", "num_heads") or subject.variant.head_width != "d_model // num_heads":
         return
     sizes = subject.sizes(num_layers=1)
-    heads = sizes["num_heads"]
-    for width in (sizes["d_model"] + 1, heads - 1):
+    heads, step = sizes["num_heads"], subject.bound.limits.of("d_model").multiple_of or 1  # no other rule is broken
+    for width in (sizes["d_model"] + step, heads - 1):
         if width % heads and heads > 1:
             yield sizes | {"d_model": width, "head_width": width // heads}
 

@@ -128,7 +128,7 @@ def test_cached_targets_of_any_length_follow_the_logits(transformer: Subject, dr
         return CALL * (1 + written) + SCORE * sizes["batch"] * (read**2 + written * (written + read))
 
     check_at_sizes(draw, check_sizes, cost, partial(nearest_writer, transformer), after="S2SKV-GREEDY-EQUIV",
-                   limit=2e8, coarse=True)  # fmt: skip
+                   limit=2e8, coverage="some bands")  # fmt: skip
 
 
 # --- beams ------------------------------------------------------------------------------------------------------------
@@ -268,7 +268,9 @@ def test_beams_of_any_number_are_those_of_the_definition(transformer: Subject, d
         judged = sizes["batch"] * sizes["beams"] + _STEPS * (sizes["beams"] + 2)
         return SCORE * judged * (sizes["keys"] ** 2 + _STEPS * (sizes["keys"] + sizes["tgt_vocab_size"]))
 
-    check_at_sizes(draw, check_sizes, cost, partial(_nearest_search, transformer), after="S2SBEAM-TOY", coarse=True)
+    check_at_sizes(
+        draw, check_sizes, cost, partial(_nearest_search, transformer), after="S2SBEAM-TOY", coverage="some bands"
+    )
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, check_shape, each_of, under
+from conformkit.conformance.assertions.checks import (
+    NotApplicable,
+    check,
+    check_equal,
+    check_shape,
+    each_of,
+    refusing,
+    under,
+)
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
@@ -37,6 +45,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     unwatched,
     write,
 )  # fmt: skip
+from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.decoding import until_end
@@ -58,8 +67,9 @@ def test_no_new_ids_are_an_empty_target(transformer: Subject, draw: Draw) -> Non
     instance = build_generator(transformer).scatter(draw)
     for batch, length in each_of("batch, length", [(2, 4), (1, 1)]):
         src = sources(instance, draw, batch, length)
-        got = new_ids(instance, write(instance, src, 0, **plain(transformer)).out, 0, len(src))
-        check_shape("0 new ids", got, (len(src), 0))
+        with refusing(is_refusal):
+            got = new_ids(instance, write(instance, src, 0, **plain(transformer)).out, 0, len(src))
+            check_shape("0 new ids", got, (len(src), 0))
 
 
 @clause("S2SGEN-RANGE")
@@ -159,7 +169,7 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
         return CALL * (1 + written) + SCORE * sizes["batch"] * scores
 
     check_at_sizes(draw, check_sizes, cost, partial(nearest_writer, transformer), after="S2SGEN-AUTOREGRESSIVE",
-                   limit=2e8, coarse=True)  # fmt: skip
+                   limit=2e8, coverage="some bands")  # fmt: skip
 
 
 # --- the end of a text ------------------------------------------------------------------------------------------------

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, each_of
+from conformkit.conformance.assertions.checks import NotApplicable, check, each_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import ids, number, shown, text
@@ -21,6 +22,8 @@ NEVER = 10**6
 """A frequency higher than that of any pair."""
 _CHARACTER = 3000.0
 """A character is sent and looked up twice: as costly as some thousand multiplications."""
+_UNSEEN = ("日", "Ω")
+"""Characters that LINES lacks."""
 _SPECIAL = 4
 """For unknown characters, padding, begin and end."""
 _MANY = 64
@@ -144,16 +147,26 @@ def test_the_vocabulary_is_at_most_as_large_as_asked_for(bpe_tokenizer: Tool) ->
 @clause("TOK-BPE-ROUNDTRIP")
 def test_the_text_that_it_learned_from_comes_back(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
+    layout = keeps_layout(tokenizer)
     for sample in each_of("sample", [LINES, "the cat", "cat\n\n\tsat  on", "that is", LONG]):
-        _comes_back(tokenizer, sample)
+        _comes_back(tokenizer, sample, layout=layout)
     tokenizer = bpe_tokenizer.make(text=RUNS * 3)
     for sample in each_of("sample", [RUNS, *("a" * length for length in range(1, 10)), "baaab", "   b"]):
+        _comes_back(tokenizer, sample, layout=layout)
+
+
+@clause("TOK-BPE-LAYOUT")
+def test_blanks_and_line_ends_come_back(bpe_tokenizer: Tool) -> None:
+    tokenizer = bpe_tokenizer.make(text=LINES)
+    for sample in each_of("sample", [LINES, "cat\n\n\tsat  on"]):
         _comes_back(tokenizer, sample)
 
 
 @clause("TOK-BPE-NO-PREFIX-SPACE")
 def test_no_blank_is_put_in_front(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
+    if not keeps_layout(tokenizer):
+        raise NotApplicable("it keeps words, not the blanks between them: TOK-BPE-LAYOUT")
     for sample in each_of("sample", ["cat", "the cat", "."]):
         own, spaced = _encoded(tokenizer, sample), _encoded(tokenizer, " " + sample)
         check(f"{shown(sample)} and {shown(' ' + sample)} have the same ids", own != spaced)
@@ -164,7 +177,11 @@ def test_no_blank_is_put_in_front(bpe_tokenizer: Tool) -> None:
 @clause("TOK-BPE-BYTES")
 def test_any_text_has_ids_and_comes_back(bpe_tokenizer: Tool, draw: Draw) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of("sample", [*STRANGE, drawn(draw), "".join(map(chr, range(1, 256)))]):
+    samples = [*STRANGE, drawn(draw), "".join(map(chr, range(1, 256)))]
+    if over_characters(tokenizer):
+        _check_unknown(tokenizer, set(LINES), samples)
+        return
+    for sample in each_of("sample", samples):
         _comes_back(tokenizer, sample)
 
 
@@ -183,8 +200,10 @@ def test_merges_shorten_the_text(bpe_tokenizer: Tool) -> None:
     count = len(_encoded(bpe_tokenizer.make(text=loud), loud))
     check(f"{shown(loud)}, from the training text, has {count} ids, {len(loud)} bytes", count < len(loud))
     for sample in each_of("sample", STRANGE):
-        count, size = len(_encoded(tokenizer, sample)), len(sample.encode())
-        check(f"{shown(sample)} has {count} ids, {size} bytes", count <= size)
+        if _refuses(tokenizer, "encode", text=sample):
+            continue  # TOK-BPE-BYTES says who may
+        count, size, words = len(_encoded(tokenizer, sample)), len(sample.encode()), len(sample.split())
+        check(f"{shown(sample)} has {count} ids, {size} bytes and {words} words", count <= size + words)
 
 
 @clause("TOK-BPE-GREEDY")
@@ -206,10 +225,10 @@ def test_merges_are_applied_in_the_order_in_which_they_were_learned(bpe_tokenize
 
 @clause("TOK-BPE-MINFREQ")
 def test_a_pair_that_came_too_rarely_is_not_merged(bpe_tokenizer: Tool) -> None:
-    base = _size(bpe_tokenizer.make(text="q", min_frequency=NEVER))
     for pieces, least, merges in each_of(
         "pieces, least, merges", [([("ab", 1)], 2, 0), ([("ab", 4), ("cd", 2)], 3, 1), ([("ab", 2)], 2, 1)]
     ):
+        base = _size(bpe_tokenizer.make(text=word(*pieces), min_frequency=NEVER))
         size = _size(bpe_tokenizer.make(text=word(*pieces), min_frequency=least))
         label = f"with min_frequency {least}, {size - base} pairs of {shown(word(*pieces))} were merged, want {merges}"
         check(label, size - base == merges)
@@ -226,23 +245,25 @@ def test_the_same_text_gives_the_same_merges(bpe_tokenizer: Tool) -> None:
 @clause("TOK-REENCODE")
 def test_decoded_text_encodes_to_the_same_ids(bpe_tokenizer: Tool, draw: Draw) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of("sample", [LINES, "the cat", *STRANGE[:4], drawn(draw)]):
+    strange = [] if over_characters(tokenizer) else [*STRANGE[:4], drawn(draw)]
+    for sample in each_of("sample", [LINES, "the cat", *strange]):
         found = _encoded(tokenizer, sample)
         check(f"the ids of {shown(sample)} changed", _encoded(tokenizer, _decoded(tokenizer, found)) == found)
 
 
 @clause("TOK-SPECIAL-NOT-IN-TEXT")
 def test_text_that_looks_like_a_special_token_is_text(bpe_tokenizer: Tool) -> None:
-    tokenizer = bpe_tokenizer.make(text=LINES)
-    for sample in each_of(
-        "sample", ["[PAD]", "a [UNK] b", "[BOS][EOS]", "<s> </s>", "<pad><unk>", "<|endoftext|>", "[CLS]"]
-    ):
+    samples = ["[PAD]", "a [UNK] b", "[BOS][EOS]", "<s> </s>", "<pad><unk>", "<|endoftext|>", "[CLS]"]
+    tokenizer = bpe_tokenizer.make(text=LINES + "".join(sorted(set("".join(samples)))))
+    for sample in each_of("sample", samples):
         _comes_back(tokenizer, sample)
 
 
 @clause("TOK-PARTIAL-DECODE")
 def test_ids_that_hold_part_of_a_character_decode(bpe_tokenizer: Tool) -> None:
     tokenizer = bpe_tokenizer.make(text=LINES)
+    if over_characters(tokenizer):
+        raise NotApplicable("no id of it is part of a character")
     found = _encoded(tokenizer, "é日🙂")
     check(f"3 characters have {len(found)} ids", len(found) <= _MANY)
     for cut in each_of("cut", range(1, len(found))):
@@ -266,13 +287,17 @@ def test_characters_come_back_from_texts_of_any_length(char_tokenizer: Tool, dra
 
 @clause("TOK-BPE-SIZES")
 def test_byte_pairs_come_back_as_texts_of_any_length(bpe_tokenizer: Tool, draw: Draw) -> None:
-    asked = {"vocab_size": 300} if bpe_tokenizer.offers("vocab-size") else {}
+    known = bpe_tokenizer.make(text=LINES)
+    characters, layout = over_characters(known), keeps_layout(known)
 
     def check_sizes(sizes: Case) -> None:
-        sample = drawn(draw.at(sizes), " " + symbols(sizes["symbols"]), length=sizes["tokens"])
-        tokenizer = bpe_tokenizer.make(text=sample, **asked)
+        own, most = draw.at(sizes), 300 + characters * sizes["symbols"]  # whoever begins with characters needs them all
+        sample = "a" + drawn(own, " " + symbols(sizes["symbols"]), length=sizes["tokens"])[1:]  # one word at least
+        tokenizer = bpe_tokenizer.make(
+            text=sample, **({"vocab_size": most} if bpe_tokenizer.offers("vocab-size") else {})
+        )
         _in_range(tokenizer, sample)
-        _comes_back(tokenizer, sample)
+        _comes_back(tokenizer, sample, layout=layout)
 
     check_at_sizes(draw, check_sizes, _characters, dict, after="TOK-BPE-ROUNDTRIP")
 
@@ -280,6 +305,41 @@ def test_byte_pairs_come_back_as_texts_of_any_length(bpe_tokenizer: Tool, draw: 
 def _characters(sizes: Case) -> float:
     """Estimate the cost of learning an alphabet, and of a text."""
     return _CHARACTER * (sizes["symbols"] + sizes["tokens"])
+
+
+# --- bytes or characters ----------------------------------------------------------------------------------------------
+
+
+def over_characters(tokenizer: ToolObject) -> bool:
+    """Whether it begins with characters: of two that it never saw it refuses both, or gives both the same id."""
+    found = [[] if _refuses(tokenizer, "encode", text=one) else _encoded(tokenizer, one) for one in _UNSEEN]
+    return found[0] == found[1] and all(_refuses(tokenizer, "encode", text=one) or found[0] for one in _UNSEEN)
+
+
+def keeps_layout(tokenizer: ToolObject) -> bool:
+    """Whether blanks and line ends have ids: always over bytes; over characters, unless only words have."""
+    ways = {tuple(_encoded(tokenizer, sample)) for sample in ("the cat", "the\n cat", " the  cat ")}
+    return len(ways) > 1 or not over_characters(tokenizer)
+
+
+def _check_unknown(tokenizer: ToolObject, known: set[str], samples: list[str]) -> None:
+    """Check that texts with unknown characters are refused, or have the unknown id for each of these."""
+    refused = _refuses(tokenizer, "encode", text=_UNSEEN[0])
+    ids_of_known = set(_encoded(tokenizer, LINES))
+    own = [] if refused else [one for one in _encoded(tokenizer, _UNSEEN[0]) if one not in ids_of_known]
+    check(f"the unknown character {shown(_UNSEEN[0])} has ids of known ones", refused or bool(own))
+    if own:
+        _in_range(tokenizer, _UNSEEN[0])
+    for sample in each_of("sample", samples):
+        strange = [one not in known for one in sample]
+        runs = sum(now and not before for before, now in itertools.pairwise([False, *strange]))
+        spaces = sum(new and one.isspace() for new, one in zip(strange, sample, strict=True))  # dropped with the layout
+        if _refuses(tokenizer, "encode", text=sample):
+            check(f"{shown(sample)} is refused, though all of it is known", any(strange))
+            continue
+        found = sum(one in own for one in _encoded(tokenizer, sample))
+        label = f"{sum(strange)} characters of {shown(sample)} are unknown, {found} ids say so"
+        check(label, runs - spaces <= found <= sum(strange) * max(len(own), 1))
 
 
 # --- what a tokenizer says --------------------------------------------------------------------------------------------
@@ -299,9 +359,12 @@ def _decoded(tokenizer: ToolObject, found: list[int]) -> str:
     return text("the decoded text", tokenizer.call("decode", ids=np.array(found, np.int64)))
 
 
-def _comes_back(tokenizer: ToolObject, sample: str) -> None:
+def _comes_back(tokenizer: ToolObject, sample: str, *, layout: bool = True) -> None:
+    """Check that a text comes back; without its layout, that its words do."""
     got = _decoded(tokenizer, _encoded(tokenizer, sample))
-    check(f"{shown(sample)} comes back as {shown(got)}", got == sample)
+    check(
+        f"{shown(sample)} comes back as {shown(got)}", got == sample or (not layout and got.split() == sample.split())
+    )
 
 
 def _in_range(tokenizer: ToolObject, sample: str) -> None:
@@ -356,12 +419,14 @@ def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samp
     """Check how samples are split after some merges of a text of one word, whatever splits texts into words."""
     corpus = word(*pieces)
     merges = learn_merges(corpus, count)
-    base = _size(bpe_tokenizer.make(text="q", min_frequency=NEVER))
+    base = _size(bpe_tokenizer.make(text=corpus, min_frequency=NEVER))
     tokenizer = bpe_tokenizer.make(text=corpus, vocab_size=base + count)
     learned = " then ".join(a + b for a, b in merges)
     for sample in (*samples, corpus):
+        if not set(sample) <= set(corpus) and over_characters(tokenizer):
+            continue  # it knows the characters of its text
         want = apply_merges(sample, merges)
-        got = _pieces(tokenizer, _encoded(tokenizer, sample)[: len(sample) + 1])
+        got = [piece for piece in _pieces(tokenizer, _encoded(tokenizer, sample)[: len(sample) + 1]) if piece.strip()]
         label = f"after merging {learned}, {shown(sample)} is {' + '.join(map(shown, got))}"
         check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
 

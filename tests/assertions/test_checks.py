@@ -288,3 +288,16 @@ def test_the_reader_gets_the_whole_map_with_the_hidden_entries() -> None:
     assert compared.got.tolist() == weights.tolist()
     assert compared.want.tolist() == [[[0.5, 0.0], [0.25, 0.75]]]
     assert compared.hidden.tolist() == [[[False, True], [False, False]]]
+
+
+def test_rows_that_are_not_finite_as_a_whole_are_told():
+    """Would break if the row that sees no key, the likely cause, had to be found among all numbers."""
+    rows = np.zeros((2, 4, 3))
+    rows[:, 0] = np.nan
+    with pytest.raises(ClauseFailure) as caught:
+        check_finite("output", rows)
+    assert any("all numbers of row 0 and none elsewhere" in line for line in caught.value.details)
+    for other in (np.full((2, 4, 3), np.nan), np.where(np.arange(3) == 1, np.nan, rows * 0.0)):
+        with pytest.raises(ClauseFailure) as caught:
+            check_finite("output", np.where(np.isnan(other), np.nan, 0.0))
+        assert not any("elsewhere" in line for line in caught.value.details)

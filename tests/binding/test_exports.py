@@ -584,3 +584,62 @@ def test_attention_serves_as_cross_attention_where_it_takes_a_key_and_a_value():
     wanted = component("CrossAttention")
     assert serves(wanted, export(MHA_CONSTRUCT, ("query", "key", "value", "mask=")))
     assert not serves(wanted, export(MHA_CONSTRUCT, ("x", "mask=", "cache=")))
+
+
+# --- masks and factories ----------------------------------------------------------------------------------------------
+
+
+def test_a_mask_argument_without_a_default_is_required():
+    required = {"name": "attn_mask", "kind": "positional", "required": True, "default": None}
+    described = export(("d_model", "num_heads"))
+    described["call"] = [*parameters(("x",)), required]
+    found = bind(described)
+    assert (found.causal, found.mask.required) == ("mask", True)
+    assert not bind({**described, "call": [*parameters(("x",)), {**required, "required": False}]}).mask.required
+    model = export(("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size"))
+    model["call"] = [*parameters(("ids",)), required]
+    assert bind(model, name="TinyTransformerLM").causal == "mask"
+    assert bind(model, declared("causal = 'always'", "TinyTransformerLM"), "TinyTransformerLM").causal == "always"
+
+
+def test_a_declared_mask_that_no_call_would_pass_is_refused():
+    text = "call = ['x', { attn_mask = 'mask' }]\n"
+    described = export(("d_model", "num_heads", "causal"), ("x", "attn_mask="))
+    error = mismatch(described, declared(text))
+    assert "is called with `mask`, but none is ever passed: causality is requested by the constructor" in str(error)
+    assert "required = true" in error.advice[0]
+    for more in ("causal = 'mask'", "mask = { required = true }"):
+        assert bind(described, declared(text + more)).call.names() == {"x", "mask"}
+
+
+def test_a_declared_mask_that_an_encoder_decoder_never_has_is_refused():
+    described = export(("d_model", "num_heads", "d_ff"), ("x", "attn_mask="))
+    error = mismatch(described, declared("call = ['x', { attn_mask = 'causality' }]", "EncoderLayer"), "EncoderLayer")
+    assert "is called with causality, which no call of EncoderLayer has" in str(error)
+    assert error.advice == ("its masks are: mask",)
+    one = declared("call = ['x', { attn_mask = 'src_mask' }]", "EncoderLayer")
+    assert bind(described, one, "EncoderLayer").call.names() == {"x", "src_mask"}  # there is only one mask to mean
+
+
+@pytest.mark.parametrize("call", [("cfg",), ("d_model", "heads"), ()], ids=["config", "sizes", "nothing"])
+def test_a_function_of_sizes_is_told_to_be_a_factory(call):
+    described = export(call=call, kind="function", path="mypkg.attn:make")
+    error = mismatch(described)
+    assert "is a function that does not take x: it is no MultiHeadAttention itself" in str(error)
+    assert "    factory = true" in error.advice
+    assert bind(described, declared("factory = true\nconstruct = ['d_model']")).config.factory
+
+
+def test_code_that_only_samples_offers_samples_and_nothing_greedy():
+    described = export(
+        ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size"), ("ids",),
+        generate=("ids", "max_new_tokens"),
+    )  # fmt: skip
+    plain = bind(described, name="TinyTransformerLM")
+    assert plain.offers["greedy"]
+    assert not plain.offers["samples"]
+    text = "[components.TinyTransformerLM]\ngenerate = { greedy = false }"
+    sampler = bind(described, text, "TinyTransformerLM")
+    assert sampler.offers["samples"]
+    assert not sampler.offers["greedy"]
+    assert sampler.generation.greedy.named == {}

@@ -227,6 +227,46 @@ def test_layers_can_be_counted_from_another_number_and_followed_by_others():
     assert {"h1.weight", "h3.bias", "h30.weight"} < set(below)
 
 
+def test_flat_lists_count_in_steps():
+    p = model(3)
+    lines = {
+        "body.{2*i}.*": "blocks.{i}.attention.*", "body.{i*2 + 1}.g": "blocks.{i}.norm2.weight",
+        "body.{2*n}.weight": "norm.weight", "up.{n-1-i}": "blocks.{i}.feed_forward.up.bias",
+    }  # fmt: skip
+    found, own = there(lines, p), values(p)
+    np.testing.assert_array_equal(found["body.4.q.bias"], own["blocks.2.attention.q.bias"])
+    np.testing.assert_array_equal(found["body.5.g"], own["blocks.2.norm2.weight"])
+    np.testing.assert_array_equal(found["body.6.weight"], own["norm.weight"])
+    np.testing.assert_array_equal(found["up.2"], own["blocks.0.feed_forward.up.bias"])
+    assert not {name for name in found if "{" in name}
+
+
+def test_a_list_is_not_counted_below_zero():
+    with pytest.raises(PatternError, match="counts to -1, and entries of a list are counted from 0"):
+        there({"body.{2*i-1}": "blocks.{i}.norm1.weight"}, model())
+
+
+def test_one_array_a_row_and_one_a_hidden_unit():
+    p = model(2)
+    lines = {
+        "words.{t}": "embedding.weight", "places.{t+1}": "positions.weight -> m",
+        "layer.{i}.unit.{f}": "blocks.{i}.feed_forward.up.weight", "scores.{t}": "head.bias",
+    }  # fmt: skip
+    found, own = there(lines, p), values(p)
+    assert {name for name in found if name.startswith(("words", "places"))} == {
+        *(f"words.{row}" for row in range(7)), *(f"places.{row}" for row in range(1, 5))
+    }  # fmt: skip
+    np.testing.assert_array_equal(found["words.6"], own["embedding.weight"][6])
+    np.testing.assert_array_equal(found["places.1"], own["positions.weight"][0])
+    np.testing.assert_array_equal(found["layer.1.unit.4"], own["blocks.1.feed_forward.up.weight"][4])
+    assert found["scores.3"].shape == ()
+    rules = [parse_rule(target, source) for target, source in lines.items()]
+    back = to_canonical(rules, found, p, {})
+    assert len(back) == 5
+    for name, array in back.items():
+        np.testing.assert_array_equal(array, own[name])
+
+
 def test_a_lone_star_stands_for_everything():
     p = attention()
     assert set(there({"inner.*": "*"}, p)) == {f"inner.{name}" for name in p}

@@ -118,7 +118,7 @@ STRUCTURAL = {
     ),
     "layout": (
         MHA + "layout = 'batch_first'",
-        '"batch_first" is not one of batch first, sequence first; nearest: batch first',
+        '"batch_first" is not one of batch first, sequence first, one sequence; nearest: batch first',
     ),
     "mask-key": (
         MHA + "mask = { polarity = 'hide' }",
@@ -188,6 +188,8 @@ ACCEPTED = {
     + "construct = ['d_model', true, 1.5, [1, 'num_heads'], { a = 1, b = { c = \"'x'\" } }]\ncall = { x = 'x' }",
     "objects": MHA + "construct = [{ object = 'a.b:C.D' }, { lookup = 'c' }, { dtype = 'int64' }]\ncall = []",
     "dictionary": MHA + "construct = { cfg = { 'emb dim' = 'd_model', arguments = 3 } }",
+    "dtypes": MHA
+    + "construct = [{ dtype = \"'float32'\", n = 'd_model' }, { dtype = 'dtype' }, { a = { dtype = \"'float32'\" } }]",
     "outputs": MHA + "output = ['logits', 0, -1]\nweights_output = 'weights'",
     "conventions": MHA
     + "causal = 'flag'\nlayout = 'batch first'\nmask = { kinds = [], true = 'hide', shape = '1 T T' }",
@@ -256,7 +258,7 @@ def test_the_schema_knows_every_component_choice_and_key():
         assert set(keys) == declared - {"call", "mask"}
         assert list(keys["methods"]["properties"]) == list(tool.calls)
         assert list(keys["attributes"]["properties"]) == list(tool.attributes)
-    of_function = {"path", "output", "arrays", "call"}
+    of_function = {"path", "skip", "output", "arrays", "call"}
     assert set(definitions["function"]["properties"]) == of_function
     assert set(definitions["maskBuilder"]["properties"]) == of_function | {"mask"}
     assert set(definitions["method"]["properties"]) == {f.name for f in fields(MethodConfig)}

@@ -10,8 +10,9 @@ import pytest
 
 from conformkit.conformance.binding.layouts import layouts
 from conformkit.conformance.binding.names import fit
-from conformkit.conformance.binding.solve import Unassignable, assignments, families
-from conformkit.spec.components import COMPONENTS, Parameter
+from conformkit.conformance.binding.solve import Unassignable, assignments, clear, families
+from conformkit.conformance.probing.placements import placements
+from conformkit.spec.components import COMPONENTS, Parameter, component
 from conformkit.spec.variants import CANONICAL
 
 SIZES: Mapping[str, Any] = {
@@ -153,3 +154,59 @@ def test_layers_may_be_counted_from_another_number_than_0() -> None:
     names = ("body.0.e", "body.2.0.g", "body.3.0.g", "body.4.weight")
     assert folded(*names) == list(names)
     assert folded(*names, shifted=True) == ["body.0.e", "body.{i+2}.0.g", "body.{n+2}.weight"]
+
+
+def test_parts_that_take_turns_in_one_list_are_counted_by_turn() -> None:
+    """Would break if a list [attention, feed-forward, attention, …] could not be read as layers."""
+    shapes = {
+        f"parts.{k}.{name}": shape
+        for k in range(6)
+        for name, shape in (("n.weight", (6,)), (f"w{k % 2}", (6, k % 2 + 1)))
+    }
+    folded = families(shapes, layers={3}, heads=set(), bare=False, shifted=True)
+    marks = {"parts.{2*i}.n.weight", "parts.{2*i}.w0", "parts.{2*i+1}.n.weight", "parts.{2*i+1}.w1"}
+    assert {(theirs.name, theirs.layered, theirs.layers) for theirs in folded} == {(mark, True, 3) for mark in marks}
+    assert not any(theirs.layered for theirs in families(shapes, layers={4}, heads=set(), bare=False, shifted=True))
+
+
+def test_queries_and_keys_may_be_fused_beside_a_separate_value() -> None:
+    theirs = {"qk.weight": (24, 12), "v.weight": (12, 12), "out.weight": (12, 12)}
+    assert best("MultiHeadAttention", theirs)["qk.weight"] == "q.weight, k.weight -> (s h d) m"
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("wq", "wk", "wv", "wo"), True),
+        (("query", "key", "value", "fc"), True),
+        (("maps.0", "maps.1", "maps.2", "maps.3"), True),
+        (("a", "b", "wv", "wo"), False),
+    ],
+    ids=["named", "one-by-elimination", "numbered", "two-unnamed"],
+)
+def test_names_tell_which_is_which_or_they_do_not(names: tuple[str, ...], told: bool) -> None:
+    ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
+    theirs = families({f"{n}.weight": (12, 12) for n in names}, layers=set(), heads={3}, bare=False)
+    assert clear(theirs, ours, {}, {}) is told
+
+
+def test_the_order_of_fused_parts_is_custom_and_no_doubt() -> None:
+    ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
+    theirs = {"qkv.weight": (36, 12), "proj.weight": (12, 12)}
+    assert clear(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {})
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["separate", "fused"])
+@pytest.mark.parametrize("meant", [(1, 3, 2), (2, 1, 3), (3, 2, 1), (2, 3, 1)], ids=str)
+def test_exchanged_norms_of_a_decoder_layer_are_tried_soon(meant: tuple[int, ...], fused: bool) -> None:
+    """Would break if all layouts of eight square matrices came before another meaning of a name."""
+    ours = component("DecoderLayer").parameters(SIZES, CANONICAL)
+    theirs = {name: p.shape for name, p in ours.items() if not (fused and name.split(".")[-2] in "qkv")}
+    if fused:
+        theirs |= {f"{side}_attention.qkv.weight": (36, 12) for side in ("self", "cross")}
+    wanted = {f"norm{n}.{kind}": [f"norm{m}.{kind}"] for n, m in enumerate(meant, 1) for kind in ("weight", "bias")}
+    tried = (
+        {r.target: [p.name for p in r.parts] for r in rules}
+        for rules in placements(theirs, ours, SIZES, {}, bare=False)
+    )
+    assert any(found.items() >= wanted.items() for found in tried)

@@ -32,6 +32,7 @@ def test_a_failing_clause_becomes_a_script_in_the_current_folder(process, broken
     assert b"difference" in shown.stdout
 
 
+@pytest.mark.full(guard="test_a_failing_clause_becomes_a_script_in_the_current_folder")
 def test_a_failure_in_half_precision_is_reproduced_in_it(process, broken, tmp_path):
     arguments = ("repro", "SDPA-SCALE", "--impl", "mine", "--no-shrink")
     result = process(*arguments, "--dtype", "float16", cwd=tmp_path)

@@ -1,14 +1,17 @@
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
 
+from conformkit.conformance import runner
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox import bubblewrap
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_report import schema
 from conformkit.spec.clauses import Level
 
@@ -16,6 +19,7 @@ from conformkit.spec.clauses import Level
 class NotLoaded(LoadFailure):
     problem, where, output = "No module named 'mypkg'", "mypkg/__init__.py:3", "\x1b[31mhello"
     advice = ("is it in this folder?",)
+    nowhere = False
 
     def __init__(self):
         Exception.__init__(self)
@@ -163,3 +167,23 @@ def test_what_is_left_out_is_not_judged_and_the_verdict_says_so(process, tmp_pat
     assert [clause["id"] for clause in found["clauses"]] == ["SDPA-OUT-SHAPE"]
     assert found["without"] == ["SDPA-SCALE"]
     assert "of core without SDPA-SCALE" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("nowhere", [True, False], ids=["nothing-binds", "something-declared"])
+def test_where_nothing_binds_the_draft_is_offered(conform, fake_run, monkeypatch, nowhere):
+    monkeypatch.setattr("conformkit.conformance.apps.adapt.offer.offer", lambda _: "conform adapt finds 6 of 7")
+    fake_run.error = LoadFailure("mypkg exports none of it", advice=("looked for it",), nowhere=nowhere)
+    result = conform("run", "--impl", "mypkg")
+    assert result.exit_code == 3
+    assert ("conform adapt finds 6 of 7" in result.stderr) is nowhere
+    assert "looked for it" in result.stderr
+
+
+def test_a_part_that_cannot_be_judged_is_told_and_ends_with_3(conform, fake_run, monkeypatch):
+    why = Unusable("binding unsure: the weights of FeedForward could not be bound", "m:F", ("yours: w [2]",))
+    whole = fake_run.__call__
+    monkeypatch.setattr(runner, "run", lambda *a, **k: replace(whole(*a, **k), unusable={"FeedForward": why}))
+    result = conform("run", "--impl", "mypkg")
+    assert result.exit_code == 3
+    assert "error: binding unsure: the weights of FeedForward could not be bound (m:F)" in result.stdout
+    assert "yours: w [2]" in result.stdout

@@ -207,6 +207,20 @@ class TestDiagnosis:
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness(answers))
         assert named(result) == [(three[1], Certainty.EXACT)]
 
+    @pytest.mark.parametrize(("distance", "known"), [(40.0, False), (4000.0, True)], ids=["rounding", "far"])
+    def test_an_error_near_the_tolerance_is_not_named_after_what_gives_other_numbers(self, three, distance, known):
+        """Would break if an error of 2e-8 were called "what the network adds is halved", which fails here too."""
+        ours = "gradient[0, 1] is 1.42345, want exactly 0; 4 of 25 entries"
+        answers = {(three[0],): ours.replace("1.4", "2.4"), (three[1],): "", (three[2],): ""}
+        near = replace(failed("SDPA-SCALE", ours), distance=distance)
+        (result,) = diagnose([near], CANONICAL, Witness(answers))
+        assert bool(named(result)) is known
+
+    def test_an_error_near_the_tolerance_is_named_after_what_gives_these_numbers(self, three):
+        answers = {(three[0],): NUMBERS, (three[1],): "", (three[2],): ""}
+        (result,) = diagnose([replace(failed("SDPA-SCALE"), distance=40.0)], CANONICAL, Witness(answers))
+        assert named(result) == [(three[0], Certainty.EXACT)]
+
     def test_no_more_mistakes_are_tried_once_all_is_explained(self, three):
         asked = Witness(dict.fromkeys([(three[0],), (three[1],), (three[2],)], NUMBERS))
         diagnose([failed("SDPA-SCALE")], CANONICAL, asked)

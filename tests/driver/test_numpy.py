@@ -299,6 +299,33 @@ def test_templates_build_objects_look_up_names_and_make_dtypes(inside):
     assert build(session, **header)["parameters"][0]["dtype"] == "float32"
 
 
+def test_an_object_for_a_call_may_be_called_and_gives_a_part_in_the_format_of_the_component(inside):
+    session = inside("""
+        import numpy as np
+        class Turns:
+            def __init__(self, width):
+                self.speed = np.ones(width, np.float32)
+            def __call__(self, length):
+                return {"cos": np.cos(self.speed * length), "both": (self.speed, length)}
+            tables = __call__
+        class Model:
+            def __init__(self):
+                self.w = np.ones(2)
+            def __call__(self, cos, speed, one):
+                assert cos.dtype == speed.dtype == one.dtype == np.float64
+                return cos + speed + one
+    """)
+    handle = build(session)["handle"]
+    turns = {"$object": "mypkg:Turns", "args": [2]}
+    cos = {**turns, "then": {"args": [0]}, "output": "cos"}
+    speed = {**turns, "output": "speed"}
+    one = {**turns, "then": {"args": [0], "method": "tables"}, "output": "both.0"}
+    header = {"op": "call", "handle": handle, "args": [cos, speed, one], "dtype": "float64"}
+    np.testing.assert_array_equal(session.request(header).tensors["out"], [3.0, 3.0])
+    with pytest.raises(ImplementationFailure, match="has no 'tan': it is a dict"):
+        session.request({**header, "args": [{**cos, "output": "tan"}, speed, one]})
+
+
 PLAIN = """
     import numpy as np
     import random

@@ -86,7 +86,8 @@ class FeedForward:
 )
 def test_a_guessed_framework_is_reported_if_it_may_be_wrong(tmp_path, text, guessed):
     (tmp_path / "own.py").write_text(text)
-    notes = " ".join(run(RunRequest(impl=str(tmp_path / "own.py"), only=("SDPA-OUT-SHAPE",), diagnose=False)).notes)
+    only = ("SDPA-OUT-SHAPE", "FFN-SHAPE")
+    notes = " ".join(run(RunRequest(impl=str(tmp_path / "own.py"), only=only, diagnose=False)).notes)
     assert ("NumPy was guessed, since no source of it imports torch" in notes) is guessed
     assert ('framework = "torch"' in notes) is guessed
 

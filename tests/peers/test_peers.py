@@ -20,8 +20,8 @@ GENERAL = ("GRAD", "NUM", "DET", "DT", "ERRH", "INIT")
 PEERS = {
     "torch_mha": (("MHA", *GENERAL), set()),
     "torch_encoder_layer": (("BLOCK", *GENERAL), set()),
-    "gpt2": (("LM", "GEN", *GENERAL), {"GEN-ZERO", "GEN-CROP", "GEN-EVAL-MODE"}),
-    "llama": (("LM", "GEN", "FFN", *GENERAL), {"LM-OVERLONG", "GEN-ZERO", "GEN-CROP"}),
+    "gpt2": (("LM", "GEN", *GENERAL), {"GEN-CROP"}),
+    "llama": (("LM", "GEN", "FFN", *GENERAL), {"GEN-CROP"}),
 }  # fmt: skip
 
 

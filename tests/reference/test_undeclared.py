@@ -13,7 +13,7 @@ import pytest
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.defects import Patch, defects
 from conformkit.conformance.diagnosis.patching import write_reference
-from conformkit.conformance.diagnosis.undeclared import undeclared
+from conformkit.conformance.diagnosis.undeclared import searched
 from conformkit.conformance.diagnosis.variant_trial import Trial
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.spawn.shared import LentFactory
@@ -23,7 +23,7 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.runner import run
 from conformkit.conformance.suite import registry
-from conformkit.spec.variants import CANONICAL
+from conformkit.spec.variants import CANONICAL, FREE
 from tests.tiers import sampled
 
 from .variants import every_variant
@@ -39,7 +39,7 @@ UNDECLARED = {name: variant for name, variant in every_variant().items() if vari
 def looked_at(folder: Path, warm: LentFactory, declaration: str = "") -> list[Undeclared]:
     (folder / "conform.toml").write_text(declaration)
     with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
-        return undeclared(implementation)
+        return searched(implementation).entries()
 
 
 def lines(found: list[Undeclared]) -> list[str]:
@@ -50,10 +50,11 @@ def lines(found: list[Undeclared]) -> list[str]:
 def test_exactly_the_undeclared_choices_are_named(name: str, warm: LentFactory, tmp_path: Path) -> None:
     variant = UNDECLARED[name]
     found = looked_at(write_reference(tmp_path / "undeclared", variant=variant), warm)
-    assert {each.choice: each.actual for each in found} == variant.differences()
-    assert {each.table for each in found} == {"variant"}
+    told = {choice: value for choice, value in variant.differences().items() if choice not in FREE}
+    assert {each.choice: each.actual for each in found} == told
+    assert {each.table for each in found} == ({"variant"} if told else set())
     text = "[variant]\n" + "\n".join(each.line for each in found)
-    assert parse_config(text).variant_for("TinyTransformerLM") == variant
+    assert parse_config(text).variant_for("TinyTransformerLM") == CANONICAL.but(**told)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,8 @@ def test_choices_are_named_whatever_the_parameters_are_called(name: str, warm: L
     folder = Path(shutil.copytree(RIGHT / name, tmp_path / name))
     declared = (folder / "conform.toml").read_text()
     found = looked_at(folder, warm, re.sub(r"^\[variant\]\n([^\[\n].*\n|\n)*", "", declared, flags=re.MULTILINE))
-    assert {each.choice: each.actual for each in found} == parse_config(declared).variant
+    wanted = parse_config(declared).variant
+    assert {each.choice: each.actual for each in found} == {c: v for c, v in wanted.items() if c not in FREE}
 
 
 def test_what_conforms_has_nothing_undeclared(warm: LentFactory, tmp_path: Path) -> None:
@@ -154,7 +156,9 @@ def test_only_components_whose_clauses_fail_are_looked_at(warm: LentFactory, tmp
     folder = write_reference(tmp_path / "relu", (UNSCALED, RELU))
     with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
         judge = Judge(implementation, registry.tests())
-        found = undeclared(implementation, [judge.result(name) for name in ("SDPA-SCALE", "FFN-ACT", "MHA-GOLDEN")])
+        found = searched(
+            implementation, [judge.result(name) for name in ("SDPA-SCALE", "FFN-ACT", "MHA-GOLDEN")]
+        ).entries()
     assert lines(found) == ['FeedForward [variant] activation = "relu"']
     assert set(asked) == {"FeedForward"}
 

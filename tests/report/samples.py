@@ -17,6 +17,7 @@ from conformkit.conformance.engine.results import (
     Undeclared,
     Verdict,
 )
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["HOSTILE", "hostile", "make_report", "make_result", "telling"]
@@ -77,6 +78,7 @@ def hostile() -> Report:
         make_result(Verdict.NOT_RUN, "SDPA-NOT", reason=HOSTILE),
         make_result(Verdict.BLOCKED, "SDPA-BLOCKED", reason=HOSTILE, blocked_by="SDPA-EVIL"),
         implementation=HOSTILE, location=HOSTILE, framework=HOSTILE, notes=[HOSTILE], missing=[HOSTILE],
+        unusable={HOSTILE: Unusable(HOSTILE, HOSTILE, (HOSTILE,))},
         variant={HOSTILE: HOSTILE}, parts={"TransformerBlock": DifferingPart("attention", HOSTILE)},
     )  # fmt: skip
 
@@ -96,7 +98,9 @@ def telling() -> Report:
         make_result(Verdict.ERROR, "SDPA-LINE", line=91, message="it raised ValueError: no",
                     where="mypkg/attention.py:2 in forward"),
         make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite", excerpt=LEAK),
-        notes=["weights bound by name"], missing=["FeedForward"], only=("SDPA",), pages="https://course.example/law/",
+        notes=["weights bound by name"], missing=["FeedForward"], skipped=["SelfAttention"],
+        unusable={"AdamW": Unusable("AdamW cannot be had", "conform.toml, line 3", ("mend it",))},
+        only=("SDPA",), pages="https://course.example/law/",
         undeclared=[Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')],
         parts={"TransformerBlock": DifferingPart("attention", "attention is the first part that differs: off by 0.52")},
     )  # fmt: skip

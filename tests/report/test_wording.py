@@ -2,8 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from conformkit.conformance.assertions.outlines import NOT_FINITE
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.wording import advice, obstacles, verdict_line
 from conformkit.spec.clauses import Level
@@ -39,6 +41,15 @@ def test_for_uncertain_mistakes_the_clause_itself_tells_the_fix(result):
     assert (label, fix) == ("fix:", "divide the scores by math.sqrt(k.shape[-1])")
 
 
+def test_a_nan_is_not_mended_by_another_shape(result):
+    """Would break if a mask that hides each position from itself ended in advice about widths."""
+    ((label, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE", outline=NOT_FINITE), 3)
+    assert label == "fix:"
+    assert "isfinite" in fix
+    ((_, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE"), 3)
+    assert "isfinite" not in fix
+
+
 def stub(result, name, **changes):
     return result(Verdict.NOT_IMPLEMENTED, unfinished=True, tried=False, component=name, **changes)
 
@@ -69,3 +80,27 @@ def test_a_badge_has_room_for_how_many_parts_are_not_implemented(report, result)
     found = report(*(stub(result, name, clause_id=f"X-{name}") for name in names))
     assert ">core: not implemented yet: 3 parts</text>" in as_badge(found)
     assert f"not implemented yet: {', '.join(names)};" in verdict_line(found)
+
+
+def test_a_verdict_says_of_how_many_parts_it_speaks_and_which_are_not_there(report, result):
+    absent = [result(Verdict.NOT_IMPLEMENTED, f"X-{name}", component=name) for name in ("AdamW", "get_batch")]
+    found = report(result(Verdict.PASS), *absent)
+    assert found.conforms
+    assert verdict_line(found) == (
+        "mypkg conforms to core in 1 of 3 parts (spec 1.0): 1 of 3 clauses pass, 2 not implemented; "
+        "not implemented: AdamW, get_batch"
+    )
+    assert ">core: conforms in 1 of 3 parts</text>" in as_badge(found)
+
+
+def test_what_the_variant_does_not_need_is_no_part_that_lacks(report, result):
+    found = report(result(Verdict.PASS), result(Verdict.NOT_APPLICABLE, "PE-SHAPE", component="PositionalEncoding"))
+    assert "mypkg conforms to core (spec 1.0): 1 of 2 clauses pass" in verdict_line(found)
+
+
+def test_what_cannot_be_judged_is_no_mistake_and_no_pass(report, result):
+    left = result(Verdict.NOT_RUN, "OPT-STEP", component="AdamW", reason="it is not there")
+    found = report(result(Verdict.PASS), left, unusable={"AdamW": Unusable("it is not there")})
+    assert not found.conforms
+    assert verdict_line(found) == ("mypkg could not be judged by core (spec 1.0): 1 not run; cannot be judged: AdamW")
+    assert "does not conform" in verdict_line(replace(found, results=[*found.results, result(Verdict.FAIL, "X-Y")]))

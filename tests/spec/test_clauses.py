@@ -32,7 +32,7 @@ from conformkit.spec.variants import Variant, choices
 ABILITIES = {
     "gradients", "dropout", "modes", "causal-on", "causal-off", "masks", "bool-masks", "float-masks", "weights",
     "weights-bound", "any-rank", "own-values", "pad-id", "float32", "float64",
-    "generate", "temperature", "top-k", "top-p", "eos-id", "use-cache", "beam-eos-id",
+    "generate", "greedy", "samples", "temperature", "top-k", "top-p", "eos-id", "use-cache", "beam-eos-id",
     *(method.name for component in SEQ2SEQ.values() for method in component.methods),
     *(name.replace("_", "-") for tool in TOOLS.values() for name in tool.optional()),
 }  # fmt: skip

@@ -11,8 +11,9 @@ import numpy as np
 from conformkit.conformance import runner
 from conformkit.conformance.apps.adapt import choosing, encoder_decoder
 from conformkit.conformance.apps.adapt.bench import Bench
-from conformkit.conformance.apps.adapt.candidates import near_miss
-from conformkit.conformance.apps.adapt.draft import Draft
+from conformkit.conformance.apps.adapt.candidates import UNFINISHED, near_miss
+from conformkit.conformance.apps.adapt.checking import checked
+from conformkit.conformance.apps.adapt.draft import Draft, absence
 from conformkit.conformance.apps.adapt.generation import add_generation
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.proposal import Proposal
@@ -46,8 +47,8 @@ class Adapted:
 
     @property
     def conforms(self) -> bool:
-        """Whether everything that the draft declares was judged, without a failure."""
-        return self.report is not None and self.report.conforms
+        """Whether everything that looks like a component was judged with the draft, without a failure."""
+        return self.report is not None and self.report.conforms and not self.draft.failing
 
 
 def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None = None) -> Adapted:
@@ -63,11 +64,23 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None
         problem = "it contains nothing that looks like a component of the contract"
         raise LoadFailure(problem, advice=(*near, *advice, *found.left_out))
     only = _prefixes(found, named, request.profile)
-    proof = replace(request, config=parse_config(found.text()), diagnose=False, only=only)
+    if not only:
+        found = found.leaving_out(_absent(found))
+
+    def judge(draft: Draft, diagnose: bool) -> Report:
+        proof = replace(request, config=parse_config(draft.text()), diagnose=diagnose, only=only)
+        return runner.run(proof, early=HeadStart(early.location if early else None))
+
     try:
-        return Adapted(found, runner.run(proof, early=HeadStart(early.location if early else None)))
+        return Adapted(*checked(found, judge))
     except LoadFailure as failure:
         return Adapted(found, None, failure.problem, failure.advice)
+
+
+def _absent(found: Draft) -> dict[str, str]:
+    """Return the components that nothing in the code is, with the reason; not those that are still to be written."""
+    lacking = {name: why for name, why in found.missing.items() if not why.endswith(UNFINISHED)}
+    return {name: absence(name, why) for name, why in lacking.items()}
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything

@@ -153,7 +153,7 @@ class Bench:
     def extents(self, component: str, table: Mapping[str, Any]) -> set[int]:
         """Return the extents of its parameters if constructed with the usual sizes."""
         subject = self.subject(component, table)
-        listing = self._in_its_format(subject, lambda it: it.build(**self.sizes)).listing
+        listing = self._in_its_format(subject, lambda it: _listed(it.build(**self.sizes)))
         return {extent for p in listing if p["shape"] for extent in p["shape"]}
 
     def _in_its_format(self, subject: Subject, work: Callable[[Subject], Result]) -> Result:
@@ -171,6 +171,18 @@ class Bench:
             return done
         assert refused is not None
         raise refused
+
+
+def _listed(instance: Instance) -> list[Any]:
+    """List the parameters after a first call, which may make some."""
+    try:
+        instance(*instance.example_inputs(Draw(0, "extents"), further=0))
+        instance.list_again()
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        pass
+    return list(instance.listing)
 
 
 def _answered(instance: Instance) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
@@ -15,6 +17,17 @@ _MASKS = {"mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "causal
           "m", "msk", "att_mask", "look_ahead_mask", "allowed", "visible", "hidden_mask", "additive_mask"}  # fmt: skip
 _TARGETS = {"targets", "target", "labels", "label", "y", "tgt_ids", "target_ids"}
 _FIXED = {"use_cache": False, "need_weights": False, "start_pos": 0, "past_len": 0}
+_LENGTHS = {"valid_lens", "valid_len", "valid_lengths", "lengths", "lens", "seq_lens"}
+_NEEDED: Mapping[str, Any] = {
+    **dict.fromkeys(("layer", "layer_idx", "layer_id", "layer_index", "offset", "start", "pos_offset", "position"), 0),
+    **dict.fromkeys(("cache", "kv_cache", "past", "past_key_value", "past_key_values", "layer_past"), "None"),
+    **dict.fromkeys(("padding_mask", "key_padding_mask", "pad_mask", *sorted(_LENGTHS)), "None"),
+}  # fmt: skip
+"""Values for arguments without a default that the contract's call has no use for."""
+_TABLES = re.compile(r"cos|sin|freq|rope|rot|angle|position_emb|pos_emb|phase", re.IGNORECASE)
+"""Names of tables of a rotation."""
+_AT_LEAST = 2
+"""Arguments called like queries, keys or values that make it attention of three inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,13 @@ class Call:
     spare: tuple[str, ...] = ()
     targets: str = ""
     """The argument that takes the targets of a model."""
+    lengths: str = ""
+    """The argument that says how many keys each query sees."""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Unknown arguments without a default, besides tables that a model may hand to its parts."""
+        return tuple(name for name in self.spare if not _TABLES.search(name))
 
     def written(self, *, mask: bool = False, flag: bool = False, targets: bool = False) -> list[Any]:
         """Return the value of `call = `, with the mask, the flag or the targets passed."""
@@ -51,16 +71,27 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     usable = [p for p in signature if p["kind"] in {"positional", "keyword"}]
     positional = [p for p in usable if p["kind"] == "positional"]
     first = inputs
-    if len(inputs) == 1 and [_letter(p["name"]) for p in positional[:3]] == ["q", "k", "v"]:
-        first = inputs * 3
+    if len(inputs) == 1:
+        first = inputs * max(1, _apart(positional))
     rest = [p for p in usable if p not in positional[: len(first)]]
     mask = next((p for p in rest if _is_mask(p["name"])), None)
     flag = next((p["name"] for p in rest if meaning(p["name"], ["causal"]) and p is not mask), "")
     named = {p["name"]: _FIXED[p["name"]] for p in rest if p["name"] in _FIXED}
+    named |= {p["name"]: _NEEDED[p["name"]] for p in rest if p["required"] and p["name"] in _NEEDED and p is not mask}
     known = {*named, flag, mask["name"] if mask else ""}
     spare = tuple(p["name"] for p in rest if p["required"] and p["name"] not in known)
     targets = next((p["name"] for p in rest if p["name"] in _TARGETS), "") if inputs == ("ids",) else ""
-    return Call(first, named, mask["name"] if mask else "", flag, bool(mask and mask["required"]), spare, targets)
+    lengths = next((p["name"] for p in rest if p["name"] in _LENGTHS), "")
+    required = bool(mask and mask["required"])
+    return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths)
+
+
+def _apart(positional: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many inputs come first that are queries, keys and values in any order; 0 if it is one input."""
+    letters = [_letter(p["name"]) for p in positional[:3]]
+    run = list(takewhile(lambda letter: letter is not None, letters))
+    apart = len(run) >= _AT_LEAST and run[0] == "q" and len(set(run)) == len(run)
+    return len(run) if apart else 0
 
 
 def _letter(name: str) -> str | None:

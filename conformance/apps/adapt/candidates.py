@@ -12,10 +12,12 @@ from conformkit.conformance.apps.adapt.meanings import meant, passed, required_s
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
 
-__all__ = ["LIKELY", "named", "near_miss", "ranked"]
+__all__ = ["LIKELY", "UNFINISHED", "named", "near_miss", "ranked"]
 
 LIKELY = 3
 """From this rank on, the name identifies the component, whatever its numbers are."""
+UNFINISHED = "is not implemented yet"
+"""How `near_miss` ends for code that is still to be written."""
 _EXACT = 10
 _NAMES = {
     "ScaledDotProductAttention": r"scaled|dot_?product|sdpa|attend|attention|attn",
@@ -68,7 +70,7 @@ def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str],
             return f"{item.path} {why}"
         why = next((text for text in refusals if text.startswith(f"{item.path}:")), "")
         if why and "NotImplementedError" in why:
-            return f"{item.path} is not implemented yet"
+            return f"{item.path} {UNFINISHED}"
         if why and item.kind == "class":
             return f"{why}: declare with construct and call how it is built and called"
     return ""
@@ -81,7 +83,7 @@ def _may_be(component: Component, item: Item) -> bool:
         return item.kind == "function" and _takes_three(item)
     if item.kind == "function":
         return named(component, item.name) and _sized(component, item) > 1
-    return item.kind == "class" and not call_of(component, item.call).spare
+    return item.kind == "class" and not call_of(component, item.call).unknown
 
 
 def _takes_three(item: Item) -> bool:

@@ -36,6 +36,9 @@ def settled(component: Component, proposal: Proposal, call: Call, names: frozens
         table["causal"] = "always"
     elif call.mask:
         _by_mask(component, proposal, call, bench)
+    elif call.lengths:
+        table["causal"] = "never"
+        proposal.doubts.append(f"only {call.lengths} hides keys, which the contract's call has not: judged without it")
     else:
         table["causal"] = "always"
         why = "it looks at later positions, and no argument prevents that"

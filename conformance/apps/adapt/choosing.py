@@ -16,7 +16,16 @@ from conformkit.conformance.apps.adapt.calling import Call, call_of
 from conformkit.conformance.apps.adapt.candidates import LIKELY, ranked
 from conformkit.conformance.apps.adapt.causality import settled
 from conformkit.conformance.apps.adapt.construction import Construction, names_in, numbers, ways
-from conformkit.conformance.apps.adapt.fitting import limit_inner, limit_length, pass_targets, take_output, tell_nature
+from conformkit.conformance.apps.adapt.evenness import limit_to_even
+from conformkit.conformance.apps.adapt.fitting import (
+    free_length,
+    limit_inner,
+    limit_length,
+    pass_targets,
+    take_output,
+    tell_nature,
+)
+from conformkit.conformance.apps.adapt.handed import handed
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.masks import of_attention
 from conformkit.conformance.apps.adapt.meanings import LONGEST, constant, meant, sizes_of
@@ -31,6 +40,8 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 __all__ = ["choose"]
 
 _SETTINGS = 24
+_ALONE: tuple[dict[str, str], ...] = ({"layout": "one sequence"},)
+_LAYOUTS: tuple[dict[str, str], ...] = ({}, {"layout": "sequence first"}, *_ALONE)
 _EVEN = {"d_model": 48, "num_heads": 4}
 """For heads that share keys, and heads of even width."""
 
@@ -65,7 +76,7 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     tell_nature(proposal, bench)
     if bench.link is not bench.implementation and minus_one(proposal, search, bench):
         return proposal
-    if proposal.component != "ScaledDotProductAttention":
+    if proposal.matched and proposal.component != "ScaledDotProductAttention":  # else it says nothing about a whole
         try:
             search.look_at(_probed(proposal, bench, search))
         except TROUBLE:
@@ -138,18 +149,24 @@ def _proposals(component: Component, item: Item, items: Sequence[Item], bench: B
         if found is not None:
             yield Proposal(component.name, found.table, found.doubts, found.offered, matched=found.matched)
         return
-    call = call_of(component, item.call if item.kind == "class" else None)
+    own = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)
-    for way, sizes in product(ways(component, item, items, bench.parts), ({}, _EVEN) if heads else ({},)):
+    calls = list(handed(component, own, items))
+    for way, call, sizes in product(ways(component, item, items, bench.parts), calls, ({}, _EVEN) if heads else ({},)):
         bench.sizes = sizes
-        for layout in ({}, {"layout": "sequence first"}):
+        built = False
+        for layout in _LAYOUTS:
+            if built and layout in _ALONE:
+                break  # called for each sequence, what mixes the sequences of a batch by mistake would look right
             proposal = _built(component, item, items, way, call, bench, layout)
-            if proposal is not None and sizes:
+            if proposal is None:
+                continue
+            if sizes:
                 proposal.doubts.append("it refuses 3 heads; if its variant does not explain that, declare limits")
-            if proposal is not None:
-                yield proposal
-                if not bench.mixes_rows(component.name, proposal.table):
-                    break
+            built = True
+            yield proposal
+            if not bench.mixes_rows(component.name, proposal.table):
+                break
 
 
 def _built(
@@ -175,6 +192,8 @@ def _built(
         if not take_output(component, proposal, bench) and not pass_targets(component, proposal, call, bench):
             return None
         limit_length(component, proposal, longest, bench)
+        free_length(component, proposal, bench)
+        limit_to_even(proposal, bench)
     except WorkerLost:
         raise
     except TROUBLE as problem:

@@ -24,6 +24,7 @@ _CALLED = {
     "FeedForward": r"feed_?forward|ffn?|mlp|ffwd|position_?wise_?feed_?forward|pos_?ffn",
 }
 """Names of arguments that take a component."""
+_LAZY = "no argument sets d_model: its width is taken for that of its first input"
 _MOST = 8
 _SOURCES = 3
 _FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
@@ -131,12 +132,13 @@ def _plain(
         return
     for order in permutations(missing, fill):
         fixed = {name: numbers_there[name] for name in missing if name in numbers_there and name not in order}
-        if {"d_model", "vocab_size"} & (set(missing) - set(order) - set(fixed)):
+        lacking = {"d_model", "vocab_size"} & (set(missing) - set(order) - set(fixed))
+        if lacking and (lacking != {"d_model"} or component.inputs[:1] != ("x",) or not (known or order)):
             continue
         chosen = known | made_up | dict(zip(open_, order, strict=True))
         named = {p["name"]: chosen[p["name"]] for p in parameters if p["name"] in chosen}
         tried = [f"{theirs} is taken for {ours}, by trying" for theirs, ours in zip(open_, order, strict=True)]
-        doubts = (*tried, *_guesses(made_up))
+        doubts = (*tried, *_guesses(made_up), *([_LAZY] if lacking else ()))
         yield Construction(named, doubts, fixed=fixed)
         if "d_model" in numbers_there and "d_model" not in fixed:
             yield Construction(named, doubts, fixed=fixed | {"d_model": numbers_there["d_model"]})

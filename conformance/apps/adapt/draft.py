@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformkit.conformance.apps.adapt.proposal import Proposal
@@ -12,7 +12,7 @@ from conformkit.conformance.apps.adapt.toml_text import lines
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.text import one_line
 
-__all__ = ["Draft"]
+__all__ = ["Draft", "absence"]
 
 _WIDTH = 116
 _ELSEWHERE = {
@@ -32,19 +32,34 @@ class Draft:
     missing: Mapping[str, str]
     """Components without a candidate, with the reason why the nearest object does not fit, if there is one."""
     left_out: Sequence[str]
-    structure: Mapping[str, Any] = field(default_factory=dict)
-    """Choices that are only visible in the number of parameters."""
+    structure: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    """Choices that are only visible in the number of parameters, each with its component."""
     dtypes: Sequence[str] = ()
     """Number formats, if they are not the default."""
+    without: Mapping[str, str] = field(default_factory=dict)
+    """Components that the draft leaves out of the run, with the reason."""
+    failing: frozenset[str] = frozenset()
+    """Those of them that were judged, and whose clauses failed."""
+
+    def judged(self) -> list[Proposal]:
+        """Return the proposals that are not left out."""
+        return [proposal for proposal in self.proposals if proposal.component not in self.without]
+
+    def leaving_out(self, more: Mapping[str, str], failing: Iterable[str] = ()) -> Draft:
+        """Return the draft without these components, by name with the reason; of some the clauses failed."""
+        return replace(self, without={**self.without, **more}, failing=self.failing.union(failing))
 
     def doubts(self) -> list[str]:
         """Return the doubts, one sentence each, with the component."""
         found = [f"{p.component}: {doubt}" for p in self.proposals for doubt in p.doubts]
-        return [*found, *self._absent(), *self.left_out]
+        return [*found, *self._absent(), *map(self._left_out, self.without), *self.left_out]
 
     def _absent(self) -> list[str]:
-        texts = {name: why or f"nothing looks like it{_ELSEWHERE.get(name, '')}" for name, why in self.missing.items()}
-        return [f"{name}: {text}" for name, text in texts.items()]
+        lacking = {name: why for name, why in self.missing.items() if name not in self.without}
+        return [f"{name}: {absence(name, why)}" for name, why in lacking.items()]
+
+    def _left_out(self, name: str) -> str:
+        return f"{name}: left out of the run, {self.without[name]}"
 
     def text(self) -> str:
         """Return the file."""
@@ -52,24 +67,46 @@ class Draft:
         head += [_comment(f"unsure: {absent}") for absent in self._absent()]
         own = {"framework": self.framework} | ({"dtypes": list(self.dtypes)} if self.dtypes else {})
         tables = [[*head, *lines("implementation", own)]]
-        general = {**self.structure, **self._choices("variant")}
+        general = {**self._counted(), **self._choices("variant")}
         if general:
             note = "# found in the numbers of its components; a choice that is not meant is a mistake"
             tables.append([note, *lines("variant", general)])
         tables += [self._component(proposal) for proposal in self.proposals]
+        tables += [self._skipped(name) for name in self.without if name not in self._proposed()]
         return "\n\n".join("\n".join(table) for table in tables) + "\n"
+
+    def _proposed(self) -> set[str]:
+        return {proposal.component for proposal in self.proposals}
+
+    def _counted(self) -> dict[str, Any]:
+        """Return the choices that only numbers of parameters show, of components that are judged."""
+        return {choice: value for choice, (name, value) in self.structure.items() if name not in self.without}
+
+    def _skipped(self, name: str) -> list[str]:
+        return [*lines(f"components.{name}", {"skip": True}), _comment(f"unsure: {self.without[name]}")]
 
     def _choices(self, table: str) -> dict[str, Any]:
         return {c.choice: _stored(c.actual) for c in self.choices if c.table == table}
 
     def _component(self, proposal: Proposal) -> list[str]:
         own = self._choices(f"components.{proposal.component}.variant")
-        table: Mapping[str, Any] = {**proposal.table, **({"variant": own} if own else {})}
+        out = proposal.component in self.without
+        table: Mapping[str, Any] = {
+            **({"skip": True} if out else {}),
+            **proposal.table,
+            **({"variant": own} if own else {}),
+        }
         written = lines(f"components.{proposal.component}", table)
         end = written.index("") if "" in written else len(written)
-        notes = [_comment(f"unsure: {doubt}") for doubt in proposal.doubts]
+        notes = [_comment(f"unsure: left out of the run, {self.without[proposal.component]}")] if out else []
+        notes += [_comment(f"unsure: {doubt}") for doubt in proposal.doubts]
         notes += [f"# {line}" for line, _ in proposal.offered]
         return [*written[:end], *notes, *written[end:]]
+
+
+def absence(name: str, why: str) -> str:
+    """Return why a component without a candidate is missing, and what may be declared."""
+    return why or f"nothing looks like it{_ELSEWHERE.get(name, '')}"
 
 
 def _stored(value: Any) -> Any:

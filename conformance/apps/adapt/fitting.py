@@ -14,8 +14,10 @@ from conformkit.conformance.apps.adapt.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component, component
 
-__all__ = ["limit_inner", "limit_length", "pass_targets", "take_output", "tell_nature"]
+__all__ = ["free_length", "limit_inner", "limit_length", "pass_targets", "take_output", "tell_nature"]
 
+_BEYOND = 61
+"""An input longer than any block size that is tried."""
 _WIDTHS = {48: "4 * d_model", 24: "2 * d_model", 36: "3 * d_model", 32: "8 * d_model // 3", 12: "d_model"}
 """By extents of parameters with d_model = 12, the value of d_ff if no argument sets it."""
 
@@ -80,6 +82,44 @@ def limit_length(component: Component, proposal: Proposal, longest: int, bench: 
     except TROUBLE:
         pass
     proposal.table["limits"] = {**proposal.table.get("limits", {}), "tokens": {"max": longest}}
+
+
+def free_length(component: Component, proposal: Proposal, bench: Bench) -> None:
+    """Don't pass a longest input that limits nothing: rotated positions have no end, and texts are never cropped."""
+    path = _path_of(proposal.table.get("construct", {}), "block_size")
+    if "block_size" not in sizes_of(component) or not path or path[-1] == "block_size":
+        return
+    without = _without(proposal.table["construct"], path)
+    table = {**proposal.table, "construct": without}
+    try:
+        tabled = bench.subject(component.name, table).build(**bench.sizes).sizes["block_size"] in bench.extents(
+            component.name, proposal.table
+        )
+        works = not tabled and all(bench.shown(component.name, t, tokens=_BEYOND).fits for t in (proposal.table, table))
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return
+    if works:
+        proposal.table["construct"] = without
+        proposal.doubts.append(f"{path[-1]} is left at its default: longer inputs are accepted, so it limits nothing")
+
+
+def _path_of(construct: Any, wanted: str) -> list[str]:
+    """Return the keys that lead to a value in nested arguments; none if it is not there."""
+    for key, value in construct.items() if isinstance(construct, dict) else ():
+        if value == wanted:
+            return [key]
+        if inner := _path_of(value, wanted):
+            return [key, *inner]
+    return []
+
+
+def _without(construct: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    key, *rest = path
+    if not rest:
+        return {name: value for name, value in construct.items() if name != key}
+    return {**construct, key: _without(construct[key], rest)}
 
 
 def tell_nature(proposal: Proposal, bench: Bench) -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.proposal import Proposal
@@ -30,21 +32,48 @@ _TRANSFORMERS = {
 _COUNTS = {"count", "steps", "n", "length", "maxgenlen", "maxlength", "numtokens", "maxnewtokens", "ntokens",
            "numsteps", "newtokens", "amount", "howmany", "k"}  # fmt: skip
 _COUNT = 3
+_COUNTED = ("max_new_tokens", "T + max_new_tokens")
+"""Whether new ids are counted, or those of the prompt too."""
 
 
 def add_generation(proposal: Proposal, items: Sequence[Item], bench: Bench) -> None:
     """Declare how it generates, unless the kit finds that anyway; add a doubt if nothing generates."""
     own = (bench.export(_MODEL, proposal.table["path"])["methods"] or {}).get("generate") or ()
     if not any(_cuts_off(parameter) for parameter in own) and _length(proposal.table, bench) == "all":
+        _sample_only(proposal, own, bench)
         return
     for table in _tables(proposal, items, bench):
         returns = _length({**proposal.table, "generate": table}, bench)
         if returns:
             proposal.table["generate"] = table | ({"returns": "new"} if returns == "new" else {})
+            _sample_only(proposal, _arguments(table), bench)
             if table.get("greedy", {}).get("top_k") == 1:
                 proposal.doubts.append("greedy text is requested by top_k = 1: a temperature of 0 is refused")
             return
     proposal.doubts.append("no way to generate was found: declare [components.TinyTransformerLM.generate]")
+
+
+def _arguments(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a call passes besides the ids, as a signature: by the names of its arguments."""
+    return [{"name": name} for name in {**table["call"][-1], **(table.get("greedy") or {})}]
+
+
+def _sample_only(proposal: Proposal, signature: Sequence[Mapping[str, Any]], bench: Bench) -> None:
+    """Declare that it only samples, if its text varies and it has no argument that could ask for greedy text."""
+    asked = any(meaning(p["name"], ("temperature", "top_k")) or p["name"] in _SWITCHES for p in signature)
+    if asked or not _varies(proposal.table, bench):
+        return
+    proposal.table["generate"] = {**proposal.table.get("generate", {}), "greedy": False}
+    proposal.doubts.append("its texts vary with the seed and nothing asks for greedy ones: taken for one that samples")
+
+
+def _varies(table: Mapping[str, Any], bench: Bench) -> bool:
+    """Whether texts that should be greedy differ by the seed. Raises what is in TROUBLE."""
+    instance = bench.subject(_MODEL, table).build(**bench.sizes)
+    prompt = instance.example_inputs(Draw(0, "prompt"))[0]
+    instance(prompt)  # which may make its parameters
+    one, other = (instance.generate(prompt, _COUNT, greedy=True, seed=seed, temperature=0.0).out for seed in (0, 1))
+    return not np.array_equal(one, other)
 
 
 def _length(table: Mapping[str, Any], bench: Bench) -> str:
@@ -70,13 +99,17 @@ def _tables(proposal: Proposal, items: Sequence[Item], bench: Bench) -> Iterator
     named = [(name, signature, False) for name, signature in methods.items() if _CALLED.search(name)]
     named += [(i.path, i.call, True) for i in items if i.kind == "function" and _CALLED.search(i.name.lower())]
     for path, signature, free in sorted(named, key=lambda entry: entry[0] != "generate"):
-        table = _table(path, signature or (), free=free)
-        if table is not None:
-            yield from _greedy_ways(table, signature or ())
+        for count in _COUNTED:
+            table = _table(path, signature or (), count, free=free)
+            if table is not None:
+                yield from _greedy_ways(table, signature or ())
 
 
-def _table(path: str, signature: Sequence[Mapping[str, Any]], *, free: bool) -> dict[str, Any] | None:
-    """Return the call of a method, or of a function that takes the model, by the names of its arguments."""
+def _table(path: str, signature: Sequence[Mapping[str, Any]], many: str, *, free: bool) -> dict[str, Any] | None:
+    """Return the call of a method, or of a function that takes the model, by the names of its arguments.
+
+    `many` is the expression for how many ids it is asked for.
+    """
     if any(p["name"] == "generation_config" for p in signature):
         return {"path": path, "call": ["ids", dict(_TRANSFORMERS)], "options": ["temperature", "top_k", "top_p"]}
     usable = [p for p in signature if p["kind"] in {"positional", "keyword"}]
@@ -88,7 +121,7 @@ def _table(path: str, signature: Sequence[Mapping[str, Any]], *, free: bool) -> 
     count = next((p for p in rest if _is_count(p["name"])), None)
     if count is None:
         return None
-    named: dict[str, Any] = {count["name"]: "max_new_tokens"}
+    named: dict[str, Any] = {count["name"]: many}
     for parameter in (p for p in rest if p is not count):
         ours = meaning(parameter["name"], _OPTIONS)
         if ours and ours not in {str(v).split(" ")[0] for v in named.values()}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = ["AttentionTable", "of_attention"]
 
 _NAME = "ScaledDotProductAttention"
 _CLOSE = 1e-4
+_RANKS: tuple[dict[str, Any], ...] = ({}, {"limits": {"rank": 4}}, {"layout": "one sequence"})
 _CONTRACT = "mask"
 
 
@@ -50,7 +52,8 @@ def _called(item: Item, call: Call, bench: Bench) -> Iterator[tuple[dict[str, An
     plain = {"path": item.path, "call": call.written(mask=bool(call.mask and not call.spare))}
     added = replace(call, named={**call.named, call.mask: "0.0 if mask is None else mask"})
     tables = [plain, {**plain, "call": added.written()}] if call.required and not call.spare else [plain]
-    for table in tables:
+    for limits, table in product(_RANKS, tables):
+        table = {**table, **limits}  # noqa: PLW2901
         yield from ((table, output) for output in _outputs(table, bench))
 
 
@@ -105,7 +108,8 @@ def _takes(table: Mapping[str, Any], kind: str, true: str, bench: Bench) -> bool
 def _distance(table: Mapping[str, Any], masked: str | None, bench: Bench) -> float | None:
     """Return its distance from the definition, relative to the largest number; None if it has another shape."""
     draw = Draw(0, "adapt a mask")
-    q, k, v = draw.values(2, 3, 4), draw.values(2, 5, 4), draw.values(2, 5, 7)
+    before = (2, 2) if "limits" in table else (2,)
+    q, k, v = draw.values(*before, 3, 4), draw.values(*before, 5, 4), draw.values(*before, 5, 7)
     mask = (np.arange(5) <= np.arange(3)[:, None] + 1) if masked else None
     try:
         subject = bench.subject(_NAME, table)

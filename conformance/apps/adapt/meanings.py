@@ -13,12 +13,15 @@ __all__ = ["LONGEST", "constant", "is_settings", "meant", "passed", "required_si
 
 LONGEST = 256
 """Value for a part that needs the longest input, which in the contract only the model gets."""
-_HEAD_WIDTHS = {"headsize", "headdim", "dimhead", "dhead", "headwidth", "dk", "dv", "headchannels", "kdim", "vdim"}
+_HEAD_WIDTHS = {
+    "headsize", "headdim", "dimhead", "dhead", "headwidth", "dk", "dv", "headchannels", "kdim", "vdim", "keydim",
+    "valuedim", "perhead", "qkdim",
+}  # fmt: skip
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
 _SETTINGS = {
     "config", "cfg", "conf", "args", "params", "hparams", "options", "opts", "opt", "settings", "modelargs", "hp",
-    "modelconfig", "configuration", "c", "gptconfig",
+    "modelconfig", "configuration", "c", "gptconfig", "s", "hps", "hyper", "spec", "modelparams",
 }  # fmt: skip
 
 

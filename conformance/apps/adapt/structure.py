@@ -27,21 +27,21 @@ _CHOICES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 }
 
 
-def structure(proposals: Sequence[Proposal], choices: Sequence[Undeclared], bench: Bench) -> dict[str, Any]:
-    """Return the choices with which unmatched components have as many numbers as the definition."""
+def structure(proposals: Sequence[Proposal], choices: Sequence[Undeclared], bench: Bench) -> dict[str, tuple[str, Any]]:
+    """Return the choices with which unmatched components have as many numbers as the definition, each with its one."""
     known = {c.choice: c.actual for c in choices if c.table == "variant"}
-    found: dict[str, Any] = {}
+    found: dict[str, tuple[str, Any]] = {}
     for proposal in proposals:
         if proposal.matched or proposal.component not in _CHOICES or "variant" in proposal.table:
             continue
         try:
-            changes = _fewest(proposal, Variant(**known | found), bench)
+            changes = _fewest(proposal, Variant(**known | {name: value for name, (_, value) in found.items()}), bench)
         except WorkerLost:
             raise
         except TROUBLE:
             continue
         if changes:
-            found |= changes
+            found |= {name: (proposal.component, value) for name, value in changes.items()}
             named = ", ".join(f"{name} = {value}" for name, value in changes.items())
             proposal.doubts.append(f"{named}: from its number of parameters alone")
     return found

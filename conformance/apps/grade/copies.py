@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from conformkit.conformance.diagnosis.patching import reference_folder
+from conformkit.conformance.driver import syntax
 from conformkit.conformance.driver.location import parse, sources
 
 __all__ = ["copied"]
@@ -40,7 +41,7 @@ def _reference() -> dict[str, str]:
     found: dict[str, str] = {}
     folder = reference_folder()
     for file in sorted(folder.rglob("*.py"), key=lambda file: (len(file.parts), file)):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = syntax.module(file.read_text(encoding="utf-8"))
         stem = ".".join(("conformkit.reference", *file.relative_to(folder).with_suffix("").parts))
         found = {_fingerprint(function): f"{stem}.{name}" for name, function in _functions(tree)} | found
     found.pop("", None)

@@ -31,7 +31,9 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
         variant=_variant(config.variant, allowed, "", notes),
         limits=_limits(config.limits, allowed, "", notes),
         components=components,
+        tools={name: replace(own, skip=False) for name, own in config.tools.items()},
     )
+    notes += [_ignored(f"skip = true under [components.{name}]") for name, own in config.tools.items() if own.skip]
     if not set(config.dtypes) <= {*allowed.dtypes, *Config().dtypes}:
         notes.append(_ignored(f"dtypes = {list(config.dtypes)}"))
     return kept, notes
@@ -62,8 +64,11 @@ def _paths(part: Any) -> Iterator[str]:
 
 def _component(own: ComponentConfig, allowed: Allowed, notes: list[str]) -> ComponentConfig:
     place = f"components.{own.name}."
+    if own.skip:
+        notes.append(_ignored(f"skip = true under [{place[:-1]}]"))
     return replace(
         own,
+        skip=False,
         variant=_variant(own.variant, allowed, place, notes),
         limits=_limits(own.limits, allowed, place, notes),
     )

@@ -62,7 +62,7 @@ class InspectRequest:
 @np.errstate(all="ignore")  # what an implementation returns may be anything
 def inspect(request: InspectRequest, early: HeadStart | None = None) -> Inspection:
     """Inspect one component. Raises LoadFailure, ConfigError, IsolationUnavailable or InspectionFailed."""
-    run = RunRequest(request.impl, seed=request.seed, isolation=request.isolation, config=request.config, unbound=True)
+    run = RunRequest(request.impl, seed=request.seed, isolation=request.isolation, config=request.config)
     start = early or HeadStart()
     with opened(run, start.warm, located=find(run, start.location)) as (implementation, _):
         subject = _chosen(implementation, request)

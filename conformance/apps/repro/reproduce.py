@@ -126,7 +126,7 @@ def _title(result: Result, impl: str) -> str:
 
 def _scene(implementation: Implementation, clause: Clause, watch: _Watch, *, shrink: bool) -> Scene:
     records, driver = list(watch.recorder.records), watch.recorder
-    if not records:
+    if not any(record.operation == "build" for record in records):
         return choose(_first_attempt(implementation, clause, watch), None, driver)
     definite = _definite(watch, records)
     if definite is not None and shrink and watch.compared is not None:

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from conformkit.conformance.apps.watch.snapshot import Files
+from conformkit.conformance.driver import syntax
 
 __all__ = ["Change", "change"]
 
@@ -79,7 +80,7 @@ def _differing(before: bytes, after: bytes) -> set[str]:
 @lru_cache(maxsize=512)
 def _parsed(content: bytes) -> ast.Module | None:
     try:
-        return ast.parse(content)
+        return syntax.module(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

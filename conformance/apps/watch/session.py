@@ -177,4 +177,4 @@ _OPEN = frozenset({Verdict.BLOCKED, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN})
 
 
 def _concerns(clause: Clause, names: set[str]) -> bool:
-    return clause.component in names or (clause.applies.get("generate") == "yes" and "generate" in names)
+    return clause.component in names or (clause.generates and "generate" in names)

@@ -34,7 +34,9 @@ _STORES = ("/nix/store", "/gnu/store")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "os-release")
 _PYTHON = ("bin", "lib", "lib32", "lib64", "include", "share", "pyvenv.cfg")
 """What belongs to Python in its installation folder, which may contain other things."""
-_WORKER_HALF = ("__init__.py", "errors.py", "location.py", "wire/*.py", "worker/*.py", "worker/frameworks/*.py")
+_WORKER_HALF = (
+    "__init__.py", "errors.py", "location.py", "syntax.py", "wire/*.py", "worker/*.py", "worker/frameworks/*.py",
+)  # fmt: skip
 """The modules of the driver that a worker needs."""
 _KIT_FOLDERS = ("cli", "conformance", "fixtures", "reference", "spec")
 _KEPT_APART = ("/usr", "/bin", "/lib", "/etc", "/dev", "/proc", "/sys", "/tmp", str(KIT))  # noqa: S108

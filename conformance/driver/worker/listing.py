@@ -72,9 +72,16 @@ def _item(path: str, value: Any, implementation: LoadedImplementation) -> dict[s
     facts = {key: described[key] for key in ("path", "kind", "construct", "call")}
     inherited = getattr(value, "forward", None) if isinstance(value, type) and facts["call"] is None else None
     facts["call"] = signature(inherited, bound=False) if inherited is not None else facts["call"]
+    if _hides(facts["call"]) and inspect.isroutine(handed := getattr(value, "call", None)):
+        facts["call"] = signature(handed, bound=not isinstance(value, type))
     if isinstance(value, type) and facts["construct"] is not None:
         facts["construct"] = _with_inherited(value, facts["construct"])
     return {**facts, "config": config_of(value), "objects": _objects(value)}
+
+
+def _hides(call: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether a call hands everything on: `forward(*args, **kwargs)` that calls `call`."""
+    return bool(call) and all(p["kind"].startswith("var_") for p in call or ())
 
 
 def _modules(implementation: LoadedImplementation, left_out: list[str]) -> Iterator[types.ModuleType]:

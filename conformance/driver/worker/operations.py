@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 from conformkit.conformance.driver.wire import frames as wire
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.wire.values import as_json
-from conformkit.conformance.driver.worker import exports, outputs, training
+from conformkit.conformance.driver.worker import exports, outputs, sequences, training
 from conformkit.conformance.driver.worker.failures import failure
 from conformkit.conformance.driver.worker.frameworks.base import Framework, HeldArray, RequestError
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
 from conformkit.conformance.driver.worker.observing import Notes
-from conformkit.conformance.driver.worker.templates import Filler, known
+from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
 
 __all__ = ["Operations"]
 
@@ -96,7 +96,16 @@ class Operations:
 
     def _describe(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         module = header.get("module")
-        return {"exports": {name: self._export(name, path, module) for name, path in header["targets"].items()}}, {}
+        exports = {name: self._export(name, path, module) for name, path in header["targets"].items()}
+        return {"exports": exports, "refused": self._refused(module) if module is not None else None}, {}
+
+    def _refused(self, module: str) -> dict[str, str] | None:
+        """Return what the import of the declared module raises, None if it imports."""
+        try:
+            self.implementation.resolve(f"{module}:__name__")
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            return failure(error, self.implementation.place, loading=True)
+        return None
 
     def _list(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         """Describe these paths and, unless only they are requested, everything that the implementation defines."""
@@ -228,11 +237,14 @@ class Operations:
             component = self.framework.copied(component)
         if header.get("mode") is not None and not _is_function(component):
             framework.set_mode(component, header["mode"])
-        filler = Filler(framework, arrays, self.implementation.resolve, component, self._components)
-        args, kwargs = filler.arguments(header)
+        filler = Filler(
+            framework, arrays, self.implementation.resolve, component, self._components, header.get("dtype")
+        )
+        filled = filler.arguments(header)
         if wrt is not None:
             _check_names(wrt, filler.tensors)
             framework.watch(filler.tensors, wrt)
+        calls = filler.calls(header, filled)
         function = header.get("function")
         entry = self.implementation.resolve(function) if function else framework.entry(component, header.get("method"))
         if header.get("seed") is not None:
@@ -241,11 +253,16 @@ class Operations:
         before = framework.digest() if watched else ""
         unrecorded = framework.unrecorded() if header.get("record") is False else nullcontext()
         with unrecorded, framework.graph_watched() if header.get("graph") else nullcontext(_no) as has_graph:
-            value = entry(*args, **kwargs)
+            value = self._called(entry, calls, header)
         training, modes = framework.modes(component) if watched else (None, [])
         rng = [before, framework.digest()] if watched else []
         facts = {"rng": rng, "training": training, "modes": modes, "graph": has_graph()}
         return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
+
+    def _called(self, entry: Callable[..., Any], calls: list[CallArguments], header: Any) -> Any:
+        """Call once, or for each sequence."""
+        values = [entry(*args, **kwargs) for args, kwargs in calls]
+        return sequences.stacked(values, self.framework, empty=header["empty"]) if header.get("each") else values[0]
 
     def _convert(self, values: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, str]]:
         out: dict[str, Array] = {}
@@ -278,9 +295,9 @@ class Operations:
 
         def forward(step: int) -> Any:
             own = {**arrays, **{name: arrays[name][step] for name in stepped}}
-            filler = Filler(self.framework, own, self.implementation.resolve, loop.component)
-            args, kwargs = filler.arguments(header)
-            value = self.framework.entry(loop.component, None)(*args, **kwargs)
+            filler = Filler(self.framework, own, self.implementation.resolve, loop.component, dtype=header.get("dtype"))
+            calls = filler.calls(header, filler.arguments(header))
+            value = self._called(self.framework.entry(loop.component, None), calls, header)
             return outputs.pick(value, header.get("output"), self.framework.is_array)["out"]
 
         return {}, {"out": loop.run(forward, arrays["targets"], header["rates"], header["max_norm"])}

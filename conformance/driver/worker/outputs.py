@@ -8,7 +8,7 @@ from typing import Any
 
 from conformkit.conformance.driver.wire.arrays import OutputError
 
-__all__ = ["describe", "pick", "taken"]
+__all__ = ["describe", "part", "pick", "taken"]
 
 _DEPTH = 4
 _WIDTH = 8
@@ -42,6 +42,18 @@ def taken(value: Any, selector: Any, is_array: IsArray) -> Any:
     if isinstance(selector, list):
         return [taken(value, one, is_array) for one in selector]
     return _first(value, selector, is_array)
+
+
+def part(value: Any, selector: int | str) -> Any:
+    """Return a part of any value, an array too: by index, key or attribute, `0.tokens` for one within another.
+
+    Raises: OutputError when it is not there.
+    """
+    found = _take(value, selector, lambda _: False, _MISSING)
+    if found is _MISSING:
+        message = f"an object handed to the call has no {selector!r}: it is a {type(value).__name__}"
+        raise OutputError(message)
+    return found
 
 
 def describe(value: Any, is_array: IsArray, depth: int = 3) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from conformkit.conformance.driver.wire.arrays import Array
+from conformkit.conformance.driver.worker import outputs, sequences
 from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError
 
-__all__ = ["Filler", "known"]
+__all__ = ["CallArguments", "Filler", "known"]
+
+CallArguments = tuple[list[Any], dict[str, Any]]
+"""Arguments by position, and by name."""
 
 NO_COMPONENTS: Mapping[int, Any] = types.MappingProxyType({})
 
@@ -25,12 +30,14 @@ class Filler:
         resolve: Callable[[str], Any],
         component: Any = None,
         components: Mapping[int, Any] = NO_COMPONENTS,
+        dtype: str | None = None,
     ) -> None:
         self._framework = framework
         self._inputs = inputs
         self._resolve = resolve
         self._component = component
         self._components = components
+        self._dtype_of_call = dtype
         self.tensors: dict[str, Any] = {}
         """The native arrays made so far, by the name of their input."""
 
@@ -53,6 +60,20 @@ class Filler:
             raise RequestError(message)
         return [self.fill(item) for item in args], {key: self.fill(value) for key, value in kwargs.items()}
 
+    def calls(self, header: Mapping[str, Any], filled: CallArguments) -> list[CallArguments]:
+        """Return the arguments of each call that a request stands for: those filled, or some for each sequence.
+
+        Whatever was done to the arrays since the arguments were filled holds for each.
+        """
+        if not header.get("each"):
+            return [filled]
+        found = []
+        for tensors in sequences.rows(self.tensors, self._inputs, header["each"], self._framework):
+            one = copy.copy(self)
+            one.tensors = tensors
+            found.append(one.arguments(header))
+        return found
+
     def tensor(self, template: Mapping[str, Any]) -> Any:
         """Return the native array of an input, made once."""
         name = template["$tensor"]
@@ -65,8 +86,26 @@ class Filler:
         return self.tensors[name]
 
     def _object(self, template: Mapping[str, Any]) -> Any:
+        """Return what a class or function gives, or what that gives when called, or a part of it.
+
+        In a call its floating-point arrays get the number format of the component, as arrays within the component have.
+        """
         args, kwargs = self.arguments(template)
-        return self._resolve(template["$object"])(*args, **kwargs)
+        value = self._resolve(template["$object"])(*args, **kwargs)
+        if "then" in template:
+            args, kwargs = self.arguments(template["then"])
+            method = template["then"].get("method")
+            value = (getattr(value, method) if method else value)(*args, **kwargs)
+        if template.get("output") is not None:
+            value = outputs.part(value, template["output"])
+        return value if self._dtype_of_call is None else self._typed(value, self._dtype_of_call)
+
+    def _typed(self, value: Any, dtype: str) -> Any:
+        if type(value) in {tuple, list}:
+            return type(value)(self._typed(item, dtype) for item in value)
+        holder = types.SimpleNamespace(value=value)
+        self._framework.cast(holder, dtype)
+        return holder.value
 
     def _name(self, template: Mapping[str, Any]) -> Any:
         return self._resolve(template["$name"])

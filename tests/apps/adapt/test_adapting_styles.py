@@ -190,10 +190,10 @@ def test_an_unknown_setting_is_none_where_false_is_refused(tmp_path):
     assert construct["config"]["arguments"] == {"flavour": "None", "n_embd": "d_model"}
 
 
-def test_a_mask_that_is_always_added_is_zero_where_there_is_none(tmp_path):
+def test_a_mask_that_is_always_added_is_passed_in_every_call(tmp_path):
     """Would break if a function without a default for its mask could not be called without one."""
     attention = tables(drafted(tmp_path, ALWAYS_ADDED))["ScaledDotProductAttention"]
-    assert attention["call"][-1] == {"mask": "0.0 if mask is None else mask"}
+    assert attention["call"][-1] == {"mask": "mask"}
     assert attention["mask"] == {"kinds": ["float"]}
 
 

@@ -103,9 +103,10 @@ def late_run(monkeypatch):
         yield Located(Location("file", "a", Path(request.impl)), Config()), None
 
     @contextmanager
-    def opened(request, warm=None, *, located):
+    def opened(request, warm=None, *, located, components):
+        del components
         fake = SimpleNamespace(
-            framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={},
+            framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={}, unusable={},
             session=SimpleNamespace(note=""), accuracy=lambda component: ("", 0.0),
         )  # fmt: skip
         yield fake, located.location

@@ -99,3 +99,12 @@ def test_every_place_that_names_something_to_import_is_listed():
     """)
     assert set(paths(config)) == {"a", "b:F", "c:C", "d:D", "e:E", "f:F", "g:sample", "h:H", "i:I"}
     assert set(paths(replace(Config(), module=None))) == set()
+
+
+def test_a_student_cannot_leave_anything_out():
+    kept, notes = judged("[components.FeedForward]\nskip = true\n[components.AdamW]\nskip = true")
+    assert kept.skipped() == []
+    assert [note.split(", which")[0] for note in notes] == [
+        "conform.toml declares skip = true under [components.FeedForward]",
+        "conform.toml declares skip = true under [components.AdamW]",
+    ]

@@ -130,6 +130,7 @@ def test_the_smaller_call_is_wrong_only_while_the_code_is(
     assert got == pytest.approx(want, abs=1e-5)
 
 
+@pytest.mark.full(guard="test_infinities_and_nan_are_shown_as_well")
 def test_the_script_is_as_short_as_its_reader_wants_it(broken: Broken, tmp_path: Path) -> None:
     code = broken(*PATCHES["three mistakes"])
     found = reproduce(RunRequest(impl=str(code)), "MHA-SCALE-DHEAD", tmp_path, "again")

@@ -80,6 +80,9 @@ class Framework(Protocol):
     def dtype(self, name: str) -> Any:
         """Return the framework's dtype of that name."""
 
+    def stack(self, arrays: Sequence[Any]) -> Any:
+        """Join arrays of one shape along a new first axis."""
+
     def is_array(self, value: object) -> bool:
         """Whether `value` is a native array, or one of NumPy."""
 

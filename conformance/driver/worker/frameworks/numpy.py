@@ -52,6 +52,10 @@ class Numpy:
             message = f"NumPy has no dtype {name}"
             raise UnsupportedError(message) from error
 
+    def stack(self, arrays: Sequence[Any]) -> Any:
+        """Join arrays of one shape along a new first axis."""
+        return np.stack(arrays)
+
     def is_array(self, value: object) -> bool:
         """Whether `value` is an array or a NumPy scalar."""
         return isinstance(value, np.ndarray | np.generic)

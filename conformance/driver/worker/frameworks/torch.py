@@ -90,6 +90,10 @@ class Torch:
             raise UnsupportedError(message)
         return found
 
+    def stack(self, arrays: Sequence[Any]) -> Any:
+        """Join tensors (or NumPy's arrays) of one shape along a new first axis."""
+        return torch.stack(list(arrays)) if isinstance(arrays[0], torch.Tensor) else np.stack(arrays)
+
     def is_array(self, value: object) -> bool:
         """Whether `value` is a tensor, an array or a NumPy scalar."""
         return isinstance(value, torch.Tensor | np.ndarray | np.generic)

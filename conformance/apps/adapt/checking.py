@@ -1,0 +1,85 @@
+"""Judge a draft, and leave out of it what nothing confirms.
+
+A component whose numbers follow no variant of the definition is wrong, or something else than its name says. A known
+mistake that gives exactly its numbers decides for the first, and it stays in the draft. Otherwise nobody can say, and
+it is left out, with the reason: what was not confirmed is never judged as if it were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from conformkit.conformance.apps.adapt.draft import Draft
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.engine.results import Certainty, Report, Result
+from conformkit.conformance.text import count
+from conformkit.spec.components import component as component_of
+
+__all__ = ["checked"]
+
+_ROUNDS = 4
+"""Leaving out a part may leave a whole unconfirmed, and so on: attention, block, model."""
+_STYLES = {
+    "LM-LOGITS-RAW": "it returns probabilities or their logarithms, and clauses compare logits: if that is a mistake, "
+    "return the logits",
+}
+"""Clauses whose failure may be a style of its own that the contract does not have, and how that is told."""
+
+
+def checked(found: Draft, judge: Callable[[Draft, bool], Report]) -> tuple[Draft, Report]:
+    """Return the draft without what nothing confirms, and the report on it.
+
+    `judge` judges a draft, also against known mistakes if its second argument says so. Raises as `judge`.
+    """
+    for _ in range(_ROUNDS):
+        open_ = [proposal for proposal in found.judged() if _is_open(proposal)]
+        report = judge(found, bool(open_))
+        unusable = dict(_unusable(found, report))
+        failing = {name: why for name, why in _failing(open_, report) if name not in unusable}
+        if not unusable and not failing:
+            return found, report
+        found = found.leaving_out({**unusable, **failing}, failing)
+    return found, judge(found, False)
+
+
+def _is_open(proposal: Proposal) -> bool:
+    """Whether it was chosen by its name alone; code that follows the contract must meet it."""
+    return not proposal.matched and not _follows(proposal)
+
+
+def _follows(proposal: Proposal) -> bool:
+    """Whether it has the contract's name and arguments."""
+    component = component_of(proposal.component)
+    same = all(ours == theirs for theirs, ours in proposal.table.get("construct", {}).items())
+    return same and proposal.table["path"].rpartition(":")[2] in {component.name, component.export}
+
+
+def _unusable(found: Draft, report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the components that cannot be judged as drafted, with the reason; a method costs its component."""
+    judged = {proposal.component for proposal in found.judged()}
+    for name, why in report.unusable.items():
+        component = name.partition(".")[0]
+        if component in judged:
+            yield component, why.problem
+
+
+def _failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the components with failures that no known mistake explains, and why they are left out."""
+    for proposal in open_:
+        red = [r for r in report.results if r.clause.component == proposal.component and _is_own(r, report)]
+        styles = [_STYLES[result.clause.id] for result in red if result.clause.id in _STYLES]
+        if styles:
+            yield proposal.component, styles[0]
+        elif red and not _is_explained(red):
+            named = f"{count(len(red), 'clause')} about it fail{'s' if len(red) == 1 else ''}, as {red[0].clause.id}"
+            yield proposal.component, f"no known mistake gives its numbers either: {named}"
+
+
+def _is_own(result: Result, report: Report) -> bool:
+    return result.verdict.red and report.breaks(result)
+
+
+def _is_explained(red: Sequence[Result]) -> bool:
+    """Whether a known mistake gives exactly the numbers of one failure, or fails in the same way in each of them."""
+    best = [{like.certainty for like in result.looks_like} for result in red]
+    return any(Certainty.EXACT in found for found in best) or all(Certainty.LIKELY in found for found in best)

@@ -1,0 +1,37 @@
+"""What `conform adapt` would find, for a run in which nothing binds."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from conformkit.conformance.apps.adapt.adapt import draft
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.engine.finding import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.text import count
+from conformkit.spec.components import components_of
+
+__all__ = ["offer"]
+
+_PROFILES = ("core", "seq2seq")
+"""Those for which drafts are made."""
+
+
+def offer(request: RunRequest) -> str:
+    """Return a sentence that says how much a draft finds, and the command that writes it; nothing if it finds nothing.
+
+    The implementation's components are built and called for that, in a worker of the request's isolation.
+    """
+    if request.profile not in _PROFILES:
+        return ""
+    try:
+        found = draft(replace(request, config=Config(), only=(), without=()), {})
+    except (LoadFailure, DriverError):
+        return ""
+    if not found.proposals:
+        return ""
+    words = ["conform", "adapt", request.impl, *(["--profile", request.profile] if request.profile != "core" else [])]
+    many = f"{len(found.proposals)} of {count(len(components_of(request.profile)), 'component')}"
+    return f"conform adapt finds {many} here: {shlex.join(words)} > conform.toml"

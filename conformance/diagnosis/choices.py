@@ -1,0 +1,96 @@
+"""Clauses judged once more, as if the choices that were made but not declared had been declared.
+
+A choice that the numbers show costs one red line, which names what to declare. Everything else that it broke or
+blocked is judged under the choice, so that a mistake beside it is seen. A component is taken for another variant only
+if that gives its numbers at three sizes: at two of the search (diagnosis/undeclared.py), and when it is bound again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from conformkit.conformance.diagnosis.undeclared import Search, has_choices, searched
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.results import Result, Undeclared, Verdict
+from conformkit.spec.clauses import Clause, Level
+from conformkit.spec.variants import Variant
+
+__all__ = ["Choices", "found_choices"]
+
+JudgeAgain = Callable[[Sequence[Clause], Sequence[Result]], list[Result]]
+"""Judges clauses; the results on other clauses, which they may need, are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The choices that were found, and the results under them."""
+
+    undeclared: Sequence[Undeclared] = ()
+    results: Sequence[Result] = ()
+    caused: Sequence[Result] = ()
+    """All results that are red because of the choices alone, as if these were mistakes."""
+    broken: frozenset[str] = frozenset()
+    """Ids of those that stay red: one a choice."""
+    used: Mapping[str, Variant] = field(default_factory=dict)
+    """By component, the variant under which it is judged now, if that is not the declared one."""
+
+
+def found_choices(implementation: Implementation, results: Sequence[Result], judge_again: JudgeAgain) -> Choices:
+    """Find undeclared choices; where there are some, judge again what did not pass.
+
+    The implementation stays bound in the variants found.
+    """
+    search = searched(implementation, results)
+    undeclared = search.entries()
+    used = _bound_again(implementation, search, undeclared) if undeclared else {}
+    if not used:
+        return Choices(undeclared, results)
+    open_ones = [r for r in results if r.verdict is not Verdict.PASS and not r.unfinished]
+    again = {r.clause.id: r for r in judge_again([r.clause for r in open_ones], _passed(results, open_ones))}
+    caused = [r for r in open_ones if r.verdict.red and _held(again[r.clause.id])]
+    broken = _one_each(undeclared, caused)
+    told = [_told(r, broken[r.clause.id]) if r.clause.id in broken else again.get(r.clause.id, r) for r in results]
+    return Choices(undeclared, told, caused, frozenset(broken), used)
+
+
+def _bound_again(
+    implementation: Implementation, search: Search, undeclared: Sequence[Undeclared]
+) -> dict[str, Variant]:
+    """Bind each component in the variant found, those without choices of their own in that of the others."""
+    made = {entry.choice: entry.actual for entry in undeclared if entry.table == "variant"}
+    used: dict[str, Variant] = {}
+    for subject in implementation.subjects():
+        found = search.found(subject.name) if has_choices(subject.name) else subject.variant.but(**made)
+        if found not in (None, subject.variant) and implementation.rebind_as(subject.name, found):
+            used[subject.name] = found
+    return used
+
+
+def _passed(results: Sequence[Result], others: Collection[Result]) -> list[Result]:
+    ids = {result.clause.id for result in others}
+    return [result for result in results if result.clause.id not in ids]
+
+
+def _held(result: Result) -> bool:
+    return result.verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE}
+
+
+def _one_each(undeclared: Sequence[Undeclared], caused: Sequence[Result]) -> dict[str, tuple[Undeclared, ...]]:
+    """Return a clause for each choice, of those that fail only because of the choices: binding ones first."""
+    ordered = sorted(caused, key=lambda result: result.clause.level is not Level.MUST)
+    chosen: dict[str, tuple[Undeclared, ...]] = {}
+    for entry in undeclared:
+        free = [r for r in ordered if r.clause.id not in chosen and r.clause.component == entry.component]
+        about = [r for r in free if entry.choice in f"{r.clause.fix} {r.clause.applies}"]
+        if about or free:
+            chosen[(about or free)[0].clause.id] = (entry,)
+    if not any(result.clause.level is Level.MUST for result in caused if result.clause.id in chosen):
+        chosen |= {result.clause.id: tuple(undeclared) for result in ordered[:1]}
+    return chosen
+
+
+def _told(result: Result, choices: Sequence[Undeclared]) -> Result:
+    lines = [f"`{choice.line}` under [{choice.table}]" for choice in choices]
+    say = f"not declared: write {' and '.join(lines)} in conform.toml, if that is meant"
+    return replace(result, details=(*result.details, f"{say}; other clauses are judged as if it stood there"))

@@ -1,0 +1,40 @@
+"""Which of an implementation's parameters have a row for each id or position, or are such a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from conformkit.conformance.binding.patterns import shapes
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
+
+__all__ = ["parameters_of", "rows_of_ids", "single_rows"]
+
+
+def parameters_of(instance: Instance, canonical: str) -> list[str]:
+    """Return the names of the parameters in which a canonical one lies, in the order of its rows; none if unbound."""
+    rules = [rule for rule in instance.subject.bound.rules or () if canonical in {part.name for part in rule.parts}]
+    return list(shapes(rules, instance.canonical)) if canonical in instance.canonical else []
+
+
+def single_rows(instance: Instance) -> list[list[str]]:
+    """Return the names of parameters that are one row of a table each, by table: a call may use only some of them."""
+    rules = [rule for rule in instance.subject.bound.rules or () if rule.item == "t"]
+    return [list(shapes([rule], instance.canonical)) for rule in rules]
+
+
+def rows_of_ids(instance: Instance, gradients: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the gradients of parameters with a row for each id, (V, …); of one parameter an id, all together."""
+    size = instance.sizes["vocab_size"]
+    found = {
+        name: np.moveaxis(gradient, gradient.shape.index(size), 0)
+        for name, gradient in gradients.items()
+        if size in gradient.shape
+    }
+    for canonical in ("embedding.weight", "head.weight"):
+        own = parameters_of(instance, canonical)
+        if len(own) == size and all(name in gradients for name in own):
+            found[f"{own[0]} … {own[-1]}"] = np.stack([gradients[name] for name in own])
+    return found

@@ -1,0 +1,75 @@
+"""What conform adapt leaves out of a draft, and what it keeps in it as a mistake."""
+
+from dataclasses import replace
+
+import pytest
+
+from conformkit.conformance.apps.adapt.checking import checked
+from conformkit.conformance.apps.adapt.draft import Draft
+from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.engine.hint import Hint
+from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
+from conformkit.conformance.engine.unusable import Unusable
+from tests.report.samples import make_report, make_result
+
+EXACT = LooksLike("mha-unscaled", "scores are not divided", Certainty.EXACT, (), Hint("s", "a", "m"))
+
+
+def proposed(path="theirs:Mixer", *, matched=False) -> Draft:
+    construct = {"d_model" if path.endswith("MultiHeadAttention") else "width": "d_model"}
+    proposal = Proposal("MultiHeadAttention", {"path": path, "construct": construct}, matched=matched)
+    return Draft("theirs", "torch", [proposal], (), {}, (), {"qkv_bias": ("MultiHeadAttention", True)})
+
+
+def judged(found: Draft, *red, unusable=None):
+    """Return what becomes of a draft if these results come of it, and how often it is judged."""
+    runs = []
+
+    def judge(draft, _):
+        runs.append(draft)
+        left = not draft.judged()
+        return make_report(*(() if left else red), unusable={} if left else unusable or {})
+
+    return checked(found, judge)[0], len(runs)
+
+
+def fail(clause_id="MHA-ORACLE", **changes):
+    return replace(make_result(Verdict.FAIL, clause_id, component="MultiHeadAttention"), **changes)
+
+
+def test_numbers_that_nothing_explains_are_left_out_with_their_guesses():
+    """Would break if ALiBi were judged as wrong attention, or its guessed choices were written for all components."""
+    found, runs = judged(proposed(), fail())
+    assert runs == 2
+    assert "skip = true" in found.text()
+    assert found.failing == {"MultiHeadAttention"}  # adapt doesn't say that it conforms: it may be wrong
+    assert "qkv_bias" not in found.text()
+    assert "# unsure: left out of the run, no known mistake gives its numbers either: 1 clause about it fails, as " in (
+        found.text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "result"),
+    [
+        (proposed(), fail(looks_like=(EXACT,))),
+        (proposed(), fail(looks_like=(replace(EXACT, certainty=Certainty.LIKELY),))),
+        (proposed(matched=True), fail()),
+        (proposed("theirs:MultiHeadAttention"), fail()),
+    ],
+    ids=["a-known-mistake", "a-likely-one", "a-variant-of-the-definition", "the-contracts-names"],
+)
+def test_what_is_known_to_be_wrong_stays_in_the_draft(found, result):
+    kept, runs = judged(found, result)
+    assert (kept.without, runs) == ({}, 1)
+
+
+def test_an_unsure_binding_is_left_out():
+    why = Unusable("binding unsure: the weights of MultiHeadAttention could not be bound")
+    found, _ = judged(proposed(matched=True), unusable={"MultiHeadAttention": why})
+    assert found.without == {"MultiHeadAttention": why.problem}
+
+
+def test_log_probabilities_are_told_as_a_style():
+    found, _ = judged(proposed(), fail("LM-LOGITS-RAW", looks_like=(EXACT,)))
+    assert "return the logits" in found.without["MultiHeadAttention"]
