@@ -25,6 +25,7 @@ class MarkError(ValueError):
     """A mark is no affine expression of counters, or counts below 0; the message says which and why."""
 
 
+@lru_cache(maxsize=4096)
 def counters(name: str) -> frozenset[str]:
     """Return the counters in a name. Raises MarkError if a mark is invalid."""
     marks = _MARK.findall(name)

@@ -173,3 +173,4 @@ def _adopt_orphans() -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+    os._exit(0)  # taking torch apart would keep the harness waiting
