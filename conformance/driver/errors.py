@@ -36,11 +36,20 @@ class DriverError(Exception):
 class ImplementationFailure(DriverError):
     """The implementation refused, raised, or returned something that is not an array.
 
-    `kind` says which, `type` names the exception, `where` is the implementation's own innermost line, or empty.
+    `kind` says which, `type` names the exception and `base` the built-in one that it derives from, `where` is the
+    implementation's own innermost line, or empty.
     """
 
-    def __init__(self, kind: FailureKind, type: str, message: str, where: str = "") -> None:  # noqa: A002
+    def __init__(
+        self,
+        kind: FailureKind,
+        type: str,  # noqa: A002
+        message: str,
+        where: str = "",
+        base: str = "",
+    ) -> None:
         self.kind = kind
+        self.base = base or type
         self.type = type
         self.message = message
         self.where = where

@@ -203,5 +203,5 @@ def _explain(
         raise failure.from_size(found.sentence) from None
     except ImplementationFailure as failure:
         message = f"{found.sentence}: {failure.message}"
-        raise ImplementationFailure(failure.kind, failure.type, message, failure.where) from None
+        raise ImplementationFailure(failure.kind, failure.type, message, failure.where, failure.base) from None
     raise ClauseFailure(f"{found.sentence}: the same call gives another result when it is repeated")

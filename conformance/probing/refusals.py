@@ -30,7 +30,7 @@ T = TypeVar("T")
 _REFUSALS = frozenset({"AssertionError", "NotImplementedError", "ValueError"})
 _NO_REFUSAL = re.compile(
     r"broadcast|core dimension|not aligned|cannot reshape|array dimensions|axes don't match|inhomogeneous|to unpack|"
-    r"need at least one array"
+    r"need at least one array|out of bounds for array|einsum"
 )
 """What libraries say in a ValueError about shapes that do not fit: nobody meant to refuse anything."""
 _SMALL: Sequence[Mapping[str, int]] = (
@@ -63,10 +63,14 @@ _QUADRUPLE = "4 * d_model"
 
 
 def is_refusal(failure: DriverError) -> bool:
-    """Whether the code refuses by an error of its own, in words that are not those of a library about shapes."""
+    """Whether the code refuses in words that are not those of a library about shapes.
+
+    It raises what Python has for that, a class derived from it, or a class of its own derived from Exception alone.
+    """
     if not isinstance(failure, ImplementationFailure) or failure.kind != "exception":
         return False
-    return failure.type in _REFUSALS and not _NO_REFUSAL.search(failure.message)
+    own = failure.base == "Exception" != failure.type
+    return (own or failure.base in _REFUSALS) and not _NO_REFUSAL.search(failure.message)
 
 
 def limited(subject: Subject, found: Mapping[str, Range]) -> Subject:

@@ -148,7 +148,7 @@ def test_texts_in_our_own_header_arrive_as_they_are():
 
 
 OK = {"seq": 3, "ok": True}
-ERROR = {"kind": "exception", "type": "ValueError", "message": "no", "where": ""}
+ERROR = {"kind": "exception", "type": "ValueError", "base": "ValueError", "message": "no", "where": ""}
 CALLED = {
     "dtypes": {"out": "float64"},
     "requires_grad": False,

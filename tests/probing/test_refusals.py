@@ -19,6 +19,12 @@ from conformkit.conformance.probing.refusals import found_limits
 SOURCE = """
 import numpy as np
 
+class SizeError(ValueError):
+    pass
+
+class OwnError(Exception):
+    pass
+
 class MultiHeadAttention:
     def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
         {attention}
@@ -73,8 +79,19 @@ def found(implementation: Implementation, name: str = "MultiHeadAttention") -> M
         ("assert d_model // num_heads >= 8", {"head_width": Range(min=8)}),
         ("assert num_heads % 2 == 0", {"num_heads": Range(multiple_of=2)}),
         ("assert num_heads > 1 and d_model % 4 == 0", {"num_heads": Range(min=2), "d_model": Range(multiple_of=4)}),
+        ("if d_model % 2: raise SizeError('want an even width')", {"d_model": Range(multiple_of=2)}),
+        ("if d_model % 2: raise OwnError('want an even width')", {"d_model": Range(multiple_of=2)}),
     ],
-    ids=["even", "eights", "even heads", "wide heads", "pairs of heads", "two rules"],
+    ids=[
+        "even",
+        "eights",
+        "even heads",
+        "wide heads",
+        "pairs of heads",
+        "two rules",
+        "an own ValueError",
+        "an own error",
+    ],
 )
 def test_a_rule_about_widths_is_found(load: Load, refusal: str, rule: dict[str, Range]) -> None:
     assert found(load(attention=refusal)) == rule

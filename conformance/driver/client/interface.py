@@ -113,5 +113,4 @@ def unpack(reply: Reply, count: int) -> list[Reply | ImplementationFailure]:
 def raise_failure(header: Mapping[str, Any]) -> None:
     """Raise the error that a reply carries, if it does."""
     if not header["ok"]:
-        error = header["error"]
-        raise ImplementationFailure(error["kind"], error["type"], error["message"], error["where"])
+        raise ImplementationFailure(**header["error"])

@@ -48,9 +48,9 @@ def _check_body(request: Mapping[str, Any], header: Any, names: set[str]) -> Non
 
 
 def _check_error(error: object) -> None:
-    keys = {"kind", "type", "message", "where"}
+    keys = {"kind", "type", "base", "message", "where"}
     if not isinstance(error, dict) or set(error) != keys or not all(isinstance(error[key], str) for key in keys):
-        message = "the reply is an error without kind, type, message and where"
+        message = "the reply is an error without kind, type, base, message and where"
         raise ProtocolError(message)
     if error["kind"] not in FAILURES:
         message = f"the reply has an unknown kind of error, {error['kind'][:40]}"

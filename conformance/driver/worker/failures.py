@@ -22,14 +22,17 @@ _ALLOCATOR = ("can't allocate memory", "not enough memory", "cannot allocate mem
 
 
 def failure(error: BaseException, place: Place, *, loading: bool = False) -> dict[str, str]:
-    """Return kind, type, message and place of an exception."""
+    """Return kind, type, its nearest built-in base, message and place of an exception."""
     kind = _kind(error, loading=loading)
     name = type(error).__name__[:200]
     if isinstance(error, RequestError | OutputError | UnsupportedError | LoadError):
         name = name.removesuffix("Error").lower()
     text = _text(error)
     message = f"called sys.exit({text})" if kind == "exit" else text
-    return {"kind": kind, "type": name, "message": shorten(message, _MESSAGE_LIMIT), "where": where(error, place)}
+    return {
+        "kind": kind, "type": name, "base": _base(error), "message": shorten(message, _MESSAGE_LIMIT),
+        "where": where(error, place),
+    }  # fmt: skip
 
 
 def where(error: BaseException, place: Place) -> str:
@@ -41,6 +44,11 @@ def where(error: BaseException, place: Place) -> str:
         if file := place(frame.f_code.co_filename):
             innermost = f"{file}:{line} in {frame.f_code.co_name}"
     return innermost[:500]
+
+
+def _base(error: BaseException) -> str:
+    """Return the name of the built-in class that an exception is or derives from."""
+    return next(base.__name__ for base in type(error).__mro__ if base.__module__ == "builtins")
 
 
 def _kind(error: BaseException, *, loading: bool) -> FailureKind:

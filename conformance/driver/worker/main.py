@@ -101,7 +101,7 @@ def _send(connection: socket.socket, header: dict[str, Any], arrays: dict[str, A
 
 
 def _too_big(header: dict[str, Any], kind: str, name: str, message: str) -> dict[str, Any]:
-    error = {"kind": kind, "type": name, "message": message, "where": ""}
+    error = {"kind": kind, "type": name, "base": "", "message": message, "where": ""}
     return {"seq": header["seq"], "ok": False, "error": error}
 
 

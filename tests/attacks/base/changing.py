@@ -74,7 +74,7 @@ def change(chance, reply, out):
         left = dict(out)
         left.pop(chance.choice(sorted(left)))
         return reply, left
-    error = {"kind": chance.choice(KINDS), "type": "T", "message": "m", "where": ""}
+    error = {"kind": chance.choice(KINDS), "type": "T", "base": "ValueError", "message": "m", "where": ""}
     return {"ok": False, "error": error}, {}
 
 

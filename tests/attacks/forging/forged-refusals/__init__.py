@@ -10,7 +10,7 @@ def refuse(self, header, arrays):
     if header["op"] != "call":
         return answer(self, header, arrays)
     turn[0] += 1
-    error = {"kind": KINDS[turn[0] % len(KINDS)], "type": "NotApplicable", "message": "not applicable", "where": ""}
+    error = {"kind": KINDS[turn[0] % len(KINDS)], "type": "NotApplicable", "base": "", "message": "no", "where": ""}
     return {"ok": False, "error": error}, {}
 
 
