@@ -87,7 +87,7 @@ def compare(
     comparison = Comparison(columns)
     write_files(targets, lambda option: _text(option, comparison, everything=everything))
     _show(comparison, shade, everything=everything, piped=piped)
-    if any(column.report is None for column in comparison.columns):
+    if not all(column.judged for column in comparison.columns):
         raise typer.Exit(Exit.NOT_LOADED)
     raise typer.Exit(Exit.CONFORMS if all(column.conforms for column in comparison.columns) else Exit.DIFFERS)
 

@@ -6,15 +6,18 @@ import pytest
 from conformkit.conformance.apps.compare import revisions
 from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, split
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_report import as_json
 from conformkit.spec.clauses import Level
 
 
 @pytest.fixture
 def stored(tmp_path, small_law):
-    def make(name, verdict):
+    def make(name, verdict, **fields):
         results = [Result(clause, verdict) for clause in small_law.values()]
-        report = Report(name, "", "torch", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
+        report = Report(
+            name, "", "torch", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True, **fields
+        )
         path = tmp_path / f"{name}.json"
         path.write_text(as_json(report))
         return str(path)
@@ -65,6 +68,12 @@ def test_one_that_cant_be_judged_leaves_the_others_and_ends_with_3(conform, stor
     assert result.exit_code == 3
     assert "good conforms" in result.stdout
     assert "no module 'nowhere_to_be_found'" in result.stdout
+
+
+def test_a_component_that_cannot_be_judged_ends_with_3_as_in_a_run(conform, stored):
+    part = stored("part", Verdict.PASS, unusable={"FeedForward": Unusable("binding unsure")})
+    result = conform("compare", stored("good", Verdict.PASS), part)
+    assert result.exit_code == 3
 
 
 def test_a_badge_is_printed_from_a_report_and_from_nothing_else(conform, stored, tmp_path):

@@ -33,6 +33,11 @@ class Column:
         return verdict_line(self.report) if self.report is not None else f"{one_line(self.name)}: {self.problem}"
 
     @property
+    def judged(self) -> bool:
+        """Whether there is a report, and nothing that was asked for could not be judged."""
+        return self.report is not None and not self.report.unusable
+
+    @property
     def conforms(self) -> bool:
         """Whether there is a report, and it conforms."""
         return self.report is not None and self.report.conforms
