@@ -61,6 +61,7 @@ class TinyTransformerLM(nn.Module):
         )
         self.norm = norm_for(d_model, variant) if variant.final_norm else None
         self.head = nn.Linear(d_model, vocab_size, bias=variant.head_bias)
+        self.log_probabilities = variant.log_probabilities
         self._initialize(variant)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -77,6 +78,8 @@ class TinyTransformerLM(nn.Module):
         if self.norm is not None:
             x = self.norm(x)
         logits: Tensor = self.head(x)  # (B, T, V)
+        if self.log_probabilities:
+            logits = logits.log_softmax(dim=-1)
         return logits
 
     def check_ids(self, ids: Tensor) -> None:

@@ -11,6 +11,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.decoder import decoder
 from conformkit.spec.encoder import encoder
 from conformkit.spec.layers import Weights, normalize, under
+from conformkit.spec.loss import log_softmax
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.padding import padding_mask, target_mask
 from conformkit.spec.positional_encoding import positional_encoding
@@ -95,7 +96,7 @@ def decode(
     weights: Weights, tgt: Array, memory: Array, tgt_mask: Array | None, memory_mask: Array | None, sizes: Any,
     variant: Variant,
 ) -> Array:  # fmt: skip
-    """Return the logits (B, T, V) of target ids (B, T), given the memory (B, S, D)."""
+    """Return the logits (B, T, V) of target ids (B, T), or their log-softmax, given the memory (B, S, D)."""
     mask = target_mask(tgt, sizes["pad_id"]) if tgt_mask is None else tgt_mask & causal_mask(tgt.shape[1])
     features = decoder(
         under(weights, "decoder"), _embedded(weights, "tgt", tgt, variant), memory, mask, memory_mask,
@@ -104,7 +105,8 @@ def decode(
     )  # fmt: skip
     head = weights[f"{_table(weights, 'tgt')}.weight" if variant.tied else "head.weight"]
     logits = features @ head.T  # (B, T, V)
-    return np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)
+    logits = np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)
+    return log_softmax(logits) if variant.log_probabilities else logits
 
 
 def transformer(

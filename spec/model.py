@@ -10,6 +10,7 @@ import numpy as np
 from conformkit.spec.arrays import Array
 from conformkit.spec.block import transformer_block
 from conformkit.spec.layers import Weights, normalize, under
+from conformkit.spec.loss import log_softmax
 from conformkit.spec.positional_encoding import positional_encoding
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
@@ -60,7 +61,7 @@ class TinyTransformerLMConstructor(Protocol[Built_co]):
 def tiny_transformer_lm(
     weights: Weights, ids: Array, *, num_heads: int, kv_heads: int, num_layers: int, variant: Variant
 ) -> Array:
-    """Return the logits (B, T, V) of ids (B, T): embed, add positions, the blocks, final norm, head."""
+    """Return the logits (B, T, V) of ids (B, T), or their log-softmax: embed, positions, blocks, final norm, head."""
     x = np.asarray(weights["embedding.weight"], np.float64)[ids]  # (B, T, D)
     if variant.embedding_scale:
         x = x * math.sqrt(x.shape[-1])
@@ -79,4 +80,5 @@ def tiny_transformer_lm(
     if variant.final_norm:
         x = normalize(weights, "norm", x, variant)
     logits = x @ weights["embedding.weight" if variant.tied else "head.weight"].T  # (B, T, V)
-    return np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)
+    logits = np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)
+    return log_softmax(logits) if variant.log_probabilities else logits

@@ -55,6 +55,8 @@ class Variant:
     shared_positions: bool = False
     """Source and target of an encoder-decoder share one learned table of positions; unused if none is learned."""
     head_bias: bool = True
+    log_probabilities: bool = False
+    """A model returns the log-softmax of its logits: the same predictions, for a loss without a softmax of its own."""
 
     def but(self, **changes: Any) -> Variant:
         """Return a copy with some choices changed."""
@@ -157,6 +159,7 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("shared_positions", True): "one table of positions for source and target",
     ("shared_positions", False): "separate tables of positions for source and target",
     ("head_bias", True): "a head with a bias", ("head_bias", False): "a head without a bias",
+    ("log_probabilities", True): "log-probabilities", ("log_probabilities", False): "logits",
 }  # fmt: skip
 
 

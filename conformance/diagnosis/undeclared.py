@@ -32,7 +32,7 @@ _ATTENTION = (
 _FEED_FORWARD = ("activation", "gated", "ffn_bias")
 _NORMS = ("placement", "norm", "norm_eps", "norm_bias", "norm_deviation")
 _POSITIONS = ("positions", "sinusoid_layout")
-_MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm")
+_MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm", "log_probabilities")
 _CHOICES = {
     "SelfAttention": ("qkv_bias",),
     "MultiHeadAttention": _ATTENTION,

@@ -15,6 +15,7 @@ from conformkit.spec.arrays import Array
 __all__ = [
     "SLIGHT",
     "causal_slack",
+    "centered",
     "distinct_ids",
     "draw_ids",
     "every_id",
@@ -97,6 +98,15 @@ def takes_block_size(model: Subject) -> None:
     """Raise NotApplicable unless the constructor knows a block size."""
     if "block_size" not in model.bound.construct.names():
         raise NotApplicable("its constructor takes no block_size")
+
+
+def centered(model: Subject, of_logits: Array) -> Array:
+    """Return differences or cotangents of logits (…, V); of log-probabilities, without their mean over the ids.
+
+    A log-softmax subtracts one number from all logits of a position: what is left of a difference without its mean is
+    the same, and so is the gradient for a cotangent whose mean is 0.
+    """
+    return of_logits - of_logits.mean(axis=-1, keepdims=True) if model.variant.log_probabilities else of_logits
 
 
 def logsumexp(logits: Array) -> Array:

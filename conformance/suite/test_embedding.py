@@ -20,6 +20,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import nearest_allowed
 from conformkit.conformance.evidence.averages import drops_at_own_rate
 from conformkit.conformance.evidence.for_each_component import depth
+from conformkit.conformance.evidence.logits import centered
 from conformkit.conformance.evidence.tables import TABLE, check_row_gradient, table_gradient
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -108,7 +109,7 @@ def test_the_rows_of_the_ids_that_occur_learn(model: Subject, draw: Draw) -> Non
     occurring, scored = np.array([0, vocab_size - 1, *others[:2]]), others[2:4]
     ids = np.resize(occurring, (_rows(model, 2), _length(instance, 5)))
     cotangent = np.zeros((*ids.shape, vocab_size))  # a head's gradient also reaches rows of ids that don't occur
-    cotangent[..., scored] = draw.values(*ids.shape, len(scored))
+    cotangent[..., scored] = centered(model, draw.values(*ids.shape, len(scored)))
     table = table_gradient(instance, ids, cotangent)
     learning = np.unique(ids)
     for token in learning:
@@ -300,6 +301,10 @@ def _check_tied(instance: Instance, draw: Draw) -> None:
 
 
 def _check_one_column(what: str, before: Array, after: Array, token: int, instance: Instance) -> None:
+    """Check that the logits of one id change, and no others; of log-probabilities, the differences to another id's."""
+    if instance.subject.variant.log_probabilities:
+        other = (token + 1) % before.shape[-1]
+        before, after = (logits - logits[..., [other]] for logits in (before, after))
     check_differs(f"logits[..., {token}] when {what} changed", after[..., token], before[..., token], at_least=1e-4)
     rest = np.arange(before.shape[-1]) != token
     check_close(

@@ -66,6 +66,7 @@ class Transformer(nn.Module):
         self.tgt_embedding_norm = norm_for(d_model, variant) if variant.embedding_norm else None
         self.decoder = Decoder(d_model, num_heads, d_ff, num_decoder_layers, dropout, variant=variant)
         self.head = nn.Linear(d_model, tgt_vocab_size, bias=variant.head_bias)
+        self.log_probabilities = variant.log_probabilities
         initialize(self, variant)
         self._share(variant)
 
@@ -109,6 +110,8 @@ class Transformer(nn.Module):
             x = self.tgt_embedding_norm(x)
         x = self.decoder(x, memory, tgt_mask, memory_mask)  # (B, T, D)
         logits: Tensor = self.head(x)  # (B, T, V_tgt)
+        if self.log_probabilities:
+            logits = logits.log_softmax(dim=-1)
         return logits
 
     def generate(

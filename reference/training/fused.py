@@ -41,6 +41,7 @@ class FusedLM(nn.Module):
         )
         self.norm = _norm(model.norm)
         self.head = model.head
+        self.log_probabilities = model.log_probabilities
 
     def forward(self, ids: Tensor) -> Tensor:
         """Map ids (B, T) to logits (B, T, V)."""
@@ -49,7 +50,7 @@ class FusedLM(nn.Module):
         for block in self.blocks:
             x = block(x)
         logits: Tensor = self.head(self.norm(x))  # (B, T, V)
-        return logits
+        return logits.log_softmax(dim=-1) if self.log_probabilities else logits
 
 
 class _FusedPositions(nn.Module):

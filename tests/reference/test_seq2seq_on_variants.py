@@ -22,6 +22,7 @@ VARIANTS = {
     "one table for all": CANONICAL.but(shared_embeddings=True, tied=True, embedding_scale=True, head_bias=False),
     "none": CANONICAL.but(positions="none", output_projection=False),
     "vaswani": FAMOUS["vaswani"],
+    "log-probabilities": CANONICAL.but(log_probabilities=True),
 }
 
 
