@@ -25,8 +25,9 @@ from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.for_each_component import without_causal
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
-from conformkit.conformance.evidence.rows import check_sizes_refused, drawn, output
+from conformkit.conformance.evidence.rows import drawn, output
 from conformkit.conformance.evidence.stored_values import check_goldens
+from conformkit.conformance.evidence.uneven_heads import check_no_feature_is_dropped
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
@@ -46,7 +47,7 @@ def test_the_output_has_the_shape_of_the_input(multi_head: Subject, draw: Draw) 
 
 
 @clause("MHA-DIVISIBLE")
-def test_a_width_that_the_heads_do_not_divide_is_refused(multi_head: Subject, draw: Draw) -> None:
+def test_no_feature_is_dropped_where_the_heads_do_not_divide_the_width(multi_head: Subject, draw: Draw) -> None:
     fitting = multi_head.sizes(num_heads=4)
     heads = fitting["num_heads"]
     names, shown = multi_head.bound.construct.names(), str(multi_head.bound.construct)
@@ -55,8 +56,8 @@ def test_a_width_that_the_heads_do_not_divide_is_refused(multi_head: Subject, dr
     if "d_model" not in names or "head_width" in names or "//" in shown:
         raise NotApplicable("it is given the width of a head, so nothing is divided")
     for width in (fitting["d_model"] + 1, 2 * heads - 1):
-        under(f"d_model = {width}, num_heads = {heads}")
-        check_sizes_refused(multi_head, draw, fitting | {"d_model": width}, "a width that is no multiple of the heads")
+        sizes = fitting | {"d_model": width, "head_width": width // heads}
+        check_no_feature_is_dropped(multi_head, sizes, draw.values(2, multi_head.tokens(5), width))
 
 
 @clause("MHA-PARAM-COUNT")

@@ -287,6 +287,8 @@ def _indivisible(subject: Subject) -> Iterator[dict[str, Any]]:
     """Yield sizes whose width the heads do not divide, where they should and where there are at least two."""
     if not takes(subject, "d_model", "num_heads") or subject.variant.head_width != "d_model // num_heads":
         return
+    if takes(subject, "head_width") or "//" in str(subject.bound.construct):  # it is given the width of a head
+        return
     sizes = subject.sizes(num_layers=1)
     heads, step = sizes["num_heads"], subject.bound.limits.of("d_model").multiple_of or 1  # no other rule is broken
     for width in (sizes["d_model"] + step, heads - 1):

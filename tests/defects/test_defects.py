@@ -88,7 +88,6 @@ WITHOUT_A_DEFECT = {
     "DET-FUNCTIONAL-DROPOUT": "what was tried breaks MHA-DROPOUT-EVAL, which DET-EVAL needs",
     "DT-INT-IDS": "logits of another format are taken for the precision that the model computes in",
     "COPY-REVERSE": "what was tried breaks COPY-TASK, which it needs",
-    "ERRH-DIVISIBLE": "asks all components what MHA-DIVISIBLE and LM-DIVISIBLE ask theirs",
 }
 """Clauses that no known mistake names, and why."""
 
