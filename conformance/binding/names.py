@@ -85,6 +85,10 @@ _OF_THREE = (
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
+_LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+)_(?=[^.]*$)", re.IGNORECASE)
+"""The layer in a flat name: `layer0_wq`."""
+
+
 def template(name: str) -> str:
     """Return the name with numbers kept, and case and separators folded: `h.0.c_attn` → `h.0.cattn`."""
     return ".".join(_segments(name))
@@ -92,7 +96,8 @@ def template(name: str) -> str:
 
 @cache
 def _segments(name: str) -> tuple[str, ...]:
-    return tuple(part for part in re.sub("[-_]", "", name).lower().split(".") if part)
+    apart = _LAYER.sub(r"\1.\2.", name)
+    return tuple(part for part in re.sub("[-_]", "", apart).lower().split(".") if part)
 
 
 @cache
@@ -108,6 +113,9 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
         for mark in marks:
             if last.endswith(mark) or last.startswith(mark):
                 return kind, (*path, last.replace(mark, "", 1))
+    for kind, mark in (("bias", "shift"), ("weight", "scale")):
+        if last.endswith(mark):
+            return kind, (*path, last.removesuffix(mark))
     if last.startswith("b") and last[1:] in known:
         return "bias", (*path, last[1:])
     return "", (*path, last)

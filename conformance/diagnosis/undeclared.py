@@ -38,6 +38,7 @@ _CHOICES = {
     "MultiHeadAttention": _ATTENTION,
     "FeedForward": _FEED_FORWARD,
     "PositionalEncoding": _POSITIONS,
+    "TokenEmbedding": ("embedding_scale",),
     "TransformerBlock": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "TinyTransformerLM": (*_MODEL, *_NORMS, "positions", "sinusoid_layout", *_FEED_FORWARD, *_ATTENTION),
     "CrossAttention": ("qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width"),

@@ -213,9 +213,11 @@ def _mixes_rows(instance: Instance) -> bool:
 
 
 def _called(subject: Subject, sizes: Mapping[str, Any]) -> Shown:
-    tokens = sizes.get("tokens", 5)
+    tokens, draw = sizes.get("tokens", 5), Draw(0, "adapt")
     instance = subject.build(**{name: size for name, size in sizes.items() if name != "tokens"})
-    inputs = instance.example_inputs(Draw(0, "adapt"), further=0, tokens=tokens)
+    inputs = instance.example_inputs(draw, further=0, tokens=tokens)
+    if subject.bound.component.inputs == ("ids",) and inputs[0].shape[-1] < tokens:  # beyond its block size
+        inputs = (draw.ids(instance.sizes["vocab_size"], *inputs[0].shape[:-1], tokens),)
     reply, out = instance.unchecked(*inputs)
     given, kind = inputs[0], subject.bound.component.inputs
     rows = given.shape if kind[0] == "ids" else given.shape[:-1]

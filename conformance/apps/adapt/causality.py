@@ -31,7 +31,7 @@ def settled(component: Component, proposal: Proposal, call: Call, names: frozens
     if "causal" in names:
         table["causal"] = "construct"
     elif call.flag and not (call.mask and not _holds(component, table | _flag(call), bench)):
-        table |= _flag(call)
+        table |= _flag(call) if not _holds(component, table | _off(call), bench) else {"causal": "always"}
     elif not call.required and _holds(component, table | {"causal": "always"}, bench):
         table["causal"] = "always"
     elif call.mask:
@@ -49,6 +49,12 @@ def settled(component: Component, proposal: Proposal, call: Call, names: frozens
 def _flag(call: Call) -> dict[str, Any]:
     """Next to a mask, a flag may only be a hint."""
     return {"causal": "flag", "call": call.written(flag=True)}
+
+
+def _off(call: Call) -> dict[str, Any]:
+    """With the flag off: what is causal even then is so always, whatever the flag says."""
+    named = [{**part, str(call.flag): False} if isinstance(part, dict) else part for part in call.written(flag=True)]
+    return {"causal": "always", "call": named}
 
 
 def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:

@@ -27,6 +27,9 @@ _CALLED = {
 _LAZY = "no argument sets d_model: its width is taken for that of its first input"
 _MOST = 8
 _SOURCES = 3
+_SIZES = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "max_len")
+_SEVERAL = 3
+"""How many sizes a dictionary names that holds settings, whatever it is called."""
 _FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
 """Settings of large libraries that small vocabularies need."""
 
@@ -77,6 +80,8 @@ def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
 
 
 def _is_called_settings(item: Item) -> bool:
+    if item.kind == "mapping" and sum(bool(meant(p["name"], _SIZES)) for p in item.construct or ()) >= _SEVERAL:
+        return True
     name = item.name.lower()
     return any(word in name for word in ("config", "cfg", "args", "param", "setting", "option"))
 

@@ -16,8 +16,8 @@ from conformkit.spec.components import Component, component
 
 __all__ = ["free_length", "limit_inner", "limit_length", "pass_targets", "take_output", "tell_nature"]
 
-_BEYOND = 61
-"""An input longer than any block size that is tried."""
+_BEYOND = 1_100
+"""An input longer than any block size that is tried, and than usual defaults."""
 _WIDTHS = {48: "4 * d_model", 24: "2 * d_model", 36: "3 * d_model", 32: "8 * d_model // 3", 12: "d_model"}
 """By extents of parameters with d_model = 12, the value of d_ff if no argument sets it."""
 

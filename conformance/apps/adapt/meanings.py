@@ -17,6 +17,8 @@ _HEAD_WIDTHS = {
     "headsize", "headdim", "dimhead", "dhead", "headwidth", "dk", "dv", "headchannels", "kdim", "vdim", "keydim",
     "valuedim", "perhead", "qkdim",
 }  # fmt: skip
+_EITHER_WIDTH = {"hidden", "hiddendim", "dhidden", "dhid", "nhid"}
+"""What some call the inner width of the feed-forward, and others the width of the model."""
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
 _SETTINGS = {
@@ -55,11 +57,23 @@ def passed(
         ours = meant(parameter["name"], wanted)
         if ours and (ours == "dropout" or ours not in known.values()):
             known[parameter["name"]] = ours
+    _tell_widths_apart(known, parameters, wanted)
     missing = [name for name in required_sizes(component) if name not in known.values()]
     unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in known]
     if any(p["name"] == "batch_first" for p in parameters):
         known["batch_first"] = True
     return {p["name"]: known[p["name"]] for p in parameters if p["name"] in known}, missing, unknown
+
+
+def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, Any]], wanted: Collection[str]) -> None:
+    """Let `hidden` be the width of the model where another argument is the inner width and none the outer."""
+    if "d_model" not in wanted or "d_model" in known.values():
+        return
+    inner = [p["name"] for p in parameters if meant(p["name"], wanted) == "d_ff"]
+    vague = [name for name in inner if _folded(name) in _EITHER_WIDTH]
+    others = [name for name in inner if name not in vague]
+    if len(vague) == 1 and others:
+        known |= {vague[0]: "d_model", others[0]: "d_ff"}
 
 
 def is_settings(name: str) -> bool:
