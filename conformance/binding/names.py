@@ -85,7 +85,7 @@ _OF_THREE = (
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
-_LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+)_(?=[^.]*$)", re.IGNORECASE)
+_LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+|\{[^{}]*\})_(?=[^.]*$)", re.IGNORECASE)
 """The layer in a flat name: `layer0_wq`."""
 
 

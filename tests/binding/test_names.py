@@ -170,3 +170,13 @@ def test_a_nearer_word_counts_more_than_a_farther_one():
 def test_a_template_folds_case_and_separators_and_keeps_numbers():
     assert template("h.0.c_attn") == "h.0.cattn"
     assert template("layerNorm.Weight-x") == "layernorm.weightx"
+
+
+def test_a_layer_in_a_flat_name_is_a_layer():
+    q, k = ("blocks.{i}.attention.q.weight",), ("blocks.{i}.attention.k.weight",)
+    scale, shift = ("blocks.{i}.norm1.weight",), ("blocks.{i}.norm1.bias",)
+    for name, right, wrong in (
+        ("params.layer{i}_wq", q, k), ("params.layer0_wk", k, q), ("params.layer0_ln1_scale", scale, shift),
+        ("params.layer0_ln1_shift", shift, scale),
+    ):  # fmt: skip
+        assert fit(name, right) > fit(name, wrong), name
