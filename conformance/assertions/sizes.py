@@ -55,6 +55,12 @@ _USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256), "d_ff"
 """Further sizes that many models have."""
 _USUAL_HEADS = {"num_heads": 12, "head_width": 64}
 """Those of the smallest of many well-known models, 768 wide."""
+_WIDE_MODEL = {"num_heads": (9, 10), "head_width": (58, 64)}
+"""Those of a model wider than 512, for what depends on the width of a whole model."""
+_AS_MANY = (65, 160)
+"""As many keys as queries: then attention across two sequences may be taken for that within one."""
+_ROUND_WIDTH = 64
+"""Fast paths for a feed-forward are written for multiples of it."""
 _MANY_ROWS = 4096
 """Rows of a batch, all positions of all sequences together: chunks are cut there where rows are independent."""
 _INNER = 4
@@ -142,6 +148,12 @@ def _usual(domain: Domain, draw: Integers) -> Iterator[dict[str, int]]:
     case = {name: draw.integer(*small(name, domain)) for name in domain}
     if "d_ff" in domain:
         yield _in_usual_proportion(domain, draw)
+    if {"tokens", "keys"} <= domain.keys():
+        length = draw.integer(*_AS_MANY)
+        yield {**case, "tokens": min(length, domain["tokens"][1]), "keys": min(length, domain["keys"][1])}
+    if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _WIDE_MODEL["head_width"][1]:
+        few = {name: domain[name][0] for name in ("batch", "num_layers")}
+        yield {**case, **few, **{name: draw.integer(*sizes) for name, sizes in _WIDE_MODEL.items()}}
     if (
         "d_ff" in domain
         and "block_size" not in domain
@@ -168,12 +180,15 @@ def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> li
 
 
 def _in_usual_proportion(domain: Domain, draw: Integers) -> dict[str, int]:
-    """Return a case whose d_ff is four times its width, a few hundred at most."""
+    """Return a case whose d_ff is four times its width, a few hundred at most and a multiple of 64 where it may."""
     case = {name: draw.integer(*small(name, domain)) for name in domain}
     heads = case.get("num_heads", 1)
     name = "d_model" if "d_model" in domain else "head_width"
     most = min(domain[name][1], domain["d_ff"][1] // (_INNER * heads), 256 // heads)
-    case[name] = draw.integer(max(domain[name][0], most // 2), max(domain[name][0], most))
+    step = _ROUND_WIDTH // math.gcd(_ROUND_WIDTH, heads)  # for a width that is a multiple of it
+    first, last = -(-most // (2 * step)), most // step
+    rounded = step * draw.integer(first, last) if first <= last else most
+    case[name] = max(domain[name][0], rounded)
     return {**case, "d_ff": min(_INNER * heads * case[name], domain["d_ff"][1])}
 
 

@@ -153,7 +153,8 @@ def test_initial_weights_break_symmetry(every: list[Subject], draw: Draw) -> Non
 @clause("INIT-OWN-DRAWS")
 def test_each_matrix_begins_with_numbers_of_its_own(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
-        check_own_draws(subject.name, subject.build(seed=draw.integer(0, 999)).read())
+        deep = subject.build(num_layers=draw.integer(7, 12), seed=draw.integer(0, 999))  # beyond the usual test's two
+        check_own_draws(subject.name, deep.read())
 
 
 @clause("DT-FLOAT32")

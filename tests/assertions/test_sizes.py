@@ -44,7 +44,21 @@ def test_the_last_band_is_reached_near_its_end(seed: int) -> None:
 def test_one_case_has_the_usual_inner_width(seed: int) -> None:
     domain = {"d_model": (1, 768), "d_ff": (1, 3072), "tokens": (1, 600)}
     cases = list(covering(domain, Draw(seed, "ANY"), free, 1.0))
-    assert any(case["d_ff"] == 4 * case["d_model"] > 400 for case in cases)
+    assert any(case["d_ff"] == 4 * case["d_model"] > 400 and case["d_model"] % 64 == 0 for case in cases)
+
+
+@given(st.integers(0, 1 << 32))
+def test_one_case_has_as_many_keys_as_queries(seed: int) -> None:
+    """Or attention that takes equal lengths for attention within one sequence would be found by chance only."""
+    domain = {"tokens": (1, 600), "keys": (1, 600), "batch": (1, 64)}
+    assert any(case["tokens"] == case["keys"] > 64 for case in covering(domain, Draw(seed, "ANY"), free, 1.0))
+
+
+@given(st.integers(0, 1 << 32))
+def test_one_case_of_a_model_is_wider_than_512(seed: int) -> None:
+    domain = {**HEADS, "num_layers": (1, 12), "block_size": (1, 1024)}
+    cases = list(covering(domain, Draw(seed, "ANY"), free, 1.0, "some bands"))
+    assert any(512 < case["num_heads"] * case["head_width"] <= 640 and case["num_layers"] == 1 for case in cases)
 
 
 @given(st.integers(0, 1 << 32))
