@@ -55,6 +55,8 @@ _USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256), "d_ff"
 """Further sizes that many models have."""
 _USUAL_HEADS = {"num_heads": 12, "head_width": 64}
 """Those of the smallest of many well-known models, 768 wide."""
+_OTHER_HEADS = {"num_heads": 8, "head_width": 80}
+"""For what is made of parts that are checked with the usual ones: heads are not always 64 wide."""
 _WIDE_MODEL = {"num_heads": (9, 10), "head_width": (58, 64)}
 """Those of a model wider than 512, for what depends on the width of a whole model."""
 _AS_MANY = (65, 160)
@@ -130,7 +132,7 @@ def covering(
             case, taken = tried if taken else _repeated_less(tried, name, domain, cost, limit), True
         yield case
     if coverage != "last bands":
-        yield from _usual(domain, draw)
+        yield from _usual(domain, draw, _USUAL_HEADS if coverage == "every band" else _OTHER_HEADS)
 
 
 def _repeated_less(case: dict[str, int], large: str, domain: Domain, cost: Cost, limit: float) -> dict[str, int]:
@@ -143,7 +145,7 @@ def _repeated_less(case: dict[str, int], large: str, domain: Domain, cost: Cost,
     return case
 
 
-def _usual(domain: Domain, draw: Integers) -> Iterator[dict[str, int]]:
+def _usual(domain: Domain, draw: Integers, heads: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """Yield cases in which several sizes go together as they usually do."""
     case = {name: draw.integer(*small(name, domain)) for name in domain}
     if "d_ff" in domain:
@@ -157,9 +159,9 @@ def _usual(domain: Domain, draw: Integers) -> Iterator[dict[str, int]]:
     if (
         "d_ff" in domain
         and "block_size" not in domain
-        and all(name in domain and size <= domain[name][1] for name, size in _USUAL_HEADS.items())
+        and all(name in domain and size <= domain[name][1] for name, size in heads.items())
     ):
-        yield {**case, "batch": domain["batch"][0], **_USUAL_HEADS}
+        yield {**case, "batch": domain["batch"][0], **heads}
     if not {"num_heads", "d_k", "keys"} & domain.keys() and {"batch", "tokens"} <= domain.keys():
         batch = domain["batch"][1] - draw.integer(0, domain["batch"][1] // 4)
         yield {**case, "batch": batch, "tokens": min(_MANY_ROWS // batch + draw.integer(1, 8), domain["tokens"][1])}

@@ -14,7 +14,7 @@ __all__ = ["check_gradients_at_sizes"]
 
 _CALLS = 6
 """A case calls a few times and differentiates."""
-_INPUTS = frozenset({"tokens", "batch"})
+_INPUTS = frozenset({"tokens", "keys", "batch"})
 _HEADS = frozenset({"num_heads", "head_width"})
 
 

@@ -35,15 +35,17 @@ def with_hidden_target_and_memory(_instance: Instance, inputs: Inputs, draw: Dra
 
 
 def with_padded_ids(instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, Array]:
-    """Return source and target with padding and their masks; real positions of the target are compared."""
+    """Return source and target with padding, with their masks or without; real positions of the target are compared."""
     pad = instance.sizes["pad_id"]
     src, tgt = (np.where(_real(draw, ids), ids, pad) for ids in inputs[:2])
-    return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), tgt != pad
+    masks = (padding_mask(src, pad), target_mask(tgt, pad)) if draw.integer(0, 1) else ()
+    return (src, tgt, *masks), tgt != pad
 
 
 def _real(draw: Draw, rows: Array) -> Array:
-    """Return which positions of rows (B, T, …) are real: all of one row, of others a drawn number from the first on."""
+    """Return which positions of rows (B, T, …) are real: a drawn number of first ones; in one of several rows, all."""
     batch, length = rows.shape[:2]
-    lengths = 1 + draw.ids(length, batch, 1)
-    lengths[draw.integer(0, batch - 1)] = length
+    lengths = 1 + draw.ids(max(length - 1, 1), batch, 1)
+    if batch > 1:
+        lengths[draw.integer(0, batch - 1)] = length
     return np.arange(length) < lengths

@@ -26,6 +26,7 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
+from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_memory
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -227,3 +228,8 @@ def test_the_arguments_stay_as_they_are(cross_attention: Subject, draw: Draw) ->
 @clause("XATTN-SIZES")
 def test_the_output_equals_the_definition_at_every_size(cross_attention: Subject, draw: Draw) -> None:
     check_definition_at_sizes(cross_attention, draw, after="XATTN-ORACLE", padded=with_hidden_memory)
+
+
+@clause("XATTN-GRAD-SIZES")
+def test_gradients_are_right_at_every_size(cross_attention: Subject, draw: Draw) -> None:
+    check_gradients_at_sizes(cross_attention, draw, after="XATTN-GRAD-ENC")

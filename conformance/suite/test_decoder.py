@@ -26,6 +26,7 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
+from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_target_and_memory
 from conformkit.conformance.evidence.sublayers import build, check_in_turn, check_varies, layers_of, silent, with_silent
 from conformkit.conformance.subject.component import Instance, Subject
@@ -339,3 +340,8 @@ def test_the_stack_equals_the_definition_at_every_size(decoder: Subject, draw: D
     check_definition_at_sizes(
         decoder, draw, after="DEC-STACK", depth=4, coverage="some bands", padded=with_hidden_target_and_memory
     )
+
+
+@clause("DEC-STACK-GRAD-SIZES")
+def test_gradients_are_right_at_every_size(decoder: Subject, draw: Draw) -> None:
+    check_gradients_at_sizes(decoder, draw, after="DEC-GRAD-ALL")

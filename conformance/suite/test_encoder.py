@@ -24,6 +24,7 @@ from conformkit.conformance.evidence.dependence import (
     keys_mask,
     moved,
 )
+from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_positions
 from conformkit.conformance.evidence.sublayers import build, check_in_turn, check_varies, layers_of, silent
 from conformkit.conformance.subject.component import Instance, Subject
@@ -238,3 +239,8 @@ def test_the_stack_equals_the_definition_at_every_size(encoder: Subject, draw: D
     check_definition_at_sizes(
         encoder, draw, after="ENC-STACK", depth=3, coverage="some bands", padded=with_hidden_positions
     )
+
+
+@clause("ENC-STACK-GRAD-SIZES")
+def test_gradients_are_right_at_every_size(encoder: Subject, draw: Draw) -> None:
+    check_gradients_at_sizes(encoder, draw, after="ENC-GRAD-ALL")
