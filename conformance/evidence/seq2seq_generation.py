@@ -47,6 +47,7 @@ __all__ = [
     "new_ids",
     "padded",
     "plain",
+    "ragged",
     "readers",
     "sampled",
     "searched",
@@ -116,6 +117,14 @@ def padded(instance: Instance, src: Array, length: int) -> Array:
     out = np.full((len(src), length), instance.sizes["pad_id"])
     out[:, : src.shape[1]] = src
     return out
+
+
+def ragged(instance: Instance, src: Array, draw: Draw) -> Array:
+    """Replace the ends of sources (B, S) by padding, a drawn number of ids in each but the last."""
+    batch, length = src.shape
+    lengths = 1 + draw.ids(length, batch, 1)
+    lengths[-1] = length
+    return np.where(np.arange(length) < lengths, src, instance.sizes["pad_id"])
 
 
 def begin(instance: Instance) -> int:

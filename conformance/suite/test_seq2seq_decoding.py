@@ -30,6 +30,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     logits_after,
     nearest_writer,
     padded,
+    ragged,
     readers,
     sampled,
     searched,
@@ -256,7 +257,7 @@ def test_beams_of_any_number_are_those_of_the_definition(transformer: Subject, d
     def check_sizes(sizes: Case) -> None:
         own, width, size, length = (draw.at(sizes), *(sizes[n] for n in ("beams", "tgt_vocab_size", "keys")))
         instance = _searcher(transformer, own, size=size, max_len=max(length, _STEPS + 1))
-        src = sources(instance, own, sizes["batch"], length)
+        src = ragged(instance, sources(instance, own, sizes["batch"], length), own)
         beams = searched(instance, src, _STEPS, width)
         by_either(readers(instance, src[-1]), _compare_if_clear, instance, beams, width, len(src) - 1)
         texts, asked = beams.new.reshape(-1, _STEPS), np.repeat(src, beams.new.shape[1], axis=0)
