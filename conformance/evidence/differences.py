@@ -114,8 +114,9 @@ def compare(gradients: Maybe, ways: Mapping[str, Array], found: Slope, *, scale:
 
 
 def differentiable(instance: Instance, inputs: Iterable[Array]) -> dict[str, Array]:
-    """Return the inputs that have derivatives, by name: ids and masks have none."""
-    named = zip(instance.subject.bound.component.inputs, inputs, strict=False)
+    """Return the inputs that have derivatives, by name: ids and masks have none, nor has what its call does not use."""
+    bound = instance.subject.bound
+    named = [pair for pair in zip(bound.component.inputs, inputs, strict=False) if pair[0] in bound.call.names()]
     return {name: a for name, a in named if name != "mask" and np.issubdtype(a.dtype, np.floating)}
 
 

@@ -35,11 +35,10 @@ def with_hidden_target_and_memory(_instance: Instance, inputs: Inputs, draw: Dra
 
 
 def with_padded_ids(instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, Array]:
-    """Return source and target with padding, with their masks or without; real positions of the target are compared."""
+    """Return source and target with padding and their masks; real positions of the target are compared."""
     pad = instance.sizes["pad_id"]
     src, tgt = (np.where(_real(draw, ids), ids, pad) for ids in inputs[:2])
-    masks = (padding_mask(src, pad), target_mask(tgt, pad)) if draw.integer(0, 1) else ()
-    return (src, tgt, *masks), tgt != pad
+    return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), tgt != pad
 
 
 def _real(draw: Draw, rows: Array) -> Array:

@@ -232,4 +232,4 @@ def test_the_output_equals_the_definition_at_every_size(cross_attention: Subject
 
 @clause("XATTN-GRAD-SIZES")
 def test_gradients_are_right_at_every_size(cross_attention: Subject, draw: Draw) -> None:
-    check_gradients_at_sizes(cross_attention, draw, after="XATTN-GRAD-ENC")
+    check_gradients_at_sizes(cross_attention, draw, after="XATTN-ORACLE")

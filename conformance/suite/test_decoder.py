@@ -344,4 +344,4 @@ def test_the_stack_equals_the_definition_at_every_size(decoder: Subject, draw: D
 
 @clause("DEC-STACK-GRAD-SIZES")
 def test_gradients_are_right_at_every_size(decoder: Subject, draw: Draw) -> None:
-    check_gradients_at_sizes(decoder, draw, after="DEC-GRAD-ALL")
+    check_gradients_at_sizes(decoder, draw, after="DEC-STACK")

@@ -243,4 +243,4 @@ def test_the_stack_equals_the_definition_at_every_size(encoder: Subject, draw: D
 
 @clause("ENC-STACK-GRAD-SIZES")
 def test_gradients_are_right_at_every_size(encoder: Subject, draw: Draw) -> None:
-    check_gradients_at_sizes(encoder, draw, after="ENC-GRAD-ALL")
+    check_gradients_at_sizes(encoder, draw, after="ENC-STACK")
