@@ -187,7 +187,8 @@ def test_no_feature_is_dropped_where_the_heads_do_not_divide_the_width(model: Su
     if not wrong:
         raise NotApplicable("its limits allow only numbers of heads that divide the width")
     for heads in {wrong[0], wrong[-1]}:
-        bad = sizes | {"num_heads": heads, "head_width": width // heads}
+        own = heads if kv_heads == sizes["num_heads"] else kv_heads
+        bad = sizes | {"num_heads": heads, "head_width": width // heads, "kv_heads": own}
         ids = draw.ids(sizes["vocab_size"], rows(model, 2), min(model.tokens(4), sizes["block_size"]))
         check_no_feature_is_dropped(model, bad, ids)
 

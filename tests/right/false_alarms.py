@@ -4,13 +4,14 @@ python tests/right/false_alarms.py [--seeds N] [--profile NAME] [--without PREFI
 
 Each is loaded once and judged with seeds 0 … N-1, by the clauses of the profile except those with the prefix. Without
 names: the reference, and all of tests/right_lm or tests/right_seq2seq, else of tests/right and the examples that are
-right.
+right; and those in tests/right_wild that the profile judges.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -25,10 +26,12 @@ from conformkit.spec.clauses import PROFILES, Level, clauses_of
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = {"three_mistakes"}
 """Examples that are wrong on purpose."""
+WILD = ROOT / "tests" / "right_wild"
+"""Packages by authors who had not seen the law. Those that declare a Transformer are judged by profile seq2seq."""
 
 
 def right_ones(profile: str = "core") -> list[str]:
-    """Return everything in this repository that is right, as arguments of `--impl`."""
+    """Return what is right, except for tests/right_wild, as arguments of `--impl`."""
     found = ["conformkit.reference"]
     own = [ROOT / "examples", ROOT / "tests" / "right"] if profile == "core" else [ROOT / "tests" / f"right_{profile}"]
     for folder in own:
@@ -38,6 +41,16 @@ def right_ones(profile: str = "core") -> list[str]:
             sources = entry.is_dir() and (list(entry.glob("*.py")) or list(entry.glob("src/*/*.py")))
             if single or (sources and entry.name not in WRONG):
                 found.append(str(entry))
+    return found
+
+
+def wild_ones(profile: str = "core") -> list[str]:
+    """Return what is in tests/right_wild and judged by this profile, as arguments of `--impl`."""
+    found = []
+    for declared in sorted(WILD.glob("*/conform.toml")):
+        components = tomllib.loads(declared.read_text(encoding="utf-8")).get("components", {})
+        if profile == ("seq2seq" if "Transformer" in components else "core"):
+            found.append(str(declared.parent))
     return found
 
 
@@ -67,7 +80,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     total = 0
-    for impl in options.names or right_ones(options.profile):
+    for impl in options.names or [*right_ones(options.profile), *wild_ones(options.profile)]:
         found = list(alarms(impl, range(options.seeds), options.profile, options.without, options.dtype))
         total += len(found)
         print(f"{Path(impl).name}: {len(found)} alarms in {options.seeds} seeds", flush=True)
