@@ -1,0 +1,3 @@
+from .beam import Translator
+from .layers import CrossAttention, DecoderLayer, EncoderLayer
+from .model import Transformer
