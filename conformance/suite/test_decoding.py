@@ -267,7 +267,7 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model
 def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw)
     logits = reader(instance)
-    ends = [None, 0, 3] if beam_search.offers("eos-id") else [None]
+    ends = [None, *range(5)] if beam_search.offers("eos-id") else [None]  # each ends other texts, at other lengths
     for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), ends)):
         options = {} if end is None else {"eos_id": end}
         prompt = draw.ids(5, 1, 3)

@@ -234,7 +234,7 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, dr
 @clause("S2SBEAM-LENPEN")
 def test_the_length_penalty_divides_by_a_power_of_the_length(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer, draw)
-    ends = [None, *_ends(instance)[:2]] if transformer.offers("beam-eos-id") else [None]
+    ends = [None, *_ends(instance)] if transformer.offers("beam-eos-id") else [None]
     for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), ends)):
         src = sources(instance, draw, 1, 3)
         beams = searched(instance, src, 4, 3, length_penalty=penalty, eos_id=end)
