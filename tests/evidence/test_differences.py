@@ -19,6 +19,7 @@ from conformkit.conformance.evidence.differences import (
     SlopeComparison,
     check_gradients,
     compare,
+    differentiable,
     directions,
     moved,
     output_shape,
@@ -150,8 +151,8 @@ class Layer:
         self.parameters = {"W": draw.values(4, 4), "b": draw.values(4)}
         self.spoil = spoil
         self.sizes: dict[str, int] = {"d_model": 4}
-        component = SimpleNamespace(inputs=("x",))
-        self.subject = SimpleNamespace(name="Layer", bound=SimpleNamespace(component=component))
+        bound = SimpleNamespace(component=SimpleNamespace(inputs=("x",)), call=SimpleNamespace(names=lambda: {"x"}))
+        self.subject = SimpleNamespace(name="Layer", bound=bound)
         self.trainable = [{"name": name, "shape": a.shape} for name, a in self.parameters.items()]
 
     def read_raw(self) -> dict[str, Any]:
@@ -223,3 +224,11 @@ def test_the_output_has_the_shape_of_the_contract(inputs: Any, sizes: Any, array
     bound = SimpleNamespace(component=SimpleNamespace(inputs=inputs))
     instance: Any = SimpleNamespace(subject=SimpleNamespace(bound=bound), sizes=sizes)
     assert output_shape(instance, tuple(np.zeros(shape) for shape in arrays)) == wanted
+
+
+def test_what_a_call_does_not_use_is_not_differentiated() -> None:
+    """Or attention that takes the memory once would be asked for a gradient of separate values."""
+    call = SimpleNamespace(names=lambda: {"query", "key"})
+    bound = SimpleNamespace(component=SimpleNamespace(inputs=("query", "key", "value", "mask")), call=call)
+    instance: Any = SimpleNamespace(subject=SimpleNamespace(bound=bound))
+    assert set(differentiable(instance, [np.zeros(2)] * 3)) == {"query", "key"}
