@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check
+from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import within
@@ -16,8 +16,8 @@ from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.greedy_text import GREEDY, read_logits, written
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import check_greedy
+from conformkit.conformance.evidence.ranks import EVEN, TOP_P, check_ranks, draws_for
 from conformkit.conformance.subject.component import Instance, Subject
-from conformkit.spec.generation import next_token_probabilities
 
 __all__ = ["check_greedy_at_sizes", "check_sampled_at_sizes"]
 
@@ -35,17 +35,6 @@ _CHANGES = 0.5
 """Rows of a long text whose end still changes: where one id is repeated for ever, little can go wrong."""
 _LOOKED_AT = 4
 """Windows of a long text after which the next id is looked at."""
-_FEWEST, _MOST = 400, 2000
-"""Ids that are drawn: more of them from a small vocabulary, which costs less."""
-_NUMBERS = 800_000
-_NEVER = 1e-9
-_SIGMAS = 7.0
-_RANKS = (8, 16, 32, 40, 50, 64, 100, 128, 200, 256, 400, 512, 1000)
-_LAST = (16, 8, 4, 2, 1)
-"""So many of the least probable ids that are kept may be lost by rounding a number of them."""
-_EVEN = 0.05
-"""A gain that makes all ids about equally probable."""
-_P = 0.9
 
 
 def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
@@ -85,7 +74,7 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
     """Check that ids of every rank are sampled as often as they should be, for large vocabularies and a large top-k."""
 
     def check_ids(sizes: Case) -> None:
-        instance = _built(model, sizes).scatter(draw.at(sizes), gain=_EVEN)
+        instance = _built(model, sizes).scatter(draw.at(sizes), gain=EVEN)
         for options in _options(model, sizes):
             _check_ranks(instance, draw.at(sizes), options)
 
@@ -93,7 +82,7 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
         return _fitting(model, {**sizes, "vocab_size": max(sizes["vocab_size"], sizes.get("top_k", 1))})
 
     def cost(sizes: Case) -> float:
-        return float(_draws(sizes["vocab_size"]) * sizes["vocab_size"] * 50)
+        return float(draws_for(sizes["vocab_size"]) * sizes["vocab_size"] * 50)
 
     domain = {name: ends for name, ends in draw.domain.items() if name != "top_k" or model.offers("top-k")}
     check_at_sizes(
@@ -136,35 +125,13 @@ def _options(model: Subject, sizes: Case) -> list[dict[str, Any]]:
     if "top_k" in sizes:
         found.append({"top_k": sizes["top_k"]})
     if model.offers("top-p"):
-        found.append({"top_p": _P})
+        found.append({"top_p": TOP_P})
     return found
 
 
-def _check_ranks(instance: Instance, draw: Draw, options: dict[str, Any]) -> None:
-    """Compare how often the most probable ids are sampled, for several numbers of them."""
-    vocab_size = instance.sizes["vocab_size"]
-    prompt = draw.ids(vocab_size, 1, instance.subject.as_asked.tokens(2))
+def _check_ranks(instance: Instance, draw: Draw, options: Mapping[str, Any]) -> None:
+    """Compare how often the most probable ids are sampled after one prompt."""
+    prompt = draw.ids(instance.sizes["vocab_size"], 1, instance.subject.as_asked.tokens(2))
     logits = read_logits(instance, prompt)[0]
-    probabilities = -np.sort(-next_token_probabilities(logits, **options))
-    rank = np.empty(vocab_size, np.int64)
-    rank[np.argsort(-logits, kind="stable")] = np.arange(vocab_size)
-    draws = _draws(vocab_size)
-    text = written(instance, np.repeat(prompt, draws, axis=0), 1, temperature=1.0, **options)
-    ranks = rank[text[:, -1]]
-    kept = int((probabilities > 0.0).sum())
-    told = ", ".join(f"{name} = {value}" for name, value in options.items()) or "no filter"
-    check(
-        f"with {told}, an id of rank {int(ranks.max()) + 1} was sampled, want the {kept} most probable at most",
-        bool(ranks.max() <= kept),  # rounding may decide on the last one
-    )
-    for most in (most for most in (*_RANKS, kept // 2, 3 * kept // 4, *(kept - n for n in _LAST)) if 0 < most < kept):
-        share, want = float((ranks < most).mean()), float(probabilities[:most].sum())
-        allowed = _SIGMAS * float(np.sqrt(want * (1.0 - want) / draws)) + 1.0 / draws
-        check(
-            f"with {told}, {share:.3f} of the sampled ids are among the {most} most probable, want {want:.3f}",
-            abs(share - want) <= allowed and (share < 1.0 or want**draws > _NEVER),
-        )
-
-
-def _draws(vocab_size: int) -> int:
-    return max(_FEWEST, min(_MOST, _NUMBERS // vocab_size))
+    text = written(instance, np.repeat(prompt, draws_for(len(logits)), axis=0), 1, temperature=1.0, **options)
+    check_ranks(logits, text[:, -1], options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformkit.conformance.assertions.checks import check_close
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case, Domain
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -12,21 +13,29 @@ from conformkit.spec.tolerances import GRADIENT, STEP
 
 __all__ = ["check_gradients_at_sizes"]
 
-_CALLS = 6
+_CALLS = 8
 """A case calls a few times and differentiates."""
 _INPUTS = frozenset({"tokens", "keys", "batch"})
 _HEADS = frozenset({"num_heads", "head_width"})
 
 
 def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str) -> None:
-    """Check the gradients of a component with respect to its inputs and all parameters, along drawn directions."""
-    built = Built(subject, draw)
+    """Check the gradients of a component with respect to its inputs and all parameters, along drawn directions.
+
+    They are those of training mode without dropout, where the output is that of evaluation mode.
+    """
+    trains = subject.offers("dropout") and subject.offers("modes")
+    built = Built(subject, draw, **({"dropout": 0.0} if trains else {}))
     how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
 
     def check(sizes: Case) -> None:
         instance = built(sizes)
         inputs = drawn_inputs(instance, draw.at(sizes), sizes)
-        check_gradients(subject.name, Point.of(instance, inputs), draw.at(sizes), **how)
+        if trains:
+            training = instance.call(*inputs, mode="train", seed=1).out
+            check_close("the output in training mode", training, instance(*inputs), subject.tolerance())
+        point = Point.of(instance, inputs, mode="train" if trains else "eval", seed=1)
+        check_gradients(subject.name, point, draw.at(sizes), **how)
 
     check_at_sizes(
         draw, check, lambda sizes: _CALLS * multiplications(sizes), lambda sizes: nearest(subject, sizes),

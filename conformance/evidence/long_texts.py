@@ -9,7 +9,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
-from conformkit.conformance.evidence.seq2seq_generation import begin, build_generator, greedy, sources
+from conformkit.conformance.evidence.seq2seq_generation import begin, build_generator, greedy, sources, unwatched
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import log_softmax
@@ -24,6 +24,8 @@ CALL = 1e6
 """A step of generation, however small the model: as costly as a million multiplications."""
 SCORE = 200.0
 """A score or a logit: as costly as some hundred multiplications."""
+_FIRST = 12
+"""New ids of a text that is ended early."""
 _MARGIN = 3e-3
 """How far below the best logit a chosen one may be, relative to the spread of all: more than any rounding."""
 
@@ -42,15 +44,19 @@ def target_logits(instance: Instance, src: Array, new: Array) -> Array:
     return np.asarray(out, np.float64)
 
 
-def check_greedy(label: str, subject: Subject, logits: Array, new: Array, pad: int | None = None) -> None:
+def check_greedy(
+    label: str, subject: Subject, logits: Array, new: Array, pad: int | None = None, *, ended: Array | None = None
+) -> None:
     """Check that each new id (B, n) is the most probable one by the logits (B, n, V) before it.
 
-    What follows a generated pad is not judged: right models differ in whether they read it.
+    What follows a generated pad is not judged: right models differ in whether they read it. Nor is what has `ended`.
     """
     chosen = np.take_along_axis(logits, new[..., None], axis=-1)[..., 0]
     best, worst = logits.max(axis=-1), logits.min(axis=-1)
     behind = (best - chosen) / np.maximum(best - worst, 1e-30)
     judged = np.ones(new.shape, np.bool_) if pad is None else np.cumsum(new == pad, axis=1) <= (new == pad)
+    if ended is not None:
+        judged &= ~ended
     wrong = np.argwhere(judged & (behind > 1.5 * subject.no_finer(_MARGIN / 1.5)))
     row, place = wrong[np.argmin(wrong[:, 1])] if len(wrong) else (0, 0)
     wanted = int(logits[row, place].argmax())
@@ -75,9 +81,43 @@ def without_pads(instance: Instance) -> Instance:
 
 
 def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any) -> None:
-    """Let a model write greedily about sources of these sizes, and check each id by the model's own logits."""
-    instance = build_generator(transformer, max_len=max(sizes["keys"], sizes["tokens"] + 1))
+    """Let a model write greedily about sources of these sizes, and check each id by the model's own logits.
+
+    What it writes is then ended, row by row, at one of the first ids.
+    """
+    vocabulary = {name: sizes[name] for name in ("tgt_vocab_size",) if name in sizes}
+    instance = build_generator(transformer, max_len=max(sizes["keys"], sizes["tokens"] + 1), **vocabulary)
     without_pads(instance.scatter(draw, gain=2.5))
     src = sources(instance, draw, sizes["batch"], sizes["keys"])
     new = greedy(instance, src, sizes["tokens"], **options)
     check_greedy("the target", transformer, target_logits(instance, src, new), new, instance.sizes["pad_id"])
+    _check_ended(instance, src, new[:, :_FIRST], **options)
+
+
+def _check_ended(instance: Instance, src: Array, whole: Array, **options: Any) -> None:
+    """Check that each row ends at an end id, is filled afterwards, and that the others go on."""
+    pad = instance.sizes["pad_id"]
+    end = _most_scattered(whole, {pad, begin(instance)})
+    if end is None:
+        return
+    new = unwatched(instance, src, whole.shape[1], eos_id=end, **options)
+    ended = np.cumsum(new == end, axis=1) > (new == end)
+    check(
+        f"{new.shape[1]} ids are returned, though not every row has ended",
+        new.shape[1] == whole.shape[1] or bool((new == end).any(axis=1).all()),
+    )
+    logits = target_logits(instance, src, new)
+    check_greedy(f"the target, ended at id {end}", instance.subject, logits, new, pad, ended=ended)
+    for row, filling in enumerate(ended):
+        found = np.unique(new[row, filling]).tolist()
+        check(f"row {row} ends at id {end}, and goes on with {found[:4]}", len(found) < 2)
+
+
+def _most_scattered(whole: Array, others: set[int]) -> int | None:
+    """Return the id, none of some others, that first occurs at most different places of texts (B, n)."""
+    places = {
+        candidate: len({tuple(np.flatnonzero(row == candidate)[:1]) for row in whole})
+        for candidate in np.unique(whole).tolist()
+        if candidate not in others
+    }
+    return max(places, key=places.__getitem__, default=None)

@@ -43,6 +43,7 @@ __all__ = [
     "drawn",
     "greedy",
     "logits_after",
+    "nearest_vocabulary",
     "nearest_writer",
     "new_ids",
     "padded",
@@ -87,22 +88,35 @@ class Pairs:
 
 def build_generator(model: Subject, **wanted: Any) -> Instance:
     """Build a model that generates; both vocabularies have the same size if they share a table."""
+    return model.build(**_asked(model, **wanted))
+
+
+def _asked(model: Subject, **wanted: Any) -> dict[str, Any]:
     sizes = {**_SIZES, **wanted}
     if model.variant.shared_embeddings:
         sizes["src_vocab_size"] = sizes["tgt_vocab_size"]
-    return model.build(**sizes)
+    return sizes
 
 
 def nearest_writer(model: Subject, sizes: Case) -> dict[str, int]:
     """Return the sizes within a model's limits that are nearest to these: with the begin id, a target has one more."""
     limits = model.bound.limits
-    most = model.sizes(max_len=max(sizes["keys"], sizes["tokens"] + 1))["max_len"]
-    found = {"batch": nearest_allowed("batch", sizes["batch"], limits),
+    wanted = {name: sizes[name] for name in ("tgt_vocab_size",) if name in sizes}
+    built = model.sizes(**_asked(model, max_len=max(sizes["keys"], sizes["tokens"] + 1), **wanted))
+    most = built["max_len"]
+    found = {**{name: built[name] for name in wanted},
+             "batch": nearest_allowed("batch", sizes["batch"], limits),
              "keys": min(nearest_allowed("tokens", sizes["keys"], limits), most),
              "tokens": min(nearest_allowed("tokens", sizes["tokens"] + 1, limits), most) - 1}  # fmt: skip
     if found["tokens"] < 1:
         raise NoSizeError("its limits leave no room for a begin id and a new one")
     return {name: found.get(name, size) for name, size in sizes.items()}
+
+
+def nearest_vocabulary(model: Subject, sizes: Case) -> dict[str, int]:
+    """Return the target's vocabulary within a model's limits that is nearest to this one, of top_k ids at least."""
+    wanted = max(sizes["tgt_vocab_size"], sizes.get("top_k", 1))
+    return {**sizes, "tgt_vocab_size": model.sizes(**_asked(model, tgt_vocab_size=wanted))["tgt_vocab_size"]}
 
 
 def sources(instance: Instance, draw: Draw, batch: int, length: int) -> Array:

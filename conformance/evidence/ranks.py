@@ -1,0 +1,55 @@
+"""Ids of every rank, sampled as often as their probabilities say: a filter may be made for a small vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import check
+from conformkit.spec.arrays import Array
+from conformkit.spec.generation import next_token_probabilities
+
+__all__ = ["EVEN", "TOP_P", "check_ranks", "draws_for"]
+
+EVEN = 0.05
+"""A gain of the weights that makes all ids about equally probable."""
+TOP_P = 0.9
+_FEWEST, _MOST = 400, 2000
+"""Ids that are drawn: more of them from a small vocabulary, which costs less."""
+_NUMBERS = 800_000
+_NEVER = 1e-9
+_SIGMAS = 7.0
+_RANKS = (8, 16, 32, 40, 50, 64, 100, 128, 200, 256, 400, 512, 1000)
+_LAST = (16, 8, 4, 2, 1)
+"""So many of the least probable ids that are kept may be lost by rounding a number of them."""
+
+
+def draws_for(vocab_size: int) -> int:
+    """Return how many ids are sampled from a vocabulary."""
+    return max(_FEWEST, min(_MOST, _NUMBERS // vocab_size))
+
+
+def check_ranks(logits: Array, ids: Array, options: Mapping[str, Any]) -> None:
+    """Compare how often the most probable ids, for several numbers of them, are among sampled ids (N,).
+
+    `logits` (V,) are those that all of them were sampled from, with temperature 1 and the filter of `options`.
+    """
+    probabilities = -np.sort(-next_token_probabilities(logits, **options))
+    rank = np.empty(len(logits), np.int64)
+    rank[np.argsort(-logits, kind="stable")] = np.arange(len(logits))
+    ranks = rank[ids]
+    kept = int((probabilities > 0.0).sum())
+    told = ", ".join(f"{name} = {value}" for name, value in options.items()) or "no filter"
+    check(
+        f"with {told}, an id of rank {int(ranks.max()) + 1} was sampled, want the {kept} most probable at most",
+        bool(ranks.max() <= kept),  # rounding may decide on the last one
+    )
+    for most in (most for most in (*_RANKS, kept // 2, 3 * kept // 4, *(kept - n for n in _LAST)) if 0 < most < kept):
+        share, want = float((ranks < most).mean()), min(1.0, float(probabilities[:most].sum()))
+        allowed = _SIGMAS * float(np.sqrt(want * (1.0 - want) / len(ids))) + 1.0 / len(ids)
+        check(
+            f"with {told}, {share:.3f} of the sampled ids are among the {most} most probable, want {want:.3f}",
+            abs(share - want) <= allowed and (share < 1.0 or want ** len(ids) > _NEVER),
+        )
