@@ -50,7 +50,8 @@ class Component:
 
     `inputs` are the names of the call's arrays; those that end in `mask` may be omitted. `parameters` gives the
     canonical parameters of an instance, `forward` is the oracle. It belongs to `profile`; `further` are other export
-    names, tried in order. `extent` is the shape of its output if that is not the first input's.
+    names, tried in order. `extent` is the shape of its output if that is not the first input's. A result of it,
+    with two layers of each kind, passes through `depth` components that add rounding of their own.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Component:
     further: tuple[str, ...] = ()
     methods: tuple[Method, ...] = ()
     extent: Extent | None = None
+    depth: int = 1
 
     def method(self, name: str) -> Method:
         """Return one of its methods."""

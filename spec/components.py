@@ -105,6 +105,7 @@ COMPONENTS: Mapping[str, Component] = {
             "TransformerBlock", "TransformerBlock", "BLOCK", True,
             (*required("d_model", "num_heads", "d_ff"), DROPOUT, _CAUSAL), ("x",), _block,
             lambda w, i, s, v: transformer_block(w, i["x"], **heads(s), causal=s["causal"], variant=v),
+            depth=2,
         ),
         Component(
             "TinyTransformerLM", "TinyTransformerLM", "LM", True,
@@ -113,6 +114,7 @@ COMPONENTS: Mapping[str, Component] = {
             lambda w, i, s, v: tiny_transformer_lm(
                 w, i["ids"], **heads(s), num_layers=s["num_layers"], variant=v
             ),
+            depth=5,
         ),
     )
 }  # fmt: skip

@@ -140,19 +140,19 @@ SEQ2SEQ: Mapping[str, Component] = {
         Component(
             "EncoderLayer", "EncoderLayer", "ENC", True, _LAYER, ("x", "mask"), _encoder_layer,
             lambda w, i, s, v: encoder_layer(w, i["x"], i.get("mask"), **heads(s), variant=v),
-            "seq2seq", ("TransformerEncoderLayer", "EncoderBlock", "TransformerEncoderBlock"),
+            "seq2seq", ("TransformerEncoderLayer", "EncoderBlock", "TransformerEncoderBlock"), depth=2,
         ),
         Component(
             "DecoderLayer", "DecoderLayer", "DEC", True, _LAYER, _READ, _decoder_layer,
             lambda w, i, s, v: decoder_layer(
                 w, i["x"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), **heads(s), variant=v
             ),
-            "seq2seq", ("TransformerDecoderLayer", "DecoderBlock", "TransformerDecoderBlock"),
+            "seq2seq", ("TransformerDecoderLayer", "DecoderBlock", "TransformerDecoderBlock"), depth=3,
         ),
         Component(
             "Encoder", "Encoder", "ENC", False, _STACK, ("x", "mask"), _encoder,
             lambda w, i, s, v: encoder(w, i["x"], i.get("mask"), num_layers=s["num_layers"], **heads(s), variant=v),
-            "seq2seq", ("TransformerEncoder", "EncoderStack"),
+            "seq2seq", ("TransformerEncoder", "EncoderStack"), depth=4,
         ),
         Component(
             "Decoder", "Decoder", "DEC", False, _STACK, _READ, _decoder,
@@ -160,7 +160,7 @@ SEQ2SEQ: Mapping[str, Component] = {
                 w, i["x"], i["memory"], i.get("tgt_mask"), i.get("memory_mask"), num_layers=s["num_layers"],
                 **heads(s), variant=v,
             ),
-            "seq2seq", ("TransformerDecoder", "DecoderStack"),
+            "seq2seq", ("TransformerDecoder", "DecoderStack"), depth=6,
         ),
         Component(
             "Transformer", "Transformer", "S2S", True,
@@ -175,6 +175,7 @@ SEQ2SEQ: Mapping[str, Component] = {
             lambda w, i, s, v: transformer(w, i["src"], i["tgt"], i.get("src_mask"), i.get("tgt_mask"), s, v),
             "seq2seq", ("Seq2SeqTransformer", "EncoderDecoder", "EncoderDecoderTransformer", "TransformerModel"),
             (_ENCODE, _DECODE, _GENERATE, _BEAM_SEARCH), lambda i, s: (*i["tgt"].shape, s["tgt_vocab_size"]),
+            depth=10,
         ),
     )
 }  # fmt: skip

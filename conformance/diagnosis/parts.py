@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["DifferingPart", "first_difference", "locate"]
 
 _FIND = {"MultiHeadAttention": heads_part, "TransformerBlock": block_part, "TinyTransformerLM": model_part}
-_DEPTH = {"MultiHeadAttention": 1, "TransformerBlock": 2}
 _GENERATING = {"generation", "sampling"}
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
 
@@ -113,7 +112,8 @@ def _bench(subject: Subject, draw: Draw, setting: _Setting) -> PartTrial:
     batch, length = rows(subject, setting.batch), subject.tokens(setting.tokens)
     if subject.name != "TinyTransformerLM":
         inputs = draw.values(batch, length, instance.sizes["d_model"])
-        return PartTrial(instance, draw.weights(instance.canonical), inputs, subject.tolerance(_DEPTH[subject.name]))
+        allowed = subject.tolerance(subject.bound.component.depth)
+        return PartTrial(instance, draw.weights(instance.canonical), inputs, allowed)
     ids = draw.permutation(instance.sizes["vocab_size"])
     length = min(length, instance.sizes["block_size"], len(ids))
     batch = min(batch, len(ids) // length)

@@ -31,7 +31,6 @@ _Placed = tuple[tuple[Rule, ...], dict[str, Array]]
 Known = Mapping[str, str]
 """Weight assignments found for parts of a component, as `placements` takes them."""
 
-_DEPTH = {"TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Transformer": 10}
 _FAINT = 1e-4
 """Rows this small show a norm's eps, whatever its value."""
 _ROUNDED = 1e-3
@@ -78,7 +77,7 @@ class Trial:
     @property
     def close(self) -> float:
         """The error that an inner float32 computation explains."""
-        depth = _DEPTH.get(self._component.name, 1)
+        depth = self._component.depth
         return ROUNDING * depth if self.subject.bound.dtype == "float64" else tolerance("float32", depth)
 
     def has_parameters_of(self, variant: Variant) -> bool:
@@ -122,7 +121,7 @@ class Trial:
 
     def _most(self) -> int:
         """Assignments for the whole: its parts are already placed, and only the rest is open."""
-        expected = self._component.name in _DEPTH or self.has_parameters_of(self.subject.variant)
+        expected = self._component.depth > 1 or self.has_parameters_of(self.subject.variant)
         return _PLACEMENTS if expected else _PLACEMENTS_OF_OTHERS
 
     @property

@@ -38,11 +38,6 @@ EXACTLY = 1e-12
 """Relative error far above float64's own rounding."""
 _AGAIN = 5.0
 """How many times this error a confirmation may show: other draws round otherwise, a wrong layout is off by far more."""
-_DEPTH = {
-    "TransformerBlock": 2, "TinyTransformerLM": 5, "EncoderLayer": 2, "DecoderLayer": 3, "Encoder": 4, "Decoder": 6,
-    "Transformer": 10,
-}  # fmt: skip
-"""How many components a result of the probe passes through."""
 
 
 @np.errstate(all="ignore")  # an implementation may return anything
@@ -293,7 +288,7 @@ def _near(instance: Instance) -> tuple[float, float]:
     In half precision a wrong layout is off by several times the rounding error: by a tenth or more.
     """
     if instance.subject.half:
-        explained = instance.subject.tolerance(_DEPTH.get(instance.subject.name, 1))
+        explained = instance.subject.tolerance(instance.subject.bound.component.depth)
         return explained / 2, explained
     return _FITS, _FITS_FLOAT32
 
@@ -322,7 +317,7 @@ def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Arr
 def _with_precision(instance: Instance, bound: Bound, error: float) -> Bound:
     """Say how well the definition fits; a float64 result right only to float32 precision was computed in float32."""
     bound = replace(bound, fits=error < _near(instance)[1], error=error)
-    depth = _DEPTH.get(bound.component.name, 1)
+    depth = bound.component.depth
     # float32 frequencies change the few positions of a probe only slightly; later ones show it
     least = EXACTLY if bound.variant.positions == "rotary" else tolerance("float64", 4)
     if bound.dtype != "float64" or not least < error < ROUNDING * depth:
@@ -335,7 +330,7 @@ def _with_precision(instance: Instance, bound: Bound, error: float) -> Bound:
 def _as_precise_as(bound: Bound, error: float) -> Bound:
     """Say how precise it is where no mistake is so small: one that computes in float32 somewhere is judged so."""
     bound = replace(bound, error=max(bound.error, error))
-    if not EXACTLY < error < ROUNDING * _DEPTH.get(bound.component.name, 1):
+    if not EXACTLY < error < ROUNDING * bound.component.depth:
         return bound
     what = f"{bound.component.name} holds a number that is rounded to float32, or to few digits"
     note = f"{what} (off by {error:.0e} in float64); judged as float32"
