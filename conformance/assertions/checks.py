@@ -25,6 +25,7 @@ __all__ = [
     "NotApplicable",
     "NotYet",
     "WeightsUnknown",
+    "begins_at",
     "called",
     "check",
     "check_close",
@@ -67,15 +68,11 @@ class ClauseFailure(AssertionError):
     ) -> None:
         super().__init__(message)
         self.message, self.details, self.compared, self.outline = message, details, compared, outline
-        self.threshold = ""
-        """From which size on it does not hold, if the clause was looked at from small sizes to large ones."""
 
     def from_size(self, threshold: str) -> ClauseFailure:
         """Return the same failure, which begins at some size: `right up to T = 256, wrong from T = 257 on`."""
         message = f"{threshold}: {self.message}"
-        found = ClauseFailure(message, *self.details, compared=self.compared, outline=self.outline)
-        found.threshold = threshold
-        return found
+        return ClauseFailure(message, *self.details, compared=self.compared, outline=self.outline)
 
 
 class WeightsUnknown(ClauseFailure):
@@ -108,6 +105,8 @@ class Evidence:
     """The number format in which the implementation computes, if it is not the one in which results arrive."""
     extents: Extents = field(default_factory=dict)
     """The sizes with which components were called."""
+    threshold: str = ""
+    """From which size on the clause does not hold, if it was looked at from small sizes to large ones."""
     finest: float = 0.0
     """The relative error that this format explains; results are never compared more strictly."""
 
@@ -141,6 +140,13 @@ def under(setting: str) -> None:
     evidence = _current.get(None)
     if evidence is not None:
         evidence.setting, evidence.outlined = setting, outlines.under_setting(setting)
+
+
+def begins_at(threshold: str) -> None:
+    """Note from which size on the clause does not hold, however it fails there."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.threshold = threshold
 
 
 def called(component: str, sizes: Mapping[str, int]) -> None:

@@ -20,11 +20,12 @@ Case = Mapping[str, int]
 Domain = Mapping[str, tuple[int, int]]
 """By name of a size, the least and the largest."""
 Band = tuple[int, int]
-Coverage = Literal["every band", "some bands", "last bands"]
+Coverage = Literal["every band", "some bands", "marks and last bands", "last bands"]
 """How much of a domain is covered.
 
 "some bands" is for what is made of parts that are checked by themselves: of each name only the last band, another
-one, and the middle mark. "last bands" is for what costs much more than a call.
+one, and the middle mark. "marks and last bands" is for what is much like another check: the last band of each name, and
+the marks at which fast paths are written for single widths. "last bands" is for what costs much more than a call.
 """
 Item = TypeVar("Item")
 Cost = Callable[[Case], float]
@@ -53,10 +54,10 @@ THRESHOLDS: Mapping[str, tuple[int, ...]] = {
 """Sizes after which a case is needed, by name."""
 _USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256), "d_ff": (512, 1376, 2048, 3072)}
 """Further sizes that many models have."""
-_USUAL_HEADS = {"num_heads": 12, "head_width": 64}
+_USUAL_HEADS = {"num_heads": (12, 12), "head_width": (64, 64)}
 """Those of the smallest of many well-known models, 768 wide."""
-_OTHER_HEADS = {"num_heads": 8, "head_width": 80}
-"""For what is made of parts that are checked with the usual ones: heads are not always 64 wide."""
+_OTHER_HEADS = {"num_heads": (9, 9), "head_width": (80, 85)}
+"""For what is made of parts that are checked with the usual ones: heads are not always 64 wide, nor an even number."""
 _WIDE_MODEL = {"num_heads": (9, 10), "head_width": (58, 64)}
 """Those of a model wider than 512, for what depends on the width of a whole model."""
 _AS_MANY = (65, 160)
@@ -80,6 +81,8 @@ _CHUNKED = frozenset({"tokens", "keys"})
 """Where chunks are cut, one mark is a band of its own: the last chunk is then a whole one, or empty."""
 _EXACT = frozenset({"head_width", "d_k", "d_v", "d_model", "num_heads"})
 """Where fast paths are written for single sizes, each mark is a band of its own."""
+_SINGLE = frozenset({"head_width", "d_k", "d_v"})
+"""Those for which a fast path is cheap to reach, whatever the others are."""
 _REPEATED = frozenset({"batch", "num_heads", "num_layers", "num_encoder_layers", "num_decoder_layers"})
 """How often something is done: once or twice where it is costly."""
 _FAR = 4
@@ -131,7 +134,7 @@ def covering(
             open_bands[name].pop()
             case, taken = tried if taken else _repeated_less(tried, name, domain, cost, limit), True
         yield case
-    if coverage != "last bands":
+    if coverage in {"every band", "some bands"}:
         yield from _usual(domain, draw, _USUAL_HEADS if coverage == "every band" else _OTHER_HEADS)
 
 
@@ -145,7 +148,7 @@ def _repeated_less(case: dict[str, int], large: str, domain: Domain, cost: Cost,
     return case
 
 
-def _usual(domain: Domain, draw: Integers, heads: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterator[dict[str, int]]:
     """Yield cases in which several sizes go together as they usually do."""
     case = {name: draw.integer(*small(name, domain)) for name in domain}
     if "d_ff" in domain:
@@ -159,9 +162,9 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, int]) -> Iterator
     if (
         "d_ff" in domain
         and "block_size" not in domain
-        and all(name in domain and size <= domain[name][1] for name, size in heads.items())
+        and all(name in domain and most <= domain[name][1] for name, (_, most) in heads.items())
     ):
-        yield {**case, "batch": domain["batch"][0], **heads}
+        yield {**case, "batch": domain["batch"][0], **{name: draw.integer(*sizes) for name, sizes in heads.items()}}
     if not {"num_heads", "d_k", "keys"} & domain.keys() and {"batch", "tokens"} <= domain.keys():
         batch = domain["batch"][1] - draw.integer(0, domain["batch"][1] // 4)
         yield {**case, "batch": batch, "tokens": min(_MANY_ROWS // batch + draw.integer(1, 8), domain["tokens"][1])}
@@ -170,8 +173,9 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, int]) -> Iterator
 def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> list[Band]:
     """Return the bands of a name in which a case is needed."""
     found = bands(name, *domain[name])
-    if coverage == "last bands":
-        return found and [max(found)]
+    if coverage in {"marks and last bands", "last bands"}:
+        marks = {(mark, mark) for mark in (THRESHOLDS[name] if name in _SINGLE else ())}
+        return [band for band in found if band == max(found) or (coverage != "last bands" and band in marks)]
     if name in _CHUNKED:
         marks = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
         found += [(mark, mark) for mark in _shuffled(marks, draw)[:1]]

@@ -197,7 +197,7 @@ class Judge:
             self.implementation.tidy()
         return replace(
             result, distance=evidence.distance, output=self.implementation.session.take_output(),
-            extents=evidence.extents, outline=placed(result.outline, evidence.outlined),
+            extents=evidence.extents, outline=placed(result.outline, evidence.outlined), threshold=evidence.threshold,
         )  # fmt: skip
 
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
@@ -215,9 +215,8 @@ class Judge:
         except ClauseFailure as failure:
             shown = _shown(failure.compared)
             return Result(
-                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown,
-                threshold=failure.threshold,
-            )  # fmt: skip
+                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown
+            )
         except (Absent, NotApplicable, NotYet, NoSizeError) as reason:
             return _undecided(clause, reason)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, under
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, begins_at, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Coverage, Domain, small
 from conformkit.conformance.binding.sizes import NoSizeError
@@ -197,6 +197,7 @@ def _explain(
         return all(fitting[name] == sizes[name] for name in sizes if name not in following) and trials.wrong(fitting)
 
     found = smallest_failing(wrong, failing, domain)
+    begins_at(found.sentence)
     try:
         trials.again(nearest(found.sizes))
     except ClauseFailure as failure:

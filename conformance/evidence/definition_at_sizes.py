@@ -146,7 +146,7 @@ def check_definition_at_sizes(
     if options.get("causal", True) and subject.offers("causal-on") and subject.offers("causal-off"):
         check_definition_at_sizes(
             subject, draw, after=after, depth=depth, domain=_capped(domain, {"head_width": _WIDE_HEAD}),
-            coverage="last bands", padded=padded, plain=plain, **{**options, "causal": False},
+            coverage="marks and last bands", padded=padded, plain=plain, **{**options, "causal": False},
         )  # fmt: skip
 
 

@@ -16,9 +16,9 @@ __all__ = ["EVEN", "TOP_P", "check_ranks", "draws_for"]
 EVEN = 0.05
 """A gain of the weights that makes all ids about equally probable."""
 TOP_P = 0.9
-_FEWEST, _MOST = 400, 2000
+_FEWEST, _MOST = 250, 1500
 """Ids that are drawn: more of them from a small vocabulary, which costs less."""
-_NUMBERS = 800_000
+_NUMBERS = 450_000
 _NEVER = 1e-9
 _SIGMAS = 7.0
 _RANKS = (8, 16, 32, 40, 50, 64, 100, 128, 200, 256, 400, 512, 1000)

@@ -16,7 +16,7 @@ SIZED = [clause for clause in clauses().values() if clause.sizes]
 HEADS: Mapping[str, tuple[int, int]] = {
     "num_heads": (1, 16), "head_width": (1, 256), "tokens": (1, 600), "batch": (1, 64)
 }  # fmt: skip
-COVERAGES: tuple[Coverage, ...] = ("every band", "some bands", "last bands")
+COVERAGES: tuple[Coverage, ...] = ("every band", "some bands", "marks and last bands", "last bands")
 
 
 def free(_sizes: Mapping[str, int]) -> float:
@@ -63,10 +63,12 @@ def test_one_case_of_a_model_is_wider_than_512(seed: int) -> None:
 
 @given(st.integers(0, 1 << 32))
 def test_less_coverage_is_fewer_cases_and_reaches_the_last_bands(seed: int) -> None:
-    every, some, last = (list(covering(HEADS, Draw(seed, "ANY"), free, 1.0, coverage)) for coverage in COVERAGES)
+    every, some, marks, last = (list(covering(HEADS, Draw(seed, "ANY"), free, 1.0, coverage)) for coverage in COVERAGES)
     assert len(last) < len(some) < len(every)
+    assert len(last) < len(marks) < len(every)
+    assert {32, 64, 128} <= {case["head_width"] for case in marks}
     for name, (_, high) in HEADS.items():
-        for cases in (some, last):
+        for cases in (some, marks, last):
             assert any(case[name] > max(mark for mark in THRESHOLDS[name] if mark < high) for case in cases)
 
 

@@ -52,8 +52,9 @@ def test_the_message_begins_with_the_threshold(judged: Judged, line: str, thresh
 
 def test_what_raises_from_some_size_on_is_an_error_with_its_threshold(judged: Judged) -> None:
     _, result = judged("scores = scores + np.zeros((1, 256))[:, :k.shape[-2]]")
-    assert result.verdict is Verdict.ERROR
-    assert "right up to Tk = 256, wrong from Tk = 257 on" in result.message
+    threshold = "right up to Tk = 256, wrong from Tk = 257 on"
+    assert (result.verdict, result.threshold) == (Verdict.ERROR, threshold)
+    assert threshold in result.message
 
 
 def test_what_is_wrong_at_small_sizes_is_the_finding_of_another_clause(judged: Judged) -> None:
