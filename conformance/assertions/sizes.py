@@ -48,7 +48,8 @@ THRESHOLDS: Mapping[str, tuple[int, ...]] = {
     "tokens": _LENGTHS, "keys": _LENGTHS, "block_size": _LENGTHS, "max_len": _LENGTHS,
     "vocab_size": _COUNTS, "src_vocab_size": _COUNTS, "tgt_vocab_size": _COUNTS, "top_k": (50, 128),
     "beams": (4,), "new_ids": (32, 128, 256),
-    "prompt": _LENGTHS, "count": (256, 10_000), "symbols": (64, 256, 1000), "batches": (10, 50), "parameters": (16,),
+    "prompt": _LENGTHS, "count": (256, 10_000), "entries": (300, 512),
+    "symbols": (64, 256, 1000), "batches": (10, 50), "parameters": (16,),
     "rows": _WIDTHS, "columns": _WIDTHS, "updates": (16, 50), "step": (1000, 10_000), "warmup": (1000,),
 }  # fmt: skip
 """Sizes after which a case is needed, by name."""
@@ -93,7 +94,8 @@ _SMALL: Mapping[str, Band] = {
     "d_v": (2, 9), "tokens": (2, 12), "keys": (2, 12), "vocab_size": (7, 40), "src_vocab_size": (7, 40),
     "tgt_vocab_size": (7, 40), "block_size": (8, 24), "max_len": (8, 24), "top_k": (1, 5), "beams": (1, 3),
     "new_ids": (1, 4),
-    "prompt": (2, 12), "count": (12, 40), "symbols": (2, 20), "batches": (1, 3), "parameters": (1, 3), "rows": (2, 9),
+    "prompt": (2, 12), "count": (12, 40), "entries": (290, 300),
+    "symbols": (2, 20), "batches": (1, 3), "parameters": (1, 3), "rows": (2, 9),
     "columns": (2, 9), "updates": (1, 4), "step": (1, 100), "warmup": (1, 50),
 }  # fmt: skip
 

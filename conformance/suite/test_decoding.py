@@ -285,13 +285,14 @@ def test_beams_of_any_number_are_those_of_the_definition(beam_search: Tool, mode
         instance = searcher(model, own, vocab_size=size, block_size=length + _STEPS)
         logits = reader(instance)
         prompts = own.ids(size, sizes["batch"], length)
-        beams = searched(beam_search, instance, prompts, _STEPS, width)
-        used = min(width, size**_STEPS)
-        texts, asked = beams.new[:, :used].reshape(-1, _STEPS), np.repeat(prompts, used, axis=0)
-        want = total_log_probability(logits_along(instance, asked, texts), texts)
-        check_close("the scores", beams.scores[:, :used].ravel(), want, SCORES)
-        if clear(logits, prompts[-1], _STEPS, width):
-            _compare(beams, len(prompts) - 1, definition(logits, prompts[-1], _STEPS, width))
+        for steps in (_STEPS, 1):  # after one step, all beams are children of one
+            beams = searched(beam_search, instance, prompts, steps, width)
+            used = min(width, size**steps)
+            texts, asked = beams.new[:, :used].reshape(-1, steps), np.repeat(prompts, used, axis=0)
+            want = total_log_probability(logits_along(instance, asked, texts), texts)
+            check_close("the scores", beams.scores[:, :used].ravel(), want, SCORES)
+            if clear(logits, prompts[-1], steps, width):
+                _compare(beams, len(prompts) - 1, definition(logits, prompts[-1], steps, width))
 
     def cost(sizes: Case) -> float:
         rows, whole = sizes["batch"] * sizes["beams"] + sizes["beams"] + 2, sizes["prompt"] + _STEPS

@@ -258,12 +258,13 @@ def test_beams_of_any_number_are_those_of_the_definition(transformer: Subject, d
         own, width, size, length = (draw.at(sizes), *(sizes[n] for n in ("beams", "tgt_vocab_size", "keys")))
         instance = _searcher(transformer, own, size=size, max_len=max(length, _STEPS + 1))
         src = ragged(instance, sources(instance, own, sizes["batch"], length), own)
-        beams = searched(instance, src, _STEPS, width)
-        by_either(readers(instance, src[-1]), _compare_if_clear, instance, beams, width, len(src) - 1)
-        texts, asked = beams.new.reshape(-1, _STEPS), np.repeat(src, beams.new.shape[1], axis=0)
-        want = total_log_probability(target_logits(instance, asked, texts), texts)
-        judged = (texts != instance.sizes["pad_id"]).all(axis=1)
-        check_close("the scores", beams.scores.ravel()[judged], want[judged], SCORES)
+        for steps in (_STEPS, 1):  # after one step, all beams are children of one
+            beams = searched(instance, src, steps, width)
+            by_either(readers(instance, src[-1]), _compare_if_clear, instance, beams, steps, width, len(src) - 1)
+            texts, asked = beams.new.reshape(-1, steps), np.repeat(src, beams.new.shape[1], axis=0)
+            want = total_log_probability(target_logits(instance, asked, texts), texts)
+            judged = (texts != instance.sizes["pad_id"]).all(axis=1)
+            check_close("the scores", beams.scores.ravel()[judged], want[judged], SCORES)
 
     def cost(sizes: Case) -> float:
         judged = sizes["batch"] * sizes["beams"] + _STEPS * (sizes["beams"] + 2)
@@ -349,9 +350,9 @@ def _compare(reader: Model, instance: Instance, beams: Beams, steps: int, width:
         check(f"a beam is {new} with {score:.4f}, want {own} with {wanted:.4f}", new == own)
 
 
-def _compare_if_clear(reader: Model, instance: Instance, beams: Beams, width: int, row: int) -> None:
-    if clear(reader, _prompt(instance), _STEPS, width):
-        _compare(reader, instance, beams, _STEPS, width, row)
+def _compare_if_clear(reader: Model, instance: Instance, beams: Beams, steps: int, width: int, row: int) -> None:
+    if clear(reader, _prompt(instance), steps, width):
+        _compare(reader, instance, beams, steps, width, row)
 
 
 def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, width: int) -> None:

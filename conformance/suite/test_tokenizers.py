@@ -26,6 +26,13 @@ _UNSEEN = ("日", "Ω")
 """Characters that LINES lacks."""
 _SPECIAL = 4
 """For unknown characters, padding, begin and end."""
+_OFTEN = "zyxwvu "
+_REPEATED, _FEW = 40, 8
+"""How often it occurs in a text, at least, and in a sample."""
+_WORDS, _MORE = 220, 24
+"""Words of a text with many pairs, and entries that a vocabulary has more than another one."""
+_MERGE = 30.0
+"""A pair that is looked at for one merge."""
 _MANY = 64
 """More ids than three characters have: 9 bytes, and special ones around them."""
 
@@ -300,6 +307,39 @@ def test_byte_pairs_come_back_as_texts_of_any_length(bpe_tokenizer: Tool, draw: 
         _comes_back(tokenizer, sample, layout=layout)
 
     check_at_sizes(draw, check_sizes, _characters, dict, after="TOK-BPE-ROUNDTRIP")
+
+
+@clause("TOK-BPE-LEARN-SIZES")
+def test_merges_are_learned_from_the_whole_text_for_the_whole_vocabulary(bpe_tokenizer: Tool, draw: Draw) -> None:
+    def check_sizes(sizes: Case) -> None:
+        own, size = draw.at(sizes), sizes["entries"]
+        often = _OFTEN * (_REPEATED + sizes["tokens"] // _REPEATED)
+        late = bpe_tokenizer.make(text=drawn(own, " abcdefgh", length=sizes["tokens"]) + often, **_asked(size))
+        count, most = len(_encoded(late, _OFTEN * _FEW)), len(_OFTEN) * _FEW // 2
+        check(f"{shown(_OFTEN)}, frequent at the end of the text, {_FEW} times is {count} ids, want {most} at most",
+              count <= most)  # fmt: skip
+        if bpe_tokenizer.offers("vocab-size"):
+            pairs = _many_pairs(own)
+            fewer, more = (
+                len(_encoded(bpe_tokenizer.make(text=pairs, **_asked(n)), pairs)) for n in (size - _MORE, size)
+            )
+            check(f"with {size - _MORE} entries a text is {fewer} ids, with {size} entries {more}", more < fewer)
+
+    def _asked(size: int) -> dict[str, int]:
+        wanted = {"vocab_size": size} if bpe_tokenizer.offers("vocab-size") else {}
+        return wanted | ({"min_frequency": 2} if bpe_tokenizer.offers("min-frequency") else {})
+
+    def cost(sizes: Case) -> float:
+        return _MERGE * (sizes["entries"] - 256) * sizes["tokens"]
+
+    check_at_sizes(draw, check_sizes, cost, dict, after="TOK-BPE-SHORTER")
+
+
+def _many_pairs(draw: Draw) -> str:
+    """Return a text of many words, each of them twice: there is more to merge than any vocabulary here has room for."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["".join(letters[i] for i in draw.ids(26, draw.integer(4, 8))) for _ in range(_WORDS)]
+    return " ".join(words + words[::-1])
 
 
 def _characters(sizes: Case) -> float:
