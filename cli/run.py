@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from conformkit.conformance.report.terminal import Color
 
 __all__ = ["run"]
+
+_SECONDS = 600.0
+"""Time limit of a run: right code takes about ten on a slow machine."""
 
 
 def run(
@@ -83,6 +87,14 @@ def run(
         bool, typer.Option("--hidden", help="Show no drawn or wanted number and no seed in any report.")
     ] = False,
     isolation: Isolation = "process",
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Stop after so many seconds, 600 by default and never with --thorough; the rest is not run.",
+        ),
+    ] = None,
     processes: Annotated[
         int | None,
         typer.Option("-n", metavar="N", min=1, help="Judge with N workers; by default 2 if there are 2 cores."),
@@ -121,6 +133,7 @@ def run(
         "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
+        "seconds": seconds or (None if thorough else _SECONDS),
         "thorough": thorough or 0, "hints": hints, "hidden": hidden, "pages": _pages(pages),
         "processes": processes or min(2, os.cpu_count() or 1),
     }  # fmt: skip
@@ -173,10 +186,14 @@ def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bo
     early = head_start(impl, options["isolation"], options["processes"])
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
+    from conformkit.conformance.driver.client.pace import slowness
+    from conformkit.conformance.driver.limits import Limits
     from conformkit.conformance.engine.finding import LoadFailure
     from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.report import progress, terminal
 
+    usual = Limits()
+    options["limits"] = replace(usual, call_seconds=usual.call_seconds * slowness())
     request = RunRequest(impl, **options)
     page = terminal.console(sys.stderr, color)
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
@@ -222,7 +239,7 @@ def _show(report: Report, color: Color, *, verbose: bool, quiet: bool, piped: bo
 
 
 def _code(report: Report) -> Exit:
-    if not report.complete:
+    if not report.complete and not report.late:
         return Exit.INTERRUPTED
     if report.unusable:
         return Exit.NOT_LOADED

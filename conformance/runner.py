@@ -14,10 +14,11 @@ import numpy as np
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.collecting import Collector, Progress
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
-from conformkit.conformance.engine.implementation import Implementation, OutOfTime
+from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
 from conformkit.conformance.engine.loading import opened, prepared
@@ -58,26 +59,43 @@ def run(
         try:
             _judge_all(request, implementation, located, turns, collector.add, warm)
             complete = True
-            results = collector.in_order()
-            if not replace(begun, results=results, complete=True).conforms:
-                from conformkit.conformance.diagnosis.causes import name_causes
-                from conformkit.conformance.diagnosis.choices import Choices, found_choices
-
-                choices = Choices(results=results)
-                if request.profile != "lm":  # it has no choices of its own
-                    again = partial(_judged_again, request, implementation, located, warm)
-                    choices = found_choices(implementation, results, again)
-                    collector.amend(choices.results)
-                    collector.explain(Causes(undeclared=choices.undeclared))
-                    begun = _with_absences(begun, request, chosen, implementation)
-                own = warm if request.isolation == "process" else None
-                for causes in name_causes(request, choices, implementation, own, trusted):
-                    collector.explain(causes)
+            begun = _with_absences(begun, request, chosen, implementation)
+            if not replace(begun, results=collector.in_order(), complete=True).conforms:
+                _explain(request, implementation, located, warm, trusted, collector)
+                begun = _with_absences(begun, request, chosen, implementation)
         except OutOfTime:
-            collector.add_not_run(f"the time limit of the run, {request.seconds:g} s, was reached")
+            limit = f"the time limit of the run, {request.seconds:g} s, was reached"
+            collector.add_not_run(limit)
+            begun = replace(begun, late="" if complete else limit)
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
     return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+
+
+def _explain(
+    request: RunRequest, implementation: Implementation, located: Located, warm: WorkerFactory | None,
+    trusted: Callable[[], WorkerFactory] | None, collector: Collector,
+) -> None:  # fmt: skip
+    """Look for the causes of what is red. What cannot be interpreted leaves the verdicts as they are."""
+    from conformkit.conformance.diagnosis.causes import name_causes
+    from conformkit.conformance.diagnosis.choices import Choices, found_choices
+
+    results = collector.in_order()
+    choices = Choices(results=results)
+    try:
+        if request.profile != "lm":  # it has no choices of its own
+            choices = found_choices(
+                implementation, results, partial(_judged_again, request, implementation, located, warm)
+            )
+            collector.amend(choices.results)
+            collector.explain(Causes(undeclared=choices.undeclared))
+        own = warm if request.isolation == "process" else None
+        for causes in name_causes(request, choices, implementation, own, trusted):
+            collector.explain(causes)
+    except NOT_ITS_FAULT:
+        raise
+    except Exception as trouble:  # noqa: BLE001 - the boundary: no verdict depends on it
+        collector.remark(f"the causes of the failures could not be looked for: {incomprehensible(trouble)}")
 
 
 def empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:

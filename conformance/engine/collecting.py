@@ -36,6 +36,7 @@ class Collector:
         self._chosen, self._turns, self._on_progress, self._hidden = chosen, turns, on_progress, hidden
         self._results: dict[str, Result] = {}
         self._causes = Causes()
+        self._remarks: list[str] = []
         self._tell(None)
 
     def add(self, result: Result) -> None:
@@ -57,6 +58,10 @@ class Collector:
         """Set the causes of failures known so far."""
         self._causes = causes
 
+    def remark(self, note: str) -> None:
+        """Add a note for the reader."""
+        self._remarks.append(note)
+
     def in_order(self) -> list[Result]:
         """Return the results so far, in the order of the law."""
         return [self._results[clause.id] for clause in self._chosen if clause.id in self._results]
@@ -69,7 +74,7 @@ class Collector:
         causes = self._causes
         report = replace(
             begun, results=list(causes.results or self.in_order()), undeclared=causes.undeclared, parts=causes.parts,
-            complete=complete, seconds=seconds,
+            complete=complete, seconds=seconds, notes=[*begun.notes, *self._remarks],
         )  # fmt: skip
         return redacted(report) if report.hidden else report
 

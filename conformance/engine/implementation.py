@@ -20,8 +20,9 @@ from conformkit.conformance.binding.exports import (
 )
 from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, unbound, unheard
+from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
 from conformkit.conformance.probing.inheriting import like_its_parts
 from conformkit.conformance.probing.probe import probe
 from conformkit.conformance.probing.refusals import found_limits, limited
@@ -46,10 +47,6 @@ _TRIES_WITH_A_WRONG_PART = 48
 
 class Absent(LookupError):
     """The implementation has no such component."""
-
-
-class OutOfTime(Exception):
-    """The time limit of the run was reached: further requests are not answered."""
 
 
 class Implementation:
@@ -105,11 +102,19 @@ class Implementation:
         for bound in self._found(contract.values(), exports, free, profile, chosen):
             found = {part.component.name: part.rules for part in self.bounds() if part.rules}
             subject = Subject(bound, self, declared=self.config.rules_for(bound.component.name, found))
-            probed = self._probed(subject)
-            if not self._unfinished(probed):
-                self._subjects[subject.name] = subject.with_bound(probed)
-            if problem := unbound(probed):
-                self.unusable[subject.name] = problem
+            try:
+                self._take(subject, self._probed(subject))
+            except NOT_ITS_FAULT:
+                raise
+            except Exception as trouble:  # noqa: BLE001 - the boundary
+                self.unusable[subject.name] = obscure(subject.name, bound.path, trouble)
+
+    def _take(self, subject: Subject, probed: Bound) -> None:
+        """Keep a component that has been probed, unless it is not implemented yet."""
+        if not self._unfinished(probed):
+            self._subjects[subject.name] = subject.with_bound(probed)
+        if problem := unbound(probed):
+            self.unusable[subject.name] = problem
 
     def _found(
         self, components: Iterable[Component], exports: Mapping[str, Any], free: Mapping[str, Any] | None, profile: str,
@@ -127,6 +132,9 @@ class Implementation:
             except ExportMismatch as mismatch:
                 self.unusable[component.name] = mismatched(mismatch)
                 first = first or mismatch
+                continue
+            except Exception as trouble:  # noqa: BLE001 - the boundary
+                self.unusable[component.name] = obscure(component.name, str(export.get("path", "")), trouble)
                 continue
             if bound is not None:
                 self.unusable.update(unheard(bound, self.config))
@@ -230,6 +238,8 @@ class Implementation:
                     self.unfit[name] = str(mismatch)
                 else:
                     self.unusable[name] = Unusable(f"{name}: {mismatch}", self.config.place(name))
+            except Exception as trouble:  # noqa: BLE001 - the boundary
+                self.unusable[name] = obscure(name, str(export.get("path", "")), trouble)
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it like another worker with the same implementation. Raises DriverError."""
@@ -239,17 +249,18 @@ class Implementation:
         self._subjects = {subject.name: subject.like(self) for subject in other.subjects()}
         self._tools = {name: tool.like(self) for name, tool in other.tools().items()}
         self.unfit, self.unusable, self.exported = other.unfit, other.unusable, other.exported
+        self.deadline = other.deadline
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
         """Ask the worker, a fresh one if the last was lost. Raises OutOfTime after a deadline."""
-        seconds = self._seconds_left()
+        seconds = self.check_time()
         try:
             if self.session.lost:
                 self._built.clear()
                 self.session.restart()
             reply = self.session.request(dict(header), tensors or {}, seconds)
         except WorkerLost:
-            self._seconds_left()  # the deadline may have killed it
+            self.check_time()  # the deadline may have killed it
             raise
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
@@ -257,8 +268,8 @@ class Implementation:
             check_parameters(reply.header["parameters"])
         return reply
 
-    def _seconds_left(self) -> float | None:
-        """Return the time limit of a request, if it differs from the usual one."""
+    def check_time(self) -> float | None:
+        """Return the time limit of a request, if it differs from the usual one. Raises OutOfTime."""
         if self.deadline is None:
             return None
         left = self.deadline - time.monotonic()

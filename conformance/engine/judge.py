@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -37,8 +36,8 @@ from conformkit.conformance.assertions.outlines import (
 )
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, ProtocolError, WorkerLost
-from conformkit.conformance.driver.wire.text import clean
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensible
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
@@ -48,12 +47,8 @@ from conformkit.spec.clauses import clause as find
 
 __all__ = ["Judge", "Thoroughly", "Verdicts"]
 
-_UNFORESEEN = (
-    ArithmeticError, AttributeError, LookupError, MemoryError, ProtocolError, RecursionError, TypeError, ValueError,
-)  # fmt: skip
-"""What a test may raise on a reply of an unexpected form."""
-
-
+_MOST_TIMEOUTS = 3
+"""After so many clauses about a component that timed out, its others are not tried."""
 Thoroughly = Callable[[Clause, Callable[[Draw], None], tuple[str, ...]], None]
 """Runs the test of a clause with more draws, of these number formats."""
 
@@ -67,6 +62,7 @@ class Verdicts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._results: dict[str, Future[Result]] = {}
+        self._timeouts: Counter[str] = Counter()
 
     @classmethod
     def of(cls, known: Iterable[Result]) -> Verdicts:
@@ -89,6 +85,15 @@ class Verdicts:
                 future.set_exception(trouble)
                 raise
         return future.result()
+
+    def timed_out(self, component: str) -> None:
+        """Count a clause about this component that timed out."""
+        with self._lock:
+            self._timeouts[component] += 1
+
+    def worn_out(self, component: str) -> bool:
+        """Whether so many clauses about this component timed out that no other is tried."""
+        return self._timeouts[component] >= _MOST_TIMEOUTS
 
 
 class Judge:
@@ -123,6 +128,15 @@ class Judge:
         return replace(result, seconds=time.perf_counter() - started)
 
     def _judge(self, clause: Clause, *, granted: bool = False) -> Result:
+        """Return the verdict on a clause; what nobody foresaw costs this clause, and no other."""
+        try:
+            return self._decide(clause, granted=granted)
+        except NOT_ITS_FAULT:
+            raise
+        except Exception as trouble:  # noqa: BLE001 - the boundary
+            return _senseless(clause, trouble, ())
+
+    def _decide(self, clause: Clause, *, granted: bool) -> Result:
         if clause.id not in self._tests:
             return Result(clause, Verdict.NOT_RUN, reason="this version has no test for it", tried=False)
         lacking = self._lacking(clause)
@@ -132,7 +146,15 @@ class Judge:
         if reason:
             return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
         cause = "" if granted else self._blocked_by(clause)
-        return _blocked(clause, cause) if cause else self._try(clause)
+        if cause:
+            return _blocked(clause, cause)
+        if self._verdicts.worn_out(clause.component):
+            told = f"{_MOST_TIMEOUTS} clauses about {clause.component} timed out before; its others are not tried"
+            return Result(clause, Verdict.NOT_RUN, reason=told, tried=False)
+        result = self._try(clause)
+        if result.verdict is Verdict.TIMEOUT:
+            self._verdicts.timed_out(clause.component)
+        return result
 
     def _lacking(self, clause: Clause) -> Result | None:
         """Return the verdict if the clause's subject is missing or a stub, else None."""
@@ -190,9 +212,12 @@ class Judge:
     @np.errstate(all="ignore")  # NaN and overflow in what it returns are for the checks to find
     def _try(self, clause: Clause) -> Result:
         test = self._tests[clause.id]
+        self.implementation.check_time()
         self.implementation.session.take_output()
         with gathering(*self.implementation.accuracy(clause.component)) as evidence:
             result = self._outcome(clause, test, evidence)
+        if result.verdict is Verdict.PASS and not evidence.checks:
+            result = Result(clause, Verdict.NOT_RUN, reason=_NOTHING_LEFT, outline=SILENT)
         with suppress(DriverError):
             self.implementation.tidy()
         return replace(
@@ -221,11 +246,14 @@ class Judge:
             return _undecided(clause, reason)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:
             return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
-        except _UNFORESEEN as trouble:
+        except NOT_ITS_FAULT:
+            raise
+        except Exception as trouble:  # noqa: BLE001 - the boundary
             return _senseless(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
-        if not evidence.checks:
-            raise AssertionError(f"the test of {clause.id} checked nothing")
         return Result(clause, Verdict.PASS)
+
+
+_NOTHING_LEFT = "its test found nothing to check: what is declared or returned leaves no case of it"
 
 
 def _undecided(clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError) -> Result:
@@ -261,10 +289,7 @@ def _troubled(
 
 def _senseless(clause: Clause, trouble: Exception, details: tuple[str, ...]) -> Result:
     """A strange reply costs its clause, never the run. The test may be wrong, so nothing is said to be broken."""
-    frame = traceback.extract_tb(trouble.__traceback__)[-1]
-    told = clean(f"{type(trouble).__name__}: {trouble}", 300)
-    place = f"in the kit's own {Path(frame.filename).name}:{frame.lineno}; if your code is right, please report it"
-    reason = f"{SENSELESS}: {told} ({place})"
+    reason = f"{SENSELESS}: {incomprehensible(trouble)}"
     return Result(clause, Verdict.NOT_RUN, reason=reason, details=details, outline=SENSELESS)
 
 

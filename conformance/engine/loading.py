@@ -17,6 +17,7 @@ from conformkit.conformance.driver.location import Location, sources
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine.ambiguous_folder import obstacle
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.finding import LoadFailure, Located, find
 from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
@@ -59,7 +60,9 @@ def prepared(request: RunRequest, start: HeadStart | None = None) -> Iterator[tu
         if warm is None or warm.torch != torch or not warm.alive:
             warm = _factory(request, located.location, torch=torch)
             closing.callback(warm.close)
-        yield located, SharedFactory(warm)
+        shared = SharedFactory(warm, partial(_factory, request, located.location, torch=torch))
+        closing.callback(shared.close)
+        yield located, shared
 
 
 @contextmanager
@@ -74,7 +77,7 @@ def opened(
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
     with _in_worker(request, warm, located) as (implementation, location):
-        if request.seconds is not None:
+        if request.seconds is not None and like is None:
             implementation.deadline = time.monotonic() + request.seconds
         if like is None:
             _refuse_several(request, location, implementation.config)
@@ -161,6 +164,13 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
             seconds = implementation.session.limits.load_seconds
             problem = f"import took over {seconds:g} s; does it train at import?"
         raise LoadFailure(problem, output=output, late=late) from None
+    except OutOfTime:
+        raise LoadFailure(f"it could not be loaded and bound within {request.seconds:g} s", late=True) from None
+    except (LoadFailure, *NOT_ITS_FAULT):
+        raise
+    except Exception as trouble:
+        problem = f"what it says about itself cannot be interpreted: {incomprehensible(trouble)}"
+        raise LoadFailure(problem, output=implementation.session.take_output()) from trouble
 
 
 def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, ...]:

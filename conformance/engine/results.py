@@ -174,6 +174,8 @@ class Report:
     hidden: bool = False
     """Whether the draws are hidden: no text of the report holds a drawn or wanted number, or the seed."""
     complete: bool = False
+    late: str = ""
+    """Which time limit ended the run before all clauses were judged; the others are not run."""
     seconds: float = 0.0
     without: tuple[str, ...] = ()
     """Prefixes whose clauses were left out."""

@@ -9,8 +9,9 @@ from typing import Any
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.exports import ExportMismatch
+from conformkit.conformance.engine.boundary import incomprehensible
 
-__all__ = ["Unusable", "absent", "mismatched", "unbound", "unheard"]
+__all__ = ["Unusable", "absent", "mismatched", "obscure", "unbound", "unheard"]
 
 _SKIP = "or leave it out of the run: skip = true in its table"
 
@@ -38,6 +39,11 @@ def absent(name: str, path: str, error: Mapping[str, Any] | None, config: Config
 def mismatched(mismatch: ExportMismatch) -> Unusable:
     """Return why something is not constructed or called as the contract says."""
     return Unusable(str(mismatch), mismatch.source, mismatch.advice)
+
+
+def obscure(name: str, path: str, trouble: Exception) -> Unusable:
+    """Return why something is not judged about which the implementation says what nobody can interpret."""
+    return Unusable(f"what {name} says about itself cannot be interpreted: {incomprehensible(trouble)}", path)
 
 
 def unheard(bound: Bound, config: Config) -> Iterator[tuple[str, Unusable]]:

@@ -50,6 +50,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "hidden": report.hidden,
         "pages": plain(report.pages),
         "complete": report.complete,
+        "late": plain(report.late),
         "conforms": report.conforms,
         "ledger": report.ledger(),
         "sizes": {

@@ -59,7 +59,7 @@ def _report(found: Mapping[str, Any]) -> Report:
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: DifferingPart(item["path"], item["message"]) for item in found["parts"]},
         pages=found.get("pages", ""), hidden=found.get("hidden", False),
-        complete=found["complete"], seconds=found["seconds"],
+        complete=found["complete"], late=found.get("late", ""), seconds=found["seconds"],
     )  # fmt: skip
 
 

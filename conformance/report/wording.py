@@ -132,7 +132,9 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     found += [f"not implemented yet: {_parts(stubs, most)}"] if stubs else []
     found += [f"missing: {_parts(absent, most)}"] if absent else []
     found += [f"cannot be judged: {_parts(list(report.unusable), most)}"] if report.unusable else []
-    if not report.complete:
+    if report.late:
+        found.append(one_line(report.late, 200))
+    elif not report.complete:
         found.append(f"the run is incomplete, {count(len(report.results), 'clause')} judged")
     elif not report.ledger()[Verdict.PASS]:
         found.append("no clause passed")

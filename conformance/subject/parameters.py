@@ -13,6 +13,7 @@ __all__ = ["check_parameters", "check_same_extent", "readable"]
 
 
 _MOST = 4000
+_MOST_AXES = 16
 _MOST_NUMBERS = 1 << 24
 _LONGEST_NAME = 300
 
@@ -29,9 +30,16 @@ def check_parameters(listing: Sequence[Mapping[str, Any]]) -> None:
             raise ClauseFailure(
                 f"a parameter's name has {len(name)} characters; at most {_LONGEST_NAME} are allowed: {name[:60]}…"
             )
+    for p in listing:
+        shape = p["shape"] or ()
+        if len(shape) > _MOST_AXES:
+            raise ClauseFailure(f"its parameter {p['name']} has {len(shape)} axes; at most {_MOST_AXES} are read")
+        if any(extent > _MOST_NUMBERS for extent in shape):
+            problem = f"its parameter {p['name']} has an extent of more than {_MOST_NUMBERS}"
+            raise ClauseFailure(problem)
     total = sum(math.prod(p["shape"]) for p in listing if p["trainable"] and p["shape"] is not None)
     if total > _MOST_NUMBERS:
-        raise ClauseFailure(f"its parameters have {total:.3g} numbers; at most {_MOST_NUMBERS} are drawn")
+        raise ClauseFailure(f"its parameters have more than {_MOST_NUMBERS} numbers, which are too many to draw")
 
 
 def readable(wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Array]) -> None:

@@ -67,6 +67,8 @@ def _zip(recipe: Mapping[str, Any]) -> bytes:
         packed = _overlapping(packed, recipe["overlapping"])
     if "claims" in recipe:
         packed = _patched(packed, {_CENTRAL: 24, _LOCAL: 22}, struct.pack("<I", recipe["claims"]))
+    if "offset" in recipe:
+        packed = _far(packed, recipe["offset"])
     if recipe.get("encrypted"):
         packed = _patched(packed, {_CENTRAL: 8, _LOCAL: 6}, b"\x01")
     return recipe.get("before", "").encode() + packed[: len(packed) - recipe.get("cut", 0)]
@@ -93,6 +95,19 @@ def _overlapping(packed: bytes, times: int) -> bytes:
     entry = packed[start:end]
     table = b"".join(_renamed(entry, number) for number in range(times))
     tail = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, times, times, len(table), start, 0)
+    return packed[:start] + table + tail
+
+
+def _far(packed: bytes, offset: int) -> bytes:
+    """Let the table of contents say where its first member begins, in the 64 bits of an extra field."""
+    start = packed.index(_CENTRAL)
+    end = packed.index(b"PK\x05\x06")
+    extra = struct.pack("<HHQ", 1, 8, offset)
+    entry = bytearray(packed[start:end])
+    struct.pack_into("<H", entry, 30, len(extra))
+    struct.pack_into("<I", entry, 42, 0xFFFFFFFF)
+    table = bytes(entry) + extra
+    tail = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, len(table), start, 0)
     return packed[:start] + table + tail
 
 

@@ -57,6 +57,7 @@ class FakeRun:
     results: list[Result] = field(default_factory=list)
     error: BaseException | None = None
     complete: bool = True
+    late: str = ""
     prints: str = ""
     requests: list[RunRequest] = field(default_factory=list)
 
@@ -71,6 +72,7 @@ class FakeRun:
         return Report(
             request.impl, "/home/me/mypkg", "torch", request.profile, Level(request.level), request.seed,
             request.isolation, request.device, {}, request.only, self.results, complete=self.complete,
+            late=self.late,
         )  # fmt: skip
 
 

@@ -82,6 +82,22 @@ def test_every_option_reaches_the_run(conform, fake_run, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("options", "seconds"), [((), 600.0), (("--seconds", "7"), 7.0), (("--thorough", "3"), None)], ids=str
+)
+def test_a_run_has_a_deadline_unless_it_is_thorough(conform, fake_run, options, seconds):
+    conform("run", "--impl", "mypkg", *options)
+    assert fake_run.requests[0].seconds == seconds
+
+
+def test_a_run_that_is_out_of_time_says_so_and_does_not_conform(conform, fake_run, tmp_path):
+    fake_run.complete, fake_run.late = False, "the time limit of the run, 600 s, was reached"
+    result = conform("run", "--impl", "mypkg", "--json", str(tmp_path / "r.json"))
+    assert result.exit_code == 1
+    assert "the time limit of the run, 600 s, was reached" in " ".join(result.stdout.split())
+    assert json.loads((tmp_path / "r.json").read_text())["late"]
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--only", "SDPA-SCAEL"], "nearest: SDPA-SCALE"),

@@ -20,15 +20,15 @@ from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOut
 from conformkit.conformance.apps.grade.scoring import Score, excuses, score
 from conformkit.conformance.apps.grade.scratch import new_folder, time_limit, without
 from conformkit.conformance.apps.grade.submissions import Package
-from conformkit.conformance.apps.grade.unpack import Refused, SubmissionError, unpack
+from conformkit.conformance.apps.grade.unpack import Refused, SubmissionError, Unreadable, unpack
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.client.session import Limits
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox.bubblewrap import program
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
+from conformkit.conformance.engine.boundary import incomprehensible
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.implementation import OutOfTime
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.json_report import as_object
@@ -94,9 +94,7 @@ class _Case:
     def grade(self) -> Grade:
         """Return the grade of any submission."""
         try:
-            with time_limit(_LOOK_SECONDS):
-                choice = self._looked_at()
-            return self._judged(choice)
+            return self._judged(self._looked_at())
         except SubmissionError as problem:
             return self._not_judged(problem.outcome, str(problem))
         except ConfigError as problem:
@@ -107,12 +105,18 @@ class _Case:
         except IsolationUnavailable as problem:
             program()  # which raises it again, unless only this submission cannot be isolated
             return self._not_judged(SubmissionOutcome.REFUSED, str(problem))
-        except OutOfTime:
-            message = f"it could not be loaded and bound within {self._policy.limits.seconds:g} s"
-            return self._not_judged(SubmissionOutcome.TIMEOUT, message)
 
     def _looked_at(self) -> Choice:
         """Unpack it, find the implementation, and read its declarations and imports."""
+        try:
+            with time_limit(_LOOK_SECONDS):
+                return self._chosen()
+        except (SubmissionError, ConfigError, OSError):
+            raise  # OSError: the disk may be full
+        except Exception as trouble:
+            raise Unreadable(f"it cannot be read: {incomprehensible(trouble)}") from trouble
+
+    def _chosen(self) -> Choice:
         package, policy = self._task.package, self._policy
         if package.problem is not None:
             raise package.problem

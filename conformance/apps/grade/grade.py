@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -23,6 +21,7 @@ from conformkit.conformance.apps.grade.harness import GradingError, NoIsolation,
 from conformkit.conformance.apps.grade.logs import log
 from conformkit.conformance.apps.grade.policy import Policy
 from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
+from conformkit.conformance.apps.grade.scratch import held_folder
 from conformkit.conformance.apps.grade.store import RunKey, Store, StoreBroken, StoreUnusable, opened
 from conformkit.conformance.apps.grade.submissions import Package, SubmissionList, SubmissionSource, find, pack
 from conformkit.conformance.report.files import write
@@ -32,7 +31,6 @@ __all__ = ["GradeRequest", "GradingProgress", "Summary", "grade", "look"]
 
 LOGS = "logs"
 _SCRATCH = ".scratch"
-_PREFIX = "conform-grade-"
 _TRIES = 2
 """A submission whose harness died is tried again once: another one may have used up the memory."""
 
@@ -204,20 +202,15 @@ def _pool(request: GradeRequest) -> Iterator[Pool]:
 
 @contextmanager
 def _scratch(out: Path) -> Iterator[Path]:
-    """A folder for unpacked files. The next run removes what a killed run left behind."""
+    """A folder for unpacked files, known to `out` while it is there. The next run removes what killed ones left."""
     note = out / _SCRATCH
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        left = Path(note.read_text(encoding="utf-8").strip())
-        if left.name.startswith(_PREFIX) and left.parent == Path(tempfile.gettempdir()) and not left.is_symlink():
-            shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    try:
-        write(note, f"{folder}\n")
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            note.unlink()
+    with held_folder() as folder:
+        try:
+            write(note, f"{folder}\n")
+            yield folder
+        finally:
+            with contextlib.suppress(OSError):
+                note.unlink()
 
 
 @contextmanager

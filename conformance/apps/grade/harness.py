@@ -130,7 +130,8 @@ class Harness:
                 command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), str(self._scratch)]
                 self._process = subprocess.Popen(  # noqa: S603 - our own interpreter, our own arguments
                     command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL, cwd=self._scratch, env=_environment(), start_new_session=True,
+                    stderr=subprocess.DEVNULL, cwd=self._scratch, env=_environment(self._scratch),
+                    start_new_session=True,
                 )  # fmt: skip
             self._connection = Connection(ours.detach())
             self._used = time.monotonic()
@@ -153,10 +154,13 @@ class Harness:
         return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment of a harness: one core, like its workers, since one harness runs per core."""
+def _environment(scratch: Path) -> dict[str, str]:
+    """Return the environment of a harness: one core, like its workers, since one harness runs per core.
+
+    Its temporary files are in the folder for unpacked files too, which is removed whatever happens to it.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in _OURS}
-    return kept | dict.fromkeys(THREAD_VARIABLES, "1") | {"PYTHONSAFEPATH": "1"}
+    return kept | dict.fromkeys(THREAD_VARIABLES, "1") | {"PYTHONSAFEPATH": "1", "TMPDIR": str(scratch)}
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from conformkit.conformance.driver.client.pace import MOST_PATIENCE, seconds_waited
 from conformkit.conformance.driver.errors import LossKind, ProtocolError
 from conformkit.conformance.driver.spawn.usage import amount, has_ended
 from conformkit.conformance.driver.wire import frames as wire
@@ -44,6 +45,8 @@ class Channel:
         self._output_bytes = output_bytes
         self._printed = bytearray()
         self._watch_output = True
+        self._waited: float | None = None
+        """How long the worker had waited for a processor when a request began to take long."""
         self.order = 0
         """The number of the order for this worker."""
         self.pid: int | None = None
@@ -62,6 +65,7 @@ class Channel:
     def receive(self, seconds: float, frame: bytes = b"") -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the next frame, having sent `frame` meanwhile. Raises Broken, ProtocolError."""
         deadline = time.monotonic() + seconds
+        self._waited = None
         unsent = memoryview(frame)
         unsent = unsent[self._send(unsent) :]
         prefix, unsent = self._read(wire.LENGTHS, unsent, deadline, seconds)
@@ -122,6 +126,8 @@ class Channel:
         """Wait for bytes to read, room to write, or the end of a short interval."""
         left = deadline - time.monotonic()
         if left <= 0:
+            left += self._patience(seconds)
+        if left <= 0:
             raise Broken("timeout", f"no answer after {seconds:g} s")
         poll = select.poll()
         poll.register(self._wire, select.POLLIN | (select.POLLOUT if unsent else 0))
@@ -131,9 +137,17 @@ class Channel:
         if self._output in events:
             self.drain()
         self._look()
+        if not events and self._waited is None and self.pid is not None:
+            self._waited = seconds_waited(self.pid)
         if not events and self.pid is not None and has_ended(self.pid) and not self._readable():
             raise Broken(None, "ended")  # its child processes may still hold its end of the wire
         return unsent[self._send(unsent) :] if unsent else unsent
+
+    def _patience(self, seconds: float) -> float:
+        """Return how much longer this request may take, since the worker did not get a processor."""
+        if self.pid is None or self._waited is None:
+            return 0.0
+        return min(seconds_waited(self.pid) - self._waited, MOST_PATIENCE * seconds)
 
     def _send(self, frame: memoryview) -> int:
         try:

@@ -74,18 +74,24 @@ class Session(Driver):
         if self._pending is None:
             message = "the session is already started"
             raise DriverError(message)
-        return self._begin(self._pending)
+        try:
+            return self._begin(self._pending)
+        except StartError:
+            if self._factory.alive:
+                raise
+            return self.restart()  # what makes workers was lost meanwhile, to another session's worker perhaps
 
     def restart(self) -> LoadReply:
         """Replace the worker by a fresh one, and load the implementation again."""
         self._discard()
-        if self._factory.alive:
+        for _ in range(2):  # what makes workers, if it is shared and was lost, is replaced when it is asked
             try:
                 return self._begin(self._ask_for_worker())
             except StartError:
                 if self._factory.alive:
                     raise  # even an empty worker does not run; another warm process would not help
-        self._factory.close()
+        if self._owns_factory:
+            self._factory.close()
         self._owns_factory = True
         self._factory = self._make()
         return self._begin(self._ask_for_worker())

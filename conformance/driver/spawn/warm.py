@@ -253,8 +253,10 @@ class WarmProcess:
         self._broken = True
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
-        self._log.seek(0)
-        said = self._log.read(20_000).decode(errors="replace").strip().splitlines()
+        said: list[str] = []
+        with contextlib.suppress(ValueError):  # it is closed
+            self._log.seek(0)
+            said = self._log.read(20_000).decode(errors="replace").strip().splitlines()
         last = f": {said[-1]}" if said else ""
         return f"the warm process does not start ({error}){last}"
 

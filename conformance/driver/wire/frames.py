@@ -126,6 +126,9 @@ def _decode_arrays(payload: bytes) -> dict[str, Any]:
         if array.dtype.name not in WIRE_DTYPES:
             message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
             raise ProtocolError(message)
+        if any(extent > PAYLOAD_LIMIT for extent in array.shape):  # beside an extent of 0, which makes it empty
+            message = f"the array {name!r:.40} has an extent of more than {PAYLOAD_LIMIT}"
+            raise ProtocolError(message)
     return arrays
 
 

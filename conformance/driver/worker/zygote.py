@@ -39,6 +39,8 @@ def main(arguments: list[str]) -> None:
     Arguments: descriptor, threads, torch (0 or 1); in a sandbox, the user to become.
     """
     descriptor, threads, torch, *user = map(int, arguments)
+    if user:
+        _ignore_signals()
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
     holds = confinement.settle_in(*user) if user else []
@@ -162,6 +164,17 @@ def _children() -> set[int]:
         return set(map(int, Path(f"/proc/{me}/task/{me}/children").read_bytes().split()))
     except (OSError, ValueError):
         return set()
+
+
+def _ignore_signals() -> None:
+    """Remove Python's own handler of SIGINT, and any other: without one, the first process gets no signal from inside.
+
+    Ignored ones stay ignored, since a broken pipe is an error to handle.
+    """
+    for number in signal.valid_signals():
+        with contextlib.suppress(OSError, ValueError):
+            if signal.getsignal(number) not in {signal.SIG_DFL, signal.SIG_IGN}:
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _adopt_orphans() -> None:

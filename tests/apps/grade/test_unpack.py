@@ -1,4 +1,5 @@
 import io
+import struct
 import tarfile
 import zipfile
 from contextlib import suppress
@@ -170,6 +171,18 @@ def encrypted():
     return bytes(data)
 
 
+def beginning_at(offset):
+    """A zip whose table of contents says in 64 bits where its member begins."""
+    data = zipped(("a.py", "1"))
+    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    extra = struct.pack("<HHQ", 1, 8, offset)
+    entry = bytearray(data[start:end])
+    struct.pack_into("<H", entry, 30, len(extra))
+    struct.pack_into("<I", entry, 42, 0xFFFFFFFF)
+    tail = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, len(entry) + len(extra), start, 0)
+    return data[:start] + bytes(entry) + extra + tail
+
+
 def packed_with(method):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as archive:
@@ -183,9 +196,10 @@ def packed_with(method):
         (b"", "zip"), (b"PK", "zip"), (b"\x1f\x8b", "tar"), (b"hello" * 200, "tar"),
         (zipped(("a.py", "1" * 1000))[:-40], "zip"), (tarred(("a.py", "1" * 90_000), compression="")[:2000], "tar"),
         (tarred(("a.py", "1" * 90_000))[:-40], "tar"), (encrypted(), "zip"), (packed_with(zipfile.ZIP_LZMA), "zip"),
-        (packed_with(zipfile.ZIP_BZIP2), "zip"),
+        (packed_with(zipfile.ZIP_BZIP2), "zip"), (beginning_at(2**63), "zip"), (beginning_at(2**64 - 1), "zip"),
     ],
-    ids=["empty", "two bytes", "magic", "text", "cut zip", "cut tar", "cut tar.gz", "encrypted", "lzma", "bzip2"],
+    ids=["empty", "two bytes", "magic", "text", "cut zip", "cut tar", "cut tar.gz", "encrypted", "lzma", "bzip2", "far",
+         "as far as it goes"],
 )  # fmt: skip
 def test_what_is_broken_or_locked_is_unreadable(taken, data, kind):
     with pytest.raises(Unreadable):
