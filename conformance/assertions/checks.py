@@ -84,11 +84,14 @@ class NotApplicable(Exception):
 
 
 class NotYet(Exception):
-    """The clause is not checked until another one passes: what it would find is that one's finding."""
+    """The clause is not checked until another one passes: what it would find is that one's finding.
 
-    def __init__(self, clause_id: str) -> None:
+    Where that one passes, the `failure` is this clause's own.
+    """
+
+    def __init__(self, clause_id: str, failure: Exception) -> None:
         super().__init__(clause_id)
-        self.clause_id = clause_id
+        self.clause_id, self.failure = clause_id, failure
 
 
 @dataclass(slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -225,11 +225,22 @@ class Judge:
             extents=evidence.extents, outline=placed(result.outline, evidence.outlined), threshold=evidence.threshold,
         )  # fmt: skip
 
+    @contextmanager
+    def _own_findings(self) -> Iterator[None]:
+        """Raise what would be another clause's finding as this one's own if that clause passes."""
+        try:
+            yield
+        except NotYet as early:
+            if self.result(early.clause_id).verdict is Verdict.PASS:
+                raise early.failure from None
+            raise
+
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
         forms = self.implementation.forms()
 
         def run(draw: Draw) -> None:
-            test(**provide(arguments(test), self.implementation, draw))
+            with self._own_findings():
+                test(**provide(arguments(test), self.implementation, draw))
 
         try:
             run(Draw(self._seed, clause.id, forms, clause.sizes, exact=clause.generates))

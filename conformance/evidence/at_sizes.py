@@ -64,6 +64,14 @@ class _Trials:
         except _Refused:
             return False
 
+    def failure(self, sizes: Case) -> Exception:
+        """Check once more what is wrong, and return how it fails."""
+        try:
+            self.again(sizes)
+        except (ClauseFailure, ImplementationFailure, WorkerLost) as failure:
+            return failure
+        return ClauseFailure("the same call gives another result when it is repeated")
+
     def again(self, sizes: Case) -> None:
         """Check once more, so that this is the last thing that happened."""
         under(f"sizes {described(sizes)}")  # not shown where draws are hidden: a threshold is a result
@@ -105,8 +113,9 @@ def check_at_sizes(
         held += 1
         beyond = beyond or any(size > THRESHOLDS[name][0] for name, size in accepted.items() if name in THRESHOLDS)
         if trials.wrong(accepted):
-            if any(trials.wrong(smallest) for smallest in _small(domain, nearest)):
-                raise NotYet(after)
+            for smallest in _small(domain, nearest):
+                if trials.wrong(smallest):
+                    raise NotYet(after, trials.failure(smallest))
             _explain(trials, accepted, domain, nearest, following, shrunk=draw.shrinks)
     if not held:
         raise NotApplicable("none of the sizes that are drawn is accepted: all are refused, or too slow")

@@ -122,7 +122,10 @@ def differentiable(instance: Instance, inputs: Iterable[Array]) -> dict[str, Arr
 
 def output_shape(instance: Instance, inputs: tuple[Array, ...]) -> tuple[int, ...]:
     """Return the shape that the contract gives the output."""
-    first, kind = inputs[0].shape, instance.subject.bound.component.inputs[0]
+    component = instance.subject.bound.component
+    if component.extent is not None:
+        return component.extent(dict(zip(component.inputs, inputs, strict=False)), instance.sizes)
+    first, kind = inputs[0].shape, component.inputs[0]
     if kind == "q":
         return (*first[:-1], inputs[2].shape[-1])
     if kind == "ids":

@@ -6,7 +6,7 @@ from conformkit.conformance.assertions.checks import check_close
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case, Domain
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
-from conformkit.conformance.evidence.definition_at_sizes import Built, drawn_inputs, multiplications, nearest
+from conformkit.conformance.evidence.definition_at_sizes import Built, Padded, drawn_inputs, multiplications, nearest
 from conformkit.conformance.evidence.differences import Point, check_gradients
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.tolerances import GRADIENT, STEP
@@ -19,10 +19,11 @@ _INPUTS = frozenset({"tokens", "keys", "batch"})
 _HEADS = frozenset({"num_heads", "head_width"})
 
 
-def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str) -> None:
+def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str, padded: Padded | None = None) -> None:
     """Check the gradients of a component with respect to its inputs and all parameters, along drawn directions.
 
-    They are those of training mode without dropout, where the output is that of evaluation mode.
+    They are those of training mode without dropout, where the output is that of evaluation mode. `after` is the clause
+    about small sizes; `padded` adds masks to inputs.
     """
     trains = subject.offers("dropout") and subject.offers("modes")
     built = Built(subject, draw, **({"dropout": 0.0} if trains else {}))
@@ -31,6 +32,8 @@ def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str) -> Non
     def check(sizes: Case) -> None:
         instance = built(sizes)
         inputs = drawn_inputs(instance, draw.at(sizes), sizes)
+        if padded is not None:
+            inputs, _ = padded(instance, inputs, draw.at(sizes))
         if trains:
             training = instance.call(*inputs, mode="train", seed=1).out
             check_close("the output in training mode", training, instance(*inputs), subject.tolerance())

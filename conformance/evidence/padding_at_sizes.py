@@ -12,7 +12,13 @@ from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 from conformkit.spec.padding import padding_mask, target_mask
 
-__all__ = ["with_hidden_memory", "with_hidden_positions", "with_hidden_target_and_memory", "with_padded_ids"]
+__all__ = [
+    "with_hidden_memory",
+    "with_hidden_positions",
+    "with_hidden_target_and_memory",
+    "with_masks",
+    "with_padded_ids",
+]
 
 Inputs = tuple[Array, ...]
 
@@ -39,6 +45,13 @@ def with_padded_ids(instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inp
     pad = instance.sizes["pad_id"]
     src, tgt = (np.where(_real(draw, ids), ids, pad) for ids in inputs[:2])
     return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), tgt != pad
+
+
+def with_masks(instance: Instance, inputs: Inputs, _draw: Draw) -> tuple[Inputs, EllipsisType]:
+    """Return source and target as they are, with their masks."""
+    src, tgt = inputs[:2]
+    pad = instance.sizes["pad_id"]
+    return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), ...
 
 
 def _real(draw: Draw, rows: Array) -> Array:

@@ -24,8 +24,9 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
+from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.own_draws import check_own_draws
-from conformkit.conformance.evidence.padding_at_sizes import with_padded_ids
+from conformkit.conformance.evidence.padding_at_sizes import with_masks, with_padded_ids
 from conformkit.conformance.evidence.sublayers import silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
@@ -430,6 +431,11 @@ def test_gradients_reach_every_parameter(transformer: Subject, draw: Draw) -> No
     instance = build(transformer).scatter(draw)
     src, tgt = pairs(instance, draw, 3, 6, 6)
     check_all_arrive(instance, draw, (src, tgt, *masks(instance, src, tgt)))
+
+
+@clause("S2S-GRAD-SIZES")
+def test_gradients_are_right_at_every_size(transformer: Subject, draw: Draw) -> None:
+    check_gradients_at_sizes(transformer, draw, after="S2S-ORACLE", padded=with_masks)
 
 
 @clause("S2S-DROPOUT-EVAL")
