@@ -22,6 +22,7 @@ __all__ = [
     "ClauseFailure",
     "Compared",
     "Evidence",
+    "NoValue",
     "NotApplicable",
     "NotYet",
     "WeightsUnknown",
@@ -81,6 +82,10 @@ class WeightsUnknown(ClauseFailure):
 
 class NotApplicable(Exception):
     """The clause does not apply to this implementation, and why."""
+
+
+class NoValue(ClauseFailure):
+    """An argument that conform.toml declares has no value at these sizes, so that the code never saw them."""
 
 
 class NotYet(Exception):
@@ -275,7 +280,10 @@ def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-
 
 
 def check_refuses(label: str, action: Callable[[], Any]) -> str:
-    """Check that the implementation raises an exception of any type; return the message. A crash is not a refusal."""
+    """Check that the implementation raises an exception of any type; return the message. A crash is not a refusal.
+
+    A size for which conform.toml has no value is as good as refused.
+    """
     _evidence()
     try:
         action()
@@ -283,17 +291,24 @@ def check_refuses(label: str, action: Callable[[], Any]) -> str:
         if refusal.kind != "exception":
             raise
         return refusal.message
+    except NoValue as none:
+        return none.message
     raise _fail(f"{label} was accepted, want an exception", outline=outlines.ACCEPTED)
 
 
 @contextmanager
 def refusing(counts: Callable[[ImplementationFailure], bool] | None = None) -> Iterator[None]:
-    """Let the implementation refuse the calls in this block: only an exception ends it early, one that `counts`."""
+    """Let the implementation refuse the calls in this block: only an exception ends it early, one that `counts`.
+
+    A size for which conform.toml has no value is as good as refused.
+    """
     try:
         yield
     except ImplementationFailure as failure:
         if failure.kind != "exception" or (counts is not None and not counts(failure)):
             raise
+        _evidence()
+    except NoValue:
         _evidence()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import ClauseFailure, WeightsUnknown
+from conformkit.conformance.assertions.checks import ClauseFailure, NoValue, WeightsUnknown
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
@@ -249,11 +249,11 @@ def _entry(name: str) -> dict[str, str]:
 
 
 def _filled(arguments: Arguments, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return arguments as the driver takes them. Raises ClauseFailure if a declared one has no value."""
+    """Return arguments as the driver takes them. Raises NoValue if a declared one has none."""
     try:
         return arguments.template(values)
     except ExpressionError as error:
-        raise ClauseFailure(f"an argument that conform.toml declares has no value: {error}") from None
+        raise NoValue(f"an argument that conform.toml declares has no value: {error}") from None
 
 
 def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict[str, Any]:

@@ -198,14 +198,17 @@ def _explain(
     if shrunk:
         trials.again(failing)
 
-    def wrong(sizes: Case) -> bool:
+    def fits(sizes: Case) -> bool:
         try:
             fitting = nearest(sizes)
         except NoSizeError:
             return False
-        return all(fitting[name] == sizes[name] for name in sizes if name not in following) and trials.wrong(fitting)
+        return all(fitting[name] == sizes[name] for name in sizes if name not in following)
 
-    found = smallest_failing(wrong, failing, domain)
+    def wrong(sizes: Case) -> bool:
+        return fits(sizes) and trials.wrong(nearest(sizes))
+
+    found = smallest_failing(wrong, fits, failing, domain)
     begins_at(found.sentence)
     try:
         trials.again(nearest(found.sizes))

@@ -37,6 +37,8 @@ __all__ = [
     "wide_enough",
 ]  # fmt: skip
 
+_FINER = 16
+"""A step that crosses few kinks is so many times smaller; rounding is then still far below the tolerance."""
 Maybe = Mapping[str, Array | None]
 _Value = TypeVar("_Value")
 _SPREAD = 0.01
@@ -194,6 +196,11 @@ class Point:
         parameters = {p["name"]: raw[p["name"]].astype(np.float64) for p in instance.trainable}
         return cls(instance, inputs, parameters | _inputs(differentiable(instance, inputs)), mode, seed)
 
+    @property
+    def exact(self) -> bool:
+        """Whether differences with a smaller step are not lost in rounding."""
+        return self.instance.subject.precision == "float64"
+
     def output(self, ways: Mapping[str, Array], amount: float) -> Array:
         """Return the output `amount` along a direction, and leave the parameters there."""
         there = moved(self.arrays, ways, amount)
@@ -224,6 +231,9 @@ def check_gradients(label: str, point: Point, draw: Draw, *, step: float, tolera
     cotangent = cotangent_for(point.instance, point.inputs, draw)
     middle, given = point.gradients(cotangent)
     whole = compare(given, ways, point.slope(ways, cotangent, step, middle))
+    if whole.excess(tolerance) > 0 and point.exact:  # at many kinks that bend either way, slopes enclose nothing
+        step = step / _FINER
+        whole = compare(given, ways, point.slope(ways, cotangent, step, middle))
     if whole.excess(tolerance) > 0:
         single = {name: {name: way} for name, way in ways.items()}
         parts = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Domain, small
 
@@ -12,6 +13,9 @@ __all__ = ["Threshold", "smallest_failing"]
 _FEW_HEADS = (1, 2, 3, 4)
 """A head is not as wide as the widest models are: those need three."""
 Fails = Callable[[Case], bool]
+Fits = Callable[[Case], bool]
+"""Whether sizes can be judged: of those that cannot, nothing is said."""
+_NEARBY = 64
 _NAMES = {
     "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
     "vocab_size": "vocabulary", "num_layers": "number of layers",
@@ -26,17 +30,17 @@ class Threshold:
     sentence: str
 
 
-def smallest_failing(wrong: Fails, failing: Case, domain: Domain) -> Threshold:
+def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) -> Threshold:
     """Make each size as small as it can be while it still fails, and say where it begins to fail."""
     found = _small_where_it_does_not_matter(wrong, dict(failing), domain)
     matter = [name for name in found if found[name] > small(name, domain)[1]]
     if {"num_heads", "head_width"} <= found.keys() and {"num_heads", "head_width"} & set(matter):
-        by_width = _by_width(wrong, found, domain)
+        by_width = _by_width(wrong, fits, found, domain)
         if by_width is not None:
             return by_width
     sentences = []
     for name in matter:
-        found, sentence = _first(wrong, found, name, domain)
+        found, sentence = _first(wrong, fits, found, name, domain)
         sentences.append(sentence)
     return Threshold(found, " and ".join(sentences) or "wrong at these sizes, right at others")
 
@@ -52,16 +56,36 @@ def _small_where_it_does_not_matter(wrong: Fails, failing: dict[str, int], domai
     return failing
 
 
-def _first(wrong: Fails, failing: dict[str, int], name: str, domain: Domain) -> tuple[dict[str, int], str]:
+def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain: Domain) -> tuple[dict[str, int], str]:
     """Return the sizes with the first value of one of them at which it fails, and a sentence about it."""
     low = small(name, domain)[1]
     passing = low
     for value in _ladder(low, failing[name]):
         if wrong({**failing, name: value}):
             first = _bisected(lambda size: wrong({**failing, name: size}), passing, value)
-            return {**failing, name: first}, _sentence(lambda size: wrong({**failing, name: size}), name, first, domain)
+            at = partial(_with, failing, name)
+            below, above = _beside(_of_one(fits, at), first, domain[name])
+            if below is not None and wrong(at(below)):  # there are gaps between the sizes that can be judged
+                below = None
+            return at(first), _sentence(_of_one(wrong, at), name, first, domain, (below, above))
         passing = value
     raise AssertionError("the last step of the ladder is the failing size itself")
+
+
+def _of_one(judge: Fails, at: Callable[[int], dict[str, int]]) -> Callable[[int], bool]:
+    """Return a judgement of one size, the others being fixed."""
+    return lambda size: judge(at(size))
+
+
+def _with(sizes: dict[str, int], name: str, size: int) -> dict[str, int]:
+    return {**sizes, name: size}
+
+
+def _beside(fits: Callable[[int], bool], first: int, ends: tuple[int, int]) -> tuple[int | None, int | None]:
+    """Return the nearest values below and above one that can be judged; None where there is none nearby."""
+    below = range(first - 1, max(ends[0], first - _NEARBY) - 1, -1)
+    above = range(first + 1, min(ends[1], first + _NEARBY) + 1)
+    return next(filter(fits, below), None), next(filter(fits, above), None)
 
 
 def _ladder(low: int, high: int) -> Iterator[int]:
@@ -84,17 +108,22 @@ def _bisected(wrong: Callable[[int], bool], passing: int, failing: int) -> int:
     return failing
 
 
-def _sentence(wrong: Callable[[int], bool], name: str, first: int, domain: Domain) -> str:
-    """Say whether it fails from a value on, at its multiples, or there alone."""
+def _sentence(
+    wrong: Callable[[int], bool], name: str, first: int, domain: Domain, beside: tuple[int | None, int | None]
+) -> str:
+    """Say whether it fails from a value on, at its multiples, or there alone, by the nearest values that are judged."""
     shown, most = _NAMES.get(name, name), domain[name][1]
-    if first < most and not wrong(first + 1):
+    below, above = beside
+    if below is None:
+        return f"wrong at {shown} = {first}"
+    if above is not None and not wrong(above):
         if 2 * first <= most and wrong(2 * first) and (3 * first > most or wrong(3 * first)):
             return f"wrong where {shown} is a multiple of {first}"
-        return f"wrong at {shown} = {first}, right at {first - 1} and {first + 1}"
-    return f"right up to {shown} = {first - 1}, wrong from {shown} = {first} on"
+        return f"wrong at {shown} = {first}, right at {below} and {above}"
+    return f"right up to {shown} = {below}, wrong from {shown} = {first} on"
 
 
-def _by_width(wrong: Fails, failing: dict[str, int], domain: Domain) -> Threshold | None:
+def _by_width(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Threshold | None:
     """Find out whether d_model or the width of a head matters; None if the number of heads does.
 
     With one head both are the same number: where it fails first is the threshold, and more heads of the same total
@@ -106,14 +135,14 @@ def _by_width(wrong: Fails, failing: dict[str, int], domain: Domain) -> Threshol
         for wide in dict.fromkeys((width, heads * width // few)):
             sizes = {**failing, "num_heads": few, "head_width": min(wide, domain["head_width"][1])}
             if few >= domain["num_heads"][0] and wrong(sizes):
-                return _width_with(wrong, sizes, domain)
+                return _width_with(wrong, fits, sizes, domain)
     return None
 
 
-def _width_with(wrong: Fails, failing: dict[str, int], domain: Domain) -> Threshold:
+def _width_with(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Threshold:
     """Return the threshold of d_model or of the width of a head, for few heads."""
     heads = failing["num_heads"]
-    found, sentence = _first(wrong, failing, "head_width", domain)
+    found, sentence = _first(wrong, fits, failing, "head_width", domain)
     first = found["head_width"]
     split = {**found, "num_heads": 2 * heads, "head_width": -(-first // 2)}
     if 2 * heads > domain["num_heads"][1] or not wrong(split):
@@ -124,5 +153,7 @@ def _width_with(wrong: Fails, failing: dict[str, int], domain: Domain) -> Thresh
         return not d_model % heads and wrong({**found, "head_width": d_model // heads})
 
     if heads == 1:
-        return Threshold(found, _sentence(wrong_in_all, "d_model", total, {"d_model": (1, most)}))
+        return Threshold(
+            found, _sentence(wrong_in_all, "d_model", total, {"d_model": (1, most)}, (total - 1, total + 1))
+        )
     return Threshold(found, f"right up to d_model = {total - heads}, wrong from d_model = {total} on")

@@ -151,8 +151,10 @@ class Layer:
         self.parameters = {"W": draw.values(4, 4), "b": draw.values(4)}
         self.spoil = spoil
         self.sizes: dict[str, int] = {"d_model": 4}
-        bound = SimpleNamespace(component=SimpleNamespace(inputs=("x",)), call=SimpleNamespace(names=lambda: {"x"}))
-        self.subject = SimpleNamespace(name="Layer", bound=bound)
+        bound = SimpleNamespace(
+            component=SimpleNamespace(inputs=("x",), extent=None), call=SimpleNamespace(names=lambda: {"x"})
+        )
+        self.subject = SimpleNamespace(name="Layer", bound=bound, precision="float64")
         self.trainable = [{"name": name, "shape": a.shape} for name, a in self.parameters.items()]
 
     def read_raw(self) -> dict[str, Any]:
@@ -189,6 +191,23 @@ def test_right_gradients_of_an_instance_pass() -> None:
     judge(Layer())
 
 
+class Kinked(Layer):
+    """Beside a point where it is flat it rises on both sides, so that slopes from either side agree, and are wrong."""
+
+    def __call__(self, x: Any, **options: Any) -> Any:
+        moved = self.parameters["b"] - Layer().parameters["b"]
+        away = np.maximum(moved - FLAT, 0.0) - np.maximum(-moved - FLAT, 0.0)
+        return super().__call__(x, **options) + away
+
+
+FLAT = 2e-8
+"""Less than a step moves a parameter, and more than a smaller step does."""
+
+
+def test_kinks_that_bend_either_way_are_no_wrong_gradient() -> None:
+    judge(Kinked())
+
+
 @pytest.mark.parametrize(("name", "shown"), [("x", "input x"), ("W", "W"), ("b", "b")])
 @pytest.mark.parametrize("factor", [0.0, 0.99, -1.0])
 def test_the_wrong_gradient_is_named(name: str, shown: str, factor: float) -> None:
@@ -221,7 +240,7 @@ def test_a_missing_gradient_is_named() -> None:
     ids=["attention", "model", "block", "self-attention"],
 )
 def test_the_output_has_the_shape_of_the_contract(inputs: Any, sizes: Any, arrays: Any, wanted: Any) -> None:
-    bound = SimpleNamespace(component=SimpleNamespace(inputs=inputs))
+    bound = SimpleNamespace(component=SimpleNamespace(inputs=inputs, extent=None))
     instance: Any = SimpleNamespace(subject=SimpleNamespace(bound=bound), sizes=sizes)
     assert output_shape(instance, tuple(np.zeros(shape) for shape in arrays)) == wanted
 

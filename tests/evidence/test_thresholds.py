@@ -13,6 +13,10 @@ LARGE = {"num_heads": 4, "head_width": 128, "tokens": 590, "batch": 40}
 Sizes = Mapping[str, int]
 
 
+def anything(_sizes: Sizes) -> bool:
+    return True
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -35,13 +39,13 @@ Sizes = Mapping[str, int]
 def test_the_size_that_matters_is_found_with_its_threshold(wrong: Callable[[Sizes], bool], sentence: str) -> None:
     cases = (LARGE, {**LARGE, "head_width": 64}, {**LARGE, "num_heads": 12, "head_width": 60})
     failing = next(case for case in cases if wrong(case))
-    found = smallest_failing(wrong, failing, DOMAIN)
+    found = smallest_failing(wrong, anything, failing, DOMAIN)
     assert found.sentence == sentence
     assert wrong(found.sizes)
 
 
 def test_what_does_not_matter_is_small_in_the_end() -> None:
-    found = smallest_failing(lambda sizes: sizes["tokens"] > 256, LARGE, DOMAIN)
+    found = smallest_failing(lambda sizes: sizes["tokens"] > 256, anything, LARGE, DOMAIN)
     assert found.sizes["tokens"] == 257
     assert found.sizes["num_heads"] * found.sizes["head_width"] <= 21
     assert found.sizes["batch"] <= 2
@@ -54,5 +58,22 @@ def test_few_sizes_are_tried() -> None:
         tried.append(sizes)
         return sizes["tokens"] > 333
 
-    smallest_failing(wrong, LARGE, DOMAIN)
+    smallest_failing(wrong, anything, LARGE, DOMAIN)
     assert len(tried) < 60
+
+
+@pytest.mark.parametrize(
+    ("fits", "sentence"),
+    [
+        (lambda size: size % 2 == 0, "right up to head width = 100, wrong from head width = 102 on"),
+        (lambda size: size in {2, 7, 102, 128}, "wrong at head width = 128"),
+    ],
+    ids=["even", "few"],
+)
+def test_nothing_is_said_of_sizes_that_cannot_be_judged(fits: Callable[[int], bool], sentence: str) -> None:
+    def wrong(sizes: Sizes) -> bool:
+        return fits(sizes["head_width"]) and sizes["head_width"] > 101
+
+    failing = {**LARGE, "num_heads": 1, "head_width": 128}
+    found = smallest_failing(wrong, lambda sizes: fits(sizes["head_width"]), failing, {**DOMAIN, "num_heads": (1, 1)})
+    assert found.sentence == sentence
