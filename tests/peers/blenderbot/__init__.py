@@ -1,0 +1,1 @@
+"""Blenderbot of transformers, bound by conform.toml alone."""

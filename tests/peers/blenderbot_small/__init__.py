@@ -1,0 +1,1 @@
+"""BlenderbotSmall of transformers, bound by conform.toml alone."""

@@ -1,0 +1,1 @@
+"""M2M100 of transformers, bound by conform.toml alone."""

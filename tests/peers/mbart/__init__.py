@@ -1,0 +1,1 @@
+"""mBART of transformers, bound by conform.toml alone."""

@@ -1,0 +1,1 @@
+"""PEGASUS of transformers, bound by conform.toml alone."""

@@ -1,0 +1,1 @@
+"""PLBART of transformers, bound by conform.toml alone."""
