@@ -28,7 +28,6 @@ from conformkit.conformance.engine.results import Causes, Report, Result
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
-from conformkit.spec.components import components_of
 
 __all__ = ["empty_report", "run"]
 
@@ -142,11 +141,16 @@ def _with_absences(begun: Report, request: RunRequest, chosen: list[Clause], imp
 
 
 def _missing(request: RunRequest, chosen: list[Clause], implementation: Implementation) -> list[str]:
-    """Return the missing required components; with `only`, those that its clauses are about."""
+    """Return the missing required components; with `only`, those that its clauses are about.
+
+    A part that is judged inside a whole is missing only where its own clauses are asked for.
+    """
     if request.profile == "lm":
         return []
-    asked = _concerned(chosen) if request.only else components_of(request.profile).keys()
-    return [name for name in implementation.missing(request.profile) if name in asked]
+    missing = implementation.missing(request.profile)
+    if request.only:
+        return [name for name in missing if name in _concerned(chosen)]
+    return [name for name in missing if not implementation.judges_inside(name)]
 
 
 def _unusable(chosen: list[Clause], implementation: Implementation) -> dict[str, Unusable]:

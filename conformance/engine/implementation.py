@@ -30,7 +30,7 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.parameters import check_parameters
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import Component, components_of
+from conformkit.spec.components import PARTS, Component, components_of
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
@@ -334,6 +334,10 @@ class Implementation:
         lacking = [name for name in required if name not in self._subjects]
         left_out = self.config.skipped()
         return [name for name in lacking if not self.excused(name) and name not in left_out]
+
+    def judges_inside(self, part: str) -> bool:
+        """Whether a component of which this one is a part is there, and gives the definition's numbers."""
+        return any(part in PARTS.get(name, ()) and s.bound.fits for name, s in self._subjects.items())
 
     def excused(self, component: str) -> str:
         """Return why the model's variant does not need a missing component, or nothing."""

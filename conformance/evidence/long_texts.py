@@ -91,7 +91,8 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     src = sources(instance, draw, sizes["batch"], sizes["keys"])
     new = greedy(instance, src, sizes["tokens"], **options)
     check_greedy("the target", transformer, target_logits(instance, src, new), new, instance.sizes["pad_id"])
-    _check_ended(instance, src, new[:, :_FIRST], **options)
+    if transformer.offers("eos-id"):
+        _check_ended(instance, src, new[:, :_FIRST], **options)
 
 
 def _check_ended(instance: Instance, src: Array, whole: Array, **options: Any) -> None:

@@ -1,0 +1,48 @@
+"""A part that a package does not export is judged inside the whole that it does export, and the verdict says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance import check
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.report.wording import share
+
+WHOLE = "from conformkit.reference import TinyTransformerLM\n"
+FEW = ("LM-ORACLE", "LM-PARAM-COUNT", "LM-LOGITS-SHAPE")
+
+
+def package(tmp_path: Path, source: str) -> Path:
+    path = tmp_path / "exported_in_part.py"
+    path.write_text(source, encoding="utf-8")
+    return path
+
+
+@pytest.mark.full(guard="test_a_part_that_is_asked_for_must_be_there")
+def test_a_whole_conforms_without_exporting_its_parts(tmp_path: Path) -> None:
+    report = check(package(tmp_path, WHOLE), diagnose=False)
+    assert report.conforms
+    assert share(report) == " in 1 of 7 parts"
+    verdicts = {r.verdict for r in report.results if r.clause.component == "MultiHeadAttention"}
+    assert verdicts == {Verdict.NOT_IMPLEMENTED}
+
+
+def test_a_part_that_is_asked_for_must_be_there(tmp_path: Path) -> None:
+    report = check(package(tmp_path, WHOLE), only=("MHA-SHAPE", *FEW), diagnose=False)
+    assert report.missing == ["MultiHeadAttention"]
+    assert not report.conforms
+
+
+def test_a_whole_that_is_wrong_judges_no_part(tmp_path: Path) -> None:
+    wrong = (
+        WHOLE
+        + """
+class TinyTransformerLM(TinyTransformerLM):
+    def forward(self, ids):
+        return super().forward(ids) * 1.5
+"""
+    )
+    report = check(package(tmp_path, wrong), diagnose=False, without=("GEN", "GRAD", "DET", "NUM", "LM-SIZES"))
+    assert {"ScaledDotProductAttention", "MultiHeadAttention", "TransformerBlock"} <= set(report.missing)
