@@ -71,6 +71,12 @@ def run(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of the inputs; the same seed draws the same ones.")
     ] = 0,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Count binding clauses that conform.toml takes away as not passed; draw the seed."
+        ),
+    ] = False,
     thorough: Annotated[
         int | None,
         typer.Option(
@@ -130,7 +136,7 @@ def run(
     options: RunOptions = {
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "without": prefixes_of(without or [], "--without"), "seed": seed,
-        "isolation": how, "config": config,
+        "strict": strict, "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "seconds": seconds or (None if thorough else _SECONDS),

@@ -16,6 +16,7 @@ from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.collecting import Collector, Progress
+from conformkit.conformance.engine.excused import excuses_of
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
 from conformkit.conformance.engine.implementation import Implementation
@@ -106,6 +107,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         device=request.device, dtype=request.dtype, variant=_variants(implementation), only=request.only,
         without=request.without, hints=request.hints, pages=request.pages, hidden=request.hidden,
         unusable=dict(implementation.unusable), skipped=implementation.config.skipped(),
+        excuses=excuses_of(implementation), strict=request.strict,
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
             *_isolation_notes(implementation), *_accuracy_notes(implementation),

@@ -44,6 +44,8 @@ class RunRequest:
     """How much the report says about them: 1 the symptom, 2 also where to look, 3 the mistake."""
     hidden: bool = False
     """Whether the report leaves out the seed and all text that could hold drawn or wanted numbers."""
+    strict: bool = False
+    """Whether binding clauses that a declaration took away count as not passed."""
     apart: bool = False
     """Whether the implementation must not import the kit's own modules: a submission must be the student's own work."""
     first: Collection[str] = ()
@@ -75,6 +77,7 @@ class RunOptions(TypedDict, total=False):
     diagnose: bool
     hints: int
     hidden: bool
+    strict: bool
     apart: bool
     first: Collection[str]
     pages: str
