@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
@@ -108,6 +109,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         without=request.without, hints=request.hints, pages=request.pages, hidden=request.hidden,
         unusable=dict(implementation.unusable), skipped=implementation.config.skipped(),
         excuses=excuses_of(implementation), strict=request.strict,
+        drawn=request.drawn, date=datetime.now(UTC).date().isoformat() if request.drawn else "",
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
             *_isolation_notes(implementation), *_accuracy_notes(implementation),

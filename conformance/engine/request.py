@@ -26,6 +26,8 @@ class RunRequest:
     without: tuple[str, ...] = ()
     """Clauses and prefixes to leave out."""
     seed: int = 0
+    drawn: bool = False
+    """Whether the seed was drawn for this run, so that nobody knew the inputs beforehand."""
     isolation: str = "process"
     device: str = "cpu"
     dtype: str = ""
@@ -66,6 +68,7 @@ class RunOptions(TypedDict, total=False):
     only: tuple[str, ...]
     without: tuple[str, ...]
     seed: int
+    drawn: bool
     isolation: str
     device: str
     dtype: str

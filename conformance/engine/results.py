@@ -184,6 +184,10 @@ class Report:
     """What conform.toml declares beyond renamings."""
     strict: bool = False
     """Whether binding clauses that a declaration took away count as not passed."""
+    drawn: bool = False
+    """Whether the seed was drawn for this run."""
+    date: str = ""
+    """The day of the run, `2026-11-23`, if its seed was drawn."""
     without: tuple[str, ...] = ()
     """Prefixes whose clauses were left out."""
 

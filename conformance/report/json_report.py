@@ -55,6 +55,8 @@ def as_object(report: Report) -> dict[str, Any]:
         "device": report.device,
         "dtype": report.dtype,
         "seed": None if report.hidden else report.seed,
+        "drawn": report.drawn,
+        "date": plain(report.date),
         "hidden": report.hidden,
         "pages": plain(report.pages),
         "complete": report.complete,

@@ -63,7 +63,7 @@ def _report(found: Mapping[str, Any]) -> Report:
             )
             for item in found.get("declared", {}).get("excuses", ())
         ],
-        strict=found.get("strict", False),
+        strict=found.get("strict", False), drawn=found.get("drawn", False), date=found.get("date", ""),
         stubs={item["name"]: item["where"] for item in found.get("stubs", ())},
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: DifferingPart(item["path"], item["message"]) for item in found["parts"]},

@@ -174,7 +174,7 @@ def excuse_lines(report: Report) -> list[str]:
 
 def seed_line(report: Report) -> str:
     """Return the seed, or `hidden`: the seed of hidden draws is not disclosed."""
-    return "hidden" if report.hidden else str(report.seed)
+    return "hidden" if report.hidden else f"{report.seed}{' (drawn)' if report.drawn else ''}"
 
 
 def sizes_line(report: Report) -> str:
