@@ -41,7 +41,7 @@ from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensib
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.taken import narrowed_by, taken_by
+from conformkit.conformance.engine.taken import narrowed_by, taken_by, too_narrow
 from conformkit.conformance.suite.registry import Test, arguments
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
@@ -187,6 +187,14 @@ class Judge:
         error = self.implementation.errors.get(component)
         return f"{component} could not be imported: {error}" if error else f"{component} is not exported"
 
+    def _failed(self, clause: Clause, failure: ClauseFailure) -> Result:
+        about_numbers = failure.compared is not None or "depend" in failure.message
+        narrow = too_narrow(self.implementation, clause.component) if about_numbers else ""
+        if narrow:
+            return self._undecided(clause, NotApplicable(narrow))
+        shown = _shown(failure.compared)
+        return Result(clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown)
+
     def _undecided(
         self, clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError | LimitWithoutValue
     ) -> Result:
@@ -275,10 +283,7 @@ class Judge:
         except WeightsUnknown as unsure:
             return Result(clause, Verdict.NOT_RUN, reason=unsure.message, outline=SILENT)
         except ClauseFailure as failure:
-            shown = _shown(failure.compared)
-            return Result(
-                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown
-            )
+            return self._failed(clause, failure)
         except (Absent, NotApplicable, NotYet, NoSizeError, LimitWithoutValue) as reason:
             return self._undecided(clause, reason)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:

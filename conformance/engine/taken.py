@@ -9,7 +9,7 @@ from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.spec.clauses import Clause
 
-__all__ = ["narrowed_by", "taken_by"]
+__all__ = ["narrowed_by", "taken_by", "too_narrow"]
 
 _OF_SIZES = re.compile(
     r"\blimits?\b|small sizes|single head|one position|too short|width (?:is|of) 1|two features|told apart"
@@ -52,6 +52,37 @@ def narrowed_by(implementation: Implementation, clause: Clause) -> str:
 
 
 _NAMES = {"keys": "tokens", "queries": "tokens", "positions": "tokens"}
+
+
+def too_narrow(implementation: Implementation, component: str) -> str:
+    """Return why results of a component cannot be compared: declared limits leave rows of two features for its norms.
+
+    A layer norm makes of two features their sign, so nothing that is small shows, and rounding turns it round.
+    """
+    for bound in implementation.bounds():
+        whole = component in {bound.component.name, "all"}
+        width = bound.limits.of("d_model").max
+        if (
+            whole
+            and bound.variant.norm == "layernorm"
+            and width is not None
+            and width <= _TWO
+            and bound.component.name in _WITH_NORMS
+        ):
+            return "its limits leave rows of two features, of which a norm keeps the sign only"
+    return ""
+
+
+_TWO = 2
+_WITH_NORMS = {
+    "TransformerBlock",
+    "TinyTransformerLM",
+    "EncoderLayer",
+    "DecoderLayer",
+    "Encoder",
+    "Decoder",
+    "Transformer",
+}
 
 
 def _leaves_out(limit: Range, low: int, high: int) -> bool:
