@@ -115,9 +115,9 @@ def test_a_declaration_is_read_or_refused(cases: int) -> None:
         assert all(excuse.words and len(excuse.words) < 500 for excuse in told)
         allowed, _ = permitted(config, Allowed())
         assert not any(excuse.kind in {"weights", "t5_scale", "factors", "output"} for excuse in excuses(allowed))
-        for name, component in COMPONENTS.items():
+        for name in ("MultiHeadAttention", "FeedForward"):
             with contextlib.suppress(NoSizeError, LimitWithoutValue):
-                complete({}, component, config.variant_for(name), config.limits_for(name))
+                complete({}, COMPONENTS[name], config.variant_for(name), config.limits_for(name))
 
     tried()
 
