@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_SEEDS = 10**9
+"""Drawn seeds are no larger: they are written in reports and typed again."""
 _SECONDS = 600.0
 """Time limit of a run: right code takes about ten on a slow machine."""
 
@@ -69,8 +72,18 @@ def run(
     profile: Profile = "core",
     level: Strictness = "MUST",
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of the inputs; the same seed draws the same ones.")
-    ] = 0,
+        str,
+        typer.Option(
+            metavar="N|drawn",
+            help="Seed of the inputs, 0 by default; the same one draws the same inputs. --strict draws one itself.",
+        ),
+    ] = "",
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Count binding clauses that conform.toml takes away as not passed; draw the seed."
+        ),
+    ] = False,
     thorough: Annotated[
         int | None,
         typer.Option(
@@ -127,10 +140,12 @@ def run(
     known = list(PROFILES)
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
+    number, drawn = _seed(seed, strict=strict)
     options: RunOptions = {
         "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
-        "only": prefixes, "without": prefixes_of(without or [], "--without"), "seed": seed,
-        "isolation": how, "config": config,
+        "only": prefixes, "without": prefixes_of(without or [], "--without"),
+        "seed": number, "drawn": drawn,
+        "strict": strict, "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "seconds": seconds or (None if thorough else _SECONDS),
@@ -150,6 +165,15 @@ def run(
     if github:
         _tell_github(report, piped=piped)
     raise typer.Exit(_code(report))
+
+
+def _seed(text: str, *, strict: bool) -> tuple[int, bool]:
+    """Return the seed, and whether it was drawn: whoever knows the inputs beforehand can remember the answers."""
+    if text == "drawn" or (strict and not text):
+        return secrets.randbelow(_SEEDS) + 1, True
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
+        wrong("--seed", f"{text!r} is not a seed; give a number from 0 on, or drawn.")
+    return int(text or 0), False
 
 
 def _pages(url: str) -> str:

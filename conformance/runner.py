@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.collecting import Collector, Progress
+from conformkit.conformance.engine.excused import excuses_of
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
 from conformkit.conformance.engine.implementation import Implementation
@@ -105,6 +107,8 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         device=request.device, dtype=request.dtype, variant=_variants(implementation), only=request.only,
         without=request.without, hints=request.hints, pages=request.pages, hidden=request.hidden,
         unusable=dict(implementation.unusable), skipped=implementation.config.skipped(),
+        excuses=excuses_of(implementation), strict=request.strict,
+        drawn=request.drawn, date=datetime.now(UTC).date().isoformat() if request.drawn else "",
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
             *_isolation_notes(implementation), *_accuracy_notes(implementation),

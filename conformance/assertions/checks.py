@@ -81,7 +81,11 @@ class WeightsUnknown(ClauseFailure):
 
 
 class NotApplicable(Exception):
-    """The clause does not apply to this implementation, and why."""
+    """The clause does not apply to this implementation, and why; `lacks` is the ability that it does not have."""
+
+    def __init__(self, reason: str, lacks: str = "") -> None:
+        super().__init__(reason)
+        self.lacks = lacks
 
 
 class NoValue(ClauseFailure):

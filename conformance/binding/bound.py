@@ -78,6 +78,12 @@ class Bound:
     """Limits that are not declared: rules by which it refuses sizes, which its limits hold too."""
     declared: frozenset[str] = frozenset()
     """Names of the choices that conform.toml makes for it."""
+    taken: Mapping[str, str] = field(default_factory=dict)
+    """Abilities that it would have without a declaration, with the key that takes each away."""
+    concealed: tuple[str, ...] = ()
+    """Trainable parameters that conform.toml ignores: they are not written, and counted all the same."""
+    contradicted: bool = False
+    """Whether it returns another array of the output's shape before the declared output."""
     generation_stub: str = ""
     """The line where its generation raises NotImplementedError for any input."""
 
@@ -86,6 +92,10 @@ class Bound:
     def ignored(self, name: str) -> bool:
         """Whether a parameter is a constant that is neither written nor counted: declared, or found to be one."""
         return self.config.ignores(name) or any(fnmatchcase(name, pattern) for pattern in self.constants)
+
+    def conceals(self, name: str) -> bool:
+        """Whether conform.toml ignores a parameter that no trial has found to be a constant."""
+        return self.config.ignores(name) and not any(fnmatchcase(name, pattern) for pattern in self.constants)
 
     def require_weights(self) -> None:
         """Raise ClauseFailure, with both sides listed, if the weights could not be bound.

@@ -87,6 +87,8 @@ class ComponentConfig:
     construct: Arguments | None = None
     call: Arguments | None = None
     output: Selector = None
+    others: Mapping[str, str] = field(default_factory=dict)
+    """What the results before the declared output are, in words, by their place."""
     weights_output: int | str | None = None
     causal: str | None = None
     layout: str | None = None
@@ -286,6 +288,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype")),
         "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": read_selector,
+        "others": lambda n: {place: words.text(200) for place, words in n.table().items()},
         "weights_output": read_index,
         "causal": lambda n: n.choice(("always", "mask") if name in SEQ2SEQ_NAMES else CAUSAL),
         "layout": lambda n: n.choice(LAYOUTS),

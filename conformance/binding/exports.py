@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from conformkit.conformance.binding.abilities import abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, set_only
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
-from conformkit.conformance.binding.config import OPTIONS, ComponentConfig, Config, GenerateConfig, MaskConfig
+from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
 from conformkit.conformance.binding.generation import Generation, generation_of, switched
 from conformkit.conformance.binding.limits import Range, SizeLimits
@@ -119,7 +120,9 @@ def bind_export(
             *_without_masks(component, export, own),
         ),
     )
-    return replace(bound, offers=_abilities(bound))
+    bound = replace(bound, offers=abilities(bound))
+    undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
+    return replace(bound, taken=taken_away(bound, export, causal=undeclared))
 
 
 def _made_by(export: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -222,6 +225,9 @@ def _methods(
         described = {path: None for path, call in named.items() if ":" not in path and "model" not in call.names()}
     for method in component.methods:
         declared = own.methods.get(method.name) or MethodConfig()
+        if (standing := _standing_method(method, declared, export)) is not None:
+            yield method.name, standing
+            continue
         name = _place(method, declared, described, module)
         if name is None or (stub_of(export, name) and name != "generate"):
             continue
@@ -236,6 +242,20 @@ def _methods(
         except SignatureMismatch:
             continue
         yield method.name, BoundMethod(name, call, insisted_on(described[name]), output)
+
+
+def _standing_method(method: Method, declared: MethodConfig, export: Mapping[str, Any]) -> BoundMethod | None:
+    """Return how a method of the contract's name is called where another is declared; None if it can't be called."""
+    methods = export["methods"] or {}
+    described, path = methods.get(method.name), declared.path
+    there = path is not None and (path in methods or ":" in path or declared.call is not None)
+    if path == method.name or not there or described is None or stub_of(export, method.name):
+        return None
+    try:
+        call = switched(call_of(described, method.inputs, method.options), described)
+    except SignatureMismatch:
+        return None
+    return BoundMethod(method.name, call, insisted_on(described), _outputs(method))
 
 
 def _place(method: Method, declared: MethodConfig, described: Mapping[str, Any], module: str | None) -> str | None:
@@ -356,6 +376,9 @@ def _generation(
     if component.name != "TinyTransformerLM":
         return None, ()
     config = own.generate or GenerateConfig()
+    if (standing := _standing(export, config, free)) is not None:
+        note = f"generate of {export['path']} is judged as it stands, not {config.path}, which conform.toml names"
+        return standing, (note,)
     problem = f"{config.path} does not exist" if own.generate else ""
     generation: Generation | None = None
     try:
@@ -366,6 +389,18 @@ def _generation(
     return generation, (f"generation is not judged: {problem}",) if unjudged else ()
 
 
+def _standing(export: Mapping[str, Any], config: GenerateConfig, free: Mapping[str, Any] | None) -> Generation | None:
+    """Return how the model's own `generate` is called where another one is declared; None if it can't be called."""
+    own, methods = GenerateConfig().path, export["methods"] or {}
+    there = config.path in methods or (free is not None and config.path == free["path"])
+    if config.path == own or own not in methods or not there or stub_of(export, own):
+        return None
+    try:
+        return generation_of(GenerateConfig(), export, None)
+    except SignatureMismatch:
+        return None
+
+
 def _generation_stub(
     generation: Generation | None, methods: Mapping[str, BoundMethod], export: Mapping[str, Any],
     free: Mapping[str, Any] | None,
@@ -374,36 +409,3 @@ def _generation_stub(
     if generation is not None:
         return stub_of(export, generation.method) if generation.method else stub_of(free or {}, "")
     return stub_of(export, methods["generate"].name) if "generate" in methods else ""
-
-
-def _abilities(bound: Bound) -> dict[str, bool]:
-    named = bound.construct.names()
-    settable = bound.causal in {"construct", "mask", "flag"}
-    taken = bound.call.names()
-    takes = bool(taken & set(MASK_NAMES)) if bound.component.profile == "seq2seq" else "mask" in taken
-    options = bound.generation.call.names() if bound.generation else _taken_by(bound, "generate")
-    declared = bound.config.generate.options if bound.config.generate else None
-    offered = options if declared is None else declared
-    samples_only = bound.generation is not None and bound.generation.samples_only
-    return {
-        "dropout": "dropout" in named,
-        "pad-id": "pad_id" in named,
-        "causal-on": settable or bound.causal == "always",
-        "causal-off": settable or bound.causal == "never",
-        "masks": takes and bool(bound.mask.kinds),
-        "bool-masks": takes and "bool" in bound.mask.kinds,
-        "float-masks": takes and "float" in bound.mask.kinds,
-        "any-rank": bound.limits.rank is None,
-        "own-values": {"key", "value"} <= taken,
-        **dict.fromkeys(bound.methods, True),
-        "generate": (bound.generation is not None or "generate" in bound.methods) and not bound.generation_stub,
-        **({"length-penalty": "length_penalty" in _taken_by(bound, "beam_search"),
-            "beam-eos-id": "eos_id" in _taken_by(bound, "beam_search")} if "beam_search" in bound.methods else {}),
-        "greedy": not samples_only,
-        "samples": samples_only or "temperature" in offered,
-        **{name.replace("_", "-"): name in offered for name in OPTIONS},
-    }  # fmt: skip
-
-
-def _taken_by(bound: Bound, method: str) -> frozenset[str]:
-    return bound.methods[method].call.names() if method in bound.methods else frozenset()

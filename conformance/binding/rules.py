@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformkit.conformance.binding.axes import groups_of, letters_of
+from conformkit.conformance.binding.factors import FACTORS, factor_of, written_out
 from conformkit.conformance.binding.language import ExpressionError, names
 from conformkit.conformance.binding.marks import ITEMS, MarkError, counted, counters, unmarked
 from conformkit.conformance.binding.messages import hint, nearest, shown
@@ -61,8 +62,15 @@ class StoredPart:
     expression: str = WEIGHT
 
     @property
+    def factor(self) -> str:
+        """The name of the known factor with which it is stored; nothing if there is none, or an unknown one."""
+        return factor_of(self.name, self.expression)
+
+    @property
     def text(self) -> str:
         """The part in conform.toml notation."""
+        if self.factor and names(self.expression) != {WEIGHT}:
+            return f"{self.factor}({self.name})"
         return re.sub(rf"\b{WEIGHT}\b", lambda _: self.name, self.expression)
 
 
@@ -179,6 +187,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _parse_part(text: str) -> StoredPart:
+    text = written_out(text)
     found = sorted(set(_NAME.findall(text)))
     if len(found) != 1:
         said = f"it names {' and '.join(found)}" if found else "it names no part"
@@ -233,6 +242,9 @@ def _check_expression(rule: Rule, part: StoredPart, sizes: Iterable[str]) -> Non
     known = set(sizes)
     for name in sorted(names(part.expression) - known - {WEIGHT}):
         raise rule.error(f"unknown name {name} in {shown(part.text)}", hint(nearest(name, known)))
+    if names(part.expression) != {WEIGHT} and not part.factor:
+        problem = f"{shown(part.text)} depends on sizes, and could hide a factor that is missing in the code"
+        raise rule.error(problem, f"known ones have a name: {', '.join(f'{name}(…)' for name in FACTORS)}")
 
 
 def folded(name: str) -> str:

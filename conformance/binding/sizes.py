@@ -12,7 +12,7 @@ from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.spec.components import Component
 from conformkit.spec.variants import Variant
 
-__all__ = ["STANDARD", "NoSizeError", "complete", "completed", "nearest_allowed", "within"]
+__all__ = ["STANDARD", "LimitWithoutValue", "NoSizeError", "complete", "completed", "nearest_allowed", "within"]
 
 STANDARD: Mapping[str, int] = {
     "d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 9, "max_len": 9,
@@ -36,6 +36,10 @@ class NoSizeError(ValueError):
     """The declared limits allow no sizes near what a clause requests."""
 
 
+class LimitWithoutValue(ValueError):
+    """An expression that is declared for a size has no value: what depends on it cannot be judged."""
+
+
 def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, limits: SizeLimits) -> dict[str, Any]:
     """Return all constructor arguments, kv_heads and head_width derived, as near as possible to what is wanted."""
     names = [a.name for a in component.arguments]
@@ -45,11 +49,14 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
             sizes[name] = nearest_allowed(name, sizes[name], limits)
     if variant.shared_embeddings and "tgt_vocab_size" in sizes:
         sizes["tgt_vocab_size"] = sizes["src_vocab_size"]
+    unsaid: list[ExpressionError] = []
     for heads_and_width in _heads_and_widths(sizes, limits):
-        found = _worked_out(_with_dependent(sizes | heads_and_width, limits), variant, limits)
+        found = _worked_out(_with_dependent(sizes | heads_and_width, limits), variant, limits, unsaid)
         if found is not None:
             _check_affordable(found)
             return found
+    if unsaid:
+        raise LimitWithoutValue(f"the variant gives kv_heads or head_width no value: {unsaid[0]}")
     raise NoSizeError(f"no sizes near {dict(wanted)} are within the declared limits of {component.name}")
 
 
@@ -95,7 +102,7 @@ def _with_dependent(sizes: dict[str, Any], limits: SizeLimits) -> dict[str, Any]
                 value = int(evaluate(text, sizes))
                 sizes[name] = value if limit.equals else nearest_allowed(name, max(sizes[name], value), limits)
             except (ExpressionError, TypeError, ValueError) as error:
-                raise NoSizeError(f"the limits give {name} no value: {error}") from None
+                raise LimitWithoutValue(f"the limits give {name} no value: {error}") from None
     return sizes
 
 
@@ -114,15 +121,21 @@ def _near(name: str, wanted: int, limits: SizeLimits, count: int) -> list[int]:
     return [*upwards[:count], *downwards[:count]]
 
 
-def _worked_out(sizes: dict[str, Any], variant: Variant, limits: SizeLimits) -> dict[str, Any] | None:
-    """Add kv_heads and head_width; None if the variant or the limits do not allow these sizes."""
+def _worked_out(
+    sizes: dict[str, Any], variant: Variant, limits: SizeLimits, unsaid: list[ExpressionError]
+) -> dict[str, Any] | None:
+    """Add kv_heads and head_width; None if the variant or the limits do not allow these sizes.
+
+    Expressions of the variant that have no value are added to `unsaid`.
+    """
     for name in {"d_k", "d_v"} & sizes.keys():
         sizes[name] = sizes[name] or nearest_allowed(name, sizes["d_model"], limits)
     if sizes.get("num_heads") is None:
         return sizes
     try:
         kv_heads, width = (_whole(e, sizes) for e in (variant.kv_heads, variant.head_width))
-    except (ExpressionError, TypeError, ValueError):
+    except (ExpressionError, TypeError, ValueError) as error:
+        unsaid += [error] if isinstance(error, ExpressionError) else []
         return None
     if kv_heads < 1 or width < 1 or sizes["num_heads"] % kv_heads:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from conformkit.conformance.binding.exports import (
     stub_of,
     targets,
 )
+from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
@@ -103,11 +105,20 @@ class Implementation:
             found = {part.component.name: part.rules for part in self.bounds() if part.rules}
             subject = Subject(bound, self, declared=self.config.rules_for(bound.component.name, found))
             try:
+                _check_limits(subject)
                 self._take(subject, self._probed(subject))
+            except LimitWithoutValue as problem:
+                self.cannot_judge(subject.name, str(problem))
             except NOT_ITS_FAULT:
                 raise
             except Exception as trouble:  # noqa: BLE001 - the boundary
                 self.unusable[subject.name] = obscure(subject.name, bound.path, trouble)
+
+    def cannot_judge(self, component: str, problem: str) -> None:
+        """Note that something which is declared keeps a component from being judged."""
+        name = component if component != "all" else next(iter(self._subjects), component)
+        advice = ("correct the limit, or take it out of the file",)
+        self.unusable.setdefault(name, Unusable(f"{name}: {problem}", self.config.place(name), advice))
 
     def _take(self, subject: Subject, probed: Bound) -> None:
         """Keep a component that has been probed, unless it is not implemented yet."""
@@ -379,6 +390,12 @@ class Implementation:
     def close(self) -> None:
         """End its worker."""
         self.session.close()
+
+
+def _check_limits(subject: Subject) -> None:
+    """Raise LimitWithoutValue if a size that is declared by an expression has no value."""
+    with suppress(NoSizeError):  # some clause may find a size
+        subject.sizes()
 
 
 def _found_export(component: Component, exports: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -35,12 +35,13 @@ from conformkit.conformance.assertions.outlines import (
     raised,
 )
 from conformkit.conformance.binding.rules import PatternError
-from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensible
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.engine.taken import narrowed_by, taken_by, too_narrow
 from conformkit.conformance.suite.registry import Test, arguments
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
@@ -142,9 +143,10 @@ class Judge:
         lacking = self._lacking(clause)
         if lacking is not None:
             return lacking
-        reason = self._why_not_applicable(clause)
+        reason, lacks = self._why_not_applicable(clause)
         if reason:
-            return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False)
+            taken = self._taken(clause, reason, lacks) if lacks else ""
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False, taken=taken)
         cause = "" if granted else self._blocked_by(clause)
         if cause:
             return _blocked(clause, cause)
@@ -168,7 +170,9 @@ class Judge:
             unusable = self.implementation.unusable.get(name)
             if unusable is not None:
                 return Result(clause, Verdict.NOT_RUN, reason=unusable.problem, tried=False)
-            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=self._why_absent(name), tried=False)
+            reason = self._why_absent(name)
+            taken = self._taken(clause, reason)
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, tried=False, taken=taken)
         return self._unfinished(clause, "generate") if clause.generates and "generate" in stubs else None
 
     def _unfinished(self, clause: Clause, name: str) -> Result:
@@ -183,10 +187,38 @@ class Judge:
         error = self.implementation.errors.get(component)
         return f"{component} could not be imported: {error}" if error else f"{component} is not exported"
 
-    def _why_not_applicable(self, clause: Clause) -> str:
-        """Compare the clause's conditions with the declared variant and with what the implementation can do."""
+    def _failed(self, clause: Clause, failure: ClauseFailure) -> Result:
+        about_numbers = failure.compared is not None or "depend" in failure.message
+        narrow = too_narrow(self.implementation, clause.component) if about_numbers else ""
+        if narrow:
+            return self._undecided(clause, NotApplicable(narrow))
+        shown = _shown(failure.compared)
+        return Result(clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown)
+
+    def _undecided(
+        self, clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError | LimitWithoutValue
+    ) -> Result:
+        if isinstance(reason, LimitWithoutValue):
+            self.implementation.cannot_judge(clause.component, str(reason))
+            return Result(clause, Verdict.NOT_RUN, reason=str(reason), outline=SILENT)
+        if isinstance(reason, NotYet):
+            return _blocked(clause, reason.clause_id)
+        if isinstance(reason, Absent):
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{reason} is not exported", outline=ABSENT)
+        lacks = reason.lacks if isinstance(reason, NotApplicable) else ""
+        taken = self._taken(clause, str(reason), lacks, size=isinstance(reason, NoSizeError))
+        return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT, taken=taken)
+
+    def _taken(self, clause: Clause, reason: str, lacks: str = "", *, size: bool = False) -> str:
+        return taken_by(self.implementation, clause.component, reason, lacks, size=size)
+
+    def _why_not_applicable(self, clause: Clause) -> tuple[str, str]:
+        """Compare the clause's conditions with the declared variant and with what the implementation can do.
+
+        Return why it does not apply, and the ability that is lacking, if it is one.
+        """
         if clause.component == "all":
-            return ""
+            return "", ""
         subject = self.implementation.part(clause.component)
         for name, wanted in clause.applies.items():
             allowed = [value.strip() for value in wanted.split("|")]
@@ -194,10 +226,10 @@ class Judge:
                 value = getattr(subject.variant, name)
                 actual = str(value).lower() if isinstance(value, bool) else str(value)
                 if actual not in allowed:
-                    return f"{name} is {actual}"
+                    return f"{name} is {actual}", ""
             elif getattr(subject.bound, "failure", None) is None and subject.offers(name) != ("yes" in allowed):
-                return f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}"
-        return ""
+                return f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}", name
+        return "", ""
 
     def _blocked_by(self, clause: Clause) -> str:
         """Return the failed clause because of which this one is not checked, or nothing."""
@@ -218,6 +250,8 @@ class Judge:
             result = self._outcome(clause, test, evidence)
         if result.verdict is Verdict.PASS and not evidence.checks:
             result = Result(clause, Verdict.NOT_RUN, reason=_NOTHING_LEFT, outline=SILENT)
+        elif result.verdict is Verdict.PASS:
+            result = replace(result, taken=narrowed_by(self.implementation, clause))
         with suppress(DriverError):
             self.implementation.tidy()
         return replace(
@@ -249,12 +283,9 @@ class Judge:
         except WeightsUnknown as unsure:
             return Result(clause, Verdict.NOT_RUN, reason=unsure.message, outline=SILENT)
         except ClauseFailure as failure:
-            shown = _shown(failure.compared)
-            return Result(
-                clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown
-            )
-        except (Absent, NotApplicable, NotYet, NoSizeError) as reason:
-            return _undecided(clause, reason)
+            return self._failed(clause, failure)
+        except (Absent, NotApplicable, NotYet, NoSizeError, LimitWithoutValue) as reason:
+            return self._undecided(clause, reason)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:
             return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
         except NOT_ITS_FAULT:
@@ -265,14 +296,6 @@ class Judge:
 
 
 _NOTHING_LEFT = "its test found nothing to check: what is declared or returned leaves no case of it"
-
-
-def _undecided(clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError) -> Result:
-    if isinstance(reason, NotYet):
-        return _blocked(clause, reason.clause_id)
-    if isinstance(reason, Absent):
-        return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{reason} is not exported", outline=ABSENT)
-    return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT)
 
 
 def _blocked(clause: Clause, cause: str) -> Result:

@@ -26,6 +26,8 @@ class RunRequest:
     without: tuple[str, ...] = ()
     """Clauses and prefixes to leave out."""
     seed: int = 0
+    drawn: bool = False
+    """Whether the seed was drawn for this run, so that nobody knew the inputs beforehand."""
     isolation: str = "process"
     device: str = "cpu"
     dtype: str = ""
@@ -44,6 +46,8 @@ class RunRequest:
     """How much the report says about them: 1 the symptom, 2 also where to look, 3 the mistake."""
     hidden: bool = False
     """Whether the report leaves out the seed and all text that could hold drawn or wanted numbers."""
+    strict: bool = False
+    """Whether binding clauses that a declaration took away count as not passed."""
     apart: bool = False
     """Whether the implementation must not import the kit's own modules: a submission must be the student's own work."""
     first: Collection[str] = ()
@@ -64,6 +68,7 @@ class RunOptions(TypedDict, total=False):
     only: tuple[str, ...]
     without: tuple[str, ...]
     seed: int
+    drawn: bool
     isolation: str
     device: str
     dtype: str
@@ -75,6 +80,7 @@ class RunOptions(TypedDict, total=False):
     diagnose: bool
     hints: int
     hidden: bool
+    strict: bool
     apart: bool
     first: Collection[str]
     pages: str

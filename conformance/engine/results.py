@@ -11,6 +11,7 @@ from typing import Any
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.assertions.extents import Extents, joined
 from conformkit.conformance.assertions.outlines import WITHHELD, Outline
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.spec.clauses import Clause, Level
@@ -93,6 +94,8 @@ class Result:
     """A piece of both arrays, if two arrays were too far apart."""
     extents: Extents = field(default_factory=dict)
     """The sizes with which components were called."""
+    taken: str = ""
+    """The key of conform.toml because of which it is not judged, or not at all its sizes; empty if there is none."""
     threshold: str = ""
     """From which size on it does not hold, `right up to T = 256, wrong from T = 257 on`, if it holds for small ones."""
 
@@ -177,6 +180,14 @@ class Report:
     late: str = ""
     """Which time limit ended the run before all clauses were judged; the others are not run."""
     seconds: float = 0.0
+    excuses: Sequence[Excuse] = ()
+    """What conform.toml declares beyond renamings."""
+    strict: bool = False
+    """Whether binding clauses that a declaration took away count as not passed."""
+    drawn: bool = False
+    """Whether the seed was drawn for this run."""
+    date: str = ""
+    """The day of the run, `2026-11-23`, if its seed was drawn."""
     without: tuple[str, ...] = ()
     """Prefixes whose clauses were left out."""
 
@@ -186,15 +197,32 @@ class Report:
         lacking = self.missing or self.undeclared or self.unusable
         if not self.complete or lacking or not any(r.verdict is Verdict.PASS for r in self.results):
             return False
+        if self.strict and self.computed():
+            return False
         return not any(self.breaks(result) for result in self.results)
 
     def breaks(self, result: Result) -> bool:
         """Whether this result alone keeps the implementation from conforming at the requested level."""
-        binding = result.clause.level is Level.MUST or (
-            result.clause.level is Level.SHOULD and self.level is Level.SHOULD
-        )
         left = result.unfinished or result.verdict in {Verdict.BLOCKED, Verdict.NOT_RUN}
-        return binding and (result.verdict.red or left)
+        left = left or (self.strict and bool(result.taken))
+        return self._binds(result) and (result.verdict.red or left)
+
+    def computed(self) -> list[Excuse]:
+        """Return the declarations that change which numbers are compared."""
+        return [excuse for excuse in self.excuses if excuse.arithmetic]
+
+    def taken(self) -> list[Result]:
+        """Return the binding clauses that a declaration took away."""
+        return [result for result in self.results if result.taken and self._binds(result)]
+
+    def coverage(self) -> tuple[int, int]:
+        """Return how many binding clauses were judged, and how many there are."""
+        binding = [result for result in self.results if self._binds(result)]
+        left = {Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN, Verdict.BLOCKED}
+        return sum(result.verdict not in left for result in binding), len(binding)
+
+    def _binds(self, result: Result) -> bool:
+        return result.clause.level is Level.MUST or (result.clause.level is Level.SHOULD and self.level is Level.SHOULD)
 
     def ledger(self) -> dict[str, int]:
         """Return the number of clauses with each verdict, and their sum as `clauses`."""

@@ -13,7 +13,7 @@ __all__ = ["check_count"]
 def check_count(instance: Instance) -> None:
     """Check that an instance has as many trainable numbers as its definition, listing both sides otherwise."""
     have, want = instance.count(), sum(math.prod(parameter.shape) for parameter in instance.canonical.values())
-    theirs = ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in instance.trainable)
+    theirs = ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in instance.counted)
     ours = ", ".join(f"{name} {parameter.shape}" for name, parameter in instance.canonical.items())
     check(
         f"it has {have} trainable numbers, want {want}", have == want,

@@ -12,6 +12,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.declarations import is_first
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import NoSizeError
@@ -52,6 +53,7 @@ def probe(
     component = _Probe(subject)
     try:
         instance = component.first_instance(dtypes)
+        instance = component.with_output(instance)
         instance = component.with_abilities(instance, float32="float32" in dtypes, gradients=gradients)
         instance = component.with_methods(instance)
         instance = component.with_head(instance)
@@ -121,6 +123,27 @@ class _Probe:
             instance = self.learn(instance, replace(self.bound, causal="always"))
         return instance
 
+    def with_output(self, instance: Instance) -> Instance:
+        """Judge the first output, unless the file says what it is: another one could hide what the code returns."""
+        config = self.bound.config
+        if is_first(config.output) or isinstance(config.output, tuple):
+            return instance
+        inputs = instance.example_inputs(Draw(0, "outputs"), further=0)
+        first = replace(self.bound, config=replace(config, output=None), weights_output=None)
+        chosen = instance.unchecked(*inputs)[1]
+        try:
+            other = instance.with_bound(first).unchecked(*inputs)[1]
+        except ImplementationFailure:
+            return instance  # what comes first is no array
+        if other.shape != chosen.shape or np.allclose(other, chosen, equal_nan=True):
+            return instance
+        name, told = self.bound.component.name, "returns another array of the output's shape first"
+        if config.others:
+            note = f"{name} {told}, which conform.toml names and which is not judged"
+            return self.learn(instance, replace(self.bound, contradicted=True, notes=(*self.bound.notes, note)))
+        note = f'{name} {told}: it is judged, unless conform.toml says what it is (others = {{ 0 = "…" }})'
+        return self.learn(instance, replace(first, notes=(*self.bound.notes, note)))
+
     def with_abilities(self, instance: Instance, *, float32: bool, gradients: bool) -> Instance:
         """Observe a call: what it returns, in which format, and whether it has modes."""
         instance = self.learn(instance, replace(self.bound, offers={**self.bound.offers, "float32": float32}))
@@ -162,7 +185,9 @@ class _Probe:
     def bind_weights(self, instance: Instance, known: Mapping[str, str], tries: int | None) -> None:
         """Fill it with noise, call it, and find out where its weights are and how accurately it computes."""
         if not instance.subject.link.is_torch:
-            instance = self.learn(instance, replace(self.bound, constants=constants(instance)))
+            instance = self.learn(instance, replace(self.bound, constants=_constants(instance)))
+        hidden = tuple(p["name"] for p in instance.counted if self.bound.conceals(p["name"]))
+        instance = self.learn(instance, replace(self.bound, concealed=hidden))
         inputs = instance.example_inputs(Draw(0, "weights"), further=0)  # equal lengths: see DET-HISTORY-LENGTH
         instance.scatter(Draw(0, "scatter"))
         output = instance(*inputs)
@@ -177,6 +202,15 @@ class _Probe:
             self.bound = _as_precise_as(self.bound, imprecision(instance.with_bound(self.bound)))
         elif self.bound.rules:
             self.bound = replace(self.bound, precision="float32" if computes_in_float32(instance) else "float64")
+
+
+def _constants(instance: Instance) -> tuple[str, ...]:
+    """Return which arrays are no parameters, whether they are ignored or not: ignored ones may hide a parameter."""
+    found, bound = constants(instance), instance.subject.bound
+    if not bound.config.ignore:
+        return found
+    opened = replace(bound, config=replace(bound.config, ignore=()))
+    return tuple(sorted({*found, *constants(instance.with_bound(opened))}))
 
 
 def _declared(

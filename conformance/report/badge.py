@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.junit import safe
-from conformkit.conformance.report.wording import obstacles, scope, share
+from conformkit.conformance.report.wording import obstacles, scope, seed_line, share
 from conformkit.conformance.text import one_line
 
 __all__ = ["as_badge"]
@@ -15,7 +15,7 @@ _CHARACTER, _PADDING = 6.6, 12
 """Approximate width of a character at this size; `textLength` makes the text fit exactly in any font."""
 _GREEN, _RED = "#1a7f37", "#b42318"
 """Dark enough for white text: contrast above 4.5."""
-_LONGEST = 60
+_LONGEST = 90
 
 _SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label={spoken}>
@@ -31,8 +31,9 @@ _SVG = """\
 
 
 def as_badge(report: Report, label: str = "conformance") -> str:
-    """Return the badge of a report: what was judged, and whether it conforms."""
+    """Return the badge of a report: what was judged, whether it conforms, on which inputs and when."""
     words = f"conforms{share(report)}" if report.conforms else obstacles(report, most=0)[0]
+    words += f", seed {seed_line(report)}{f', {report.date}' if report.date else ''}"
     message, label = (safe(one_line(text, _LONGEST)) for text in (f"{scope(report)}: {words}", label))
     label_length, message_length = (round(_CHARACTER * len(text)) for text in (label, message))
     left, right = label_length + _PADDING, message_length + _PADDING

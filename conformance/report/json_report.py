@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import LooksLike, Report, Result, Undeclared
 from conformkit.conformance.report.milestones import Milestone, milestones, next_step
 from conformkit.conformance.report.wording import in_order, next_line, undeclared_line
@@ -43,10 +44,19 @@ def as_object(report: Report) -> dict[str, Any]:
         "only": list(report.only),
         **({"without": list(report.without)} if report.without else {}),
         "variant": _constants(report.variant),
+        "declared": {
+            "excuses": [_excuse(found) for found in report.excuses],
+            "judged": report.coverage()[0],
+            "binding": report.coverage()[1],
+            "taken_away": [result.clause.id for result in report.taken()],
+        },
+        "strict": report.strict,
         "isolation": report.isolation,
         "device": report.device,
         "dtype": report.dtype,
         "seed": None if report.hidden else report.seed,
+        "drawn": report.drawn,
+        "date": plain(report.date),
         "hidden": report.hidden,
         "pages": plain(report.pages),
         "complete": report.complete,
@@ -89,6 +99,13 @@ def schema() -> dict[str, Any]:
     return found
 
 
+def _excuse(found: Excuse) -> dict[str, Any]:
+    return {
+        "kind": found.kind, "key": plain(found.key), "component": found.component, "words": plain(found.words),
+        "arithmetic": found.arithmetic,
+    }  # fmt: skip
+
+
 def _milestone(found: Milestone) -> dict[str, Any]:
     return {
         "name": found.name, "state": found.state.value, "clauses": len(found.results), "passed": found.passed,
@@ -129,6 +146,7 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "needs": list(clause.needs),
         "blocked_by": result.blocked_by,
         "reason": plain(result.reason),
+        "taken_by": plain(result.taken),
         "unfinished": result.unfinished,
         "where": plain(result.where),
         "output": plain(result.output, 8000),

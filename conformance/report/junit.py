@@ -11,7 +11,15 @@ import re
 from xml.etree import ElementTree as ET
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.report.wording import command, facts, in_order, seed_line, undeclared_line, verdict_line
+from conformkit.conformance.report.wording import (
+    command,
+    excuse_lines,
+    facts,
+    in_order,
+    seed_line,
+    undeclared_line,
+    verdict_line,
+)
 from conformkit.conformance.text import plain
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
@@ -53,6 +61,8 @@ def _properties(report: Report) -> ET.Element:
     }  # fmt: skip
     for name, value in known.items():
         ET.SubElement(element, "property", {"name": name, "value": safe(value)})
+    for line in excuse_lines(report):
+        ET.SubElement(element, "property", {"name": "declared", "value": safe(line)})
     for found in report.undeclared:
         ET.SubElement(element, "property", {"name": "undeclared", "value": safe(undeclared_line(found))})
     return element

@@ -15,6 +15,7 @@ from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
+    excuse_lines,
     facts,
     failures,
     ledger_line,
@@ -45,6 +46,7 @@ def body(report: Report, level: int = 2) -> str:
     mark = "✅" if report.conforms else "❌"
     parts = [f"{mark} {code(verdict_line(report))}", escape(ledger_line(report)) + "."]
     parts += [f"> {escape(HIDDEN.capitalize())}."] if report.hidden else []
+    parts += [_list("Declared", [code(line) for line in excuse_lines(report)], level)]
     parts += [_way(report, level)]
     parts += [_list("Cannot be judged", [_unusable(name, why) for name, why in report.unusable.items()], level)]
     parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]

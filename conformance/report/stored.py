@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import (
     Certainty,
@@ -55,6 +56,14 @@ def _report(found: Mapping[str, Any]) -> Report:
             for item in found.get("unusable", ())
         },
         skipped=list(found.get("skipped", ())),
+        excuses=[
+            Excuse(
+                item["kind"], item["key"], item["component"], item["words"],
+                coarse=item["arithmetic"] and item["kind"] == "dtypes",
+            )
+            for item in found.get("declared", {}).get("excuses", ())
+        ],
+        strict=found.get("strict", False), drawn=found.get("drawn", False), date=found.get("date", ""),
         stubs={item["name"]: item["where"] for item in found.get("stubs", ())},
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: DifferingPart(item["path"], item["message"]) for item in found["parts"]},
@@ -67,6 +76,7 @@ def _result(number: int, found: Mapping[str, Any]) -> Result:
     return Result(
         clause=_clause(number, found), verdict=Verdict(found["verdict"]), message=found["message"],
         details=tuple(found["details"]), distance=found["distance"], reason=found["reason"],
+        taken=found.get("taken_by", ""),
         blocked_by=found["blocked_by"], where=found["where"], output=found["output"],
         looks_like=tuple(_likeness(item) for item in found["looks_like"]), seconds=found["seconds"],
         excerpt=_excerpt(found.get("excerpt")),

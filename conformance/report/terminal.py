@@ -18,6 +18,7 @@ from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
+    excuse_lines,
     facts,
     failures,
     in_order,
@@ -84,6 +85,7 @@ def write(
         _parts(report, page)
         _failures(report, page, repeat, verbose=verbose)
         _unjudged(report, page)
+        _taken(report, page)
         _missing(report, page)
         write_milestones(report, page)
         say(page, ledger_line(report))
@@ -109,6 +111,8 @@ def _header(report: Report, page: Console) -> None:
     say(page, ", ".join([*facts, report.device, *([report.dtype] if report.dtype else [])]))
     if report.variant:
         say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
+    for line in excuse_lines(report):
+        say(page, line, lead="declared: ")
     if report.isolation == "none":
         say(
             page,
@@ -211,6 +215,21 @@ def _unjudged(report: Report, page: Console) -> None:
             text = f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}"
         say(page, text, hang=_indent(page))
     if entries:
+        page.print()
+
+
+def _taken(report: Report, page: Console) -> None:
+    """Print which binding clauses a declaration took away, where that counts."""
+    if report.strict and report.taken():
+        by_key: dict[str, list[str]] = {}
+        for result in report.taken():
+            by_key.setdefault(result.taken, []).append(result.clause.id)
+        for key, ids in by_key.items():
+            say(
+                page,
+                f"{count(len(ids), 'clause')} not judged, or not wholly, because of {key}: {listed(ids)}",
+                hang=_indent(page),
+            )
         page.print()
 
 

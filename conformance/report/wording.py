@@ -21,6 +21,7 @@ __all__ = [
     "address",
     "advice",
     "command",
+    "excuse_lines",
     "facts",
     "failures",
     "in_order",
@@ -75,6 +76,12 @@ def verdict_line(report: Report) -> str:
         verdict = "could not be judged by" if report.unusable and not _wrong(report) else "does not conform to"
         return "; ".join([f"{name} {verdict} {law}: {'; '.join(obstacles(report))}", *_not_there(report)])
     ledger = report.ledger()
+    if report.excuses or report.taken():
+        judged, binding = report.coverage()
+        within = f"{name} conforms to {law} within what it declares: {judged} of {count(binding, 'binding clause')} "
+        told = f"{within}{'was' if judged == 1 else 'were'} judged"
+        warned = [count(len(report.failures()), "warning")] if report.failures() else []
+        return "; ".join([", ".join([told, *warned]), *_not_there(report)])
     rest = [f"{ledger[v]} {v.value}" for v in (Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED) if ledger[v]]
     warnings = len(report.failures())
     if warnings:
@@ -123,11 +130,15 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     blocked = sum(r.verdict is Verdict.BLOCKED for r in broken)
     not_run = sum(r.verdict is Verdict.NOT_RUN for r in broken)
     unfinished = sum(r.unfinished for r in broken)
-    red = len(broken) - blocked - not_run - unfinished
+    taken = sum(bool(r.taken) and not r.verdict.red and r.verdict is not Verdict.NOT_RUN for r in broken)
+    red = len(broken) - blocked - not_run - unfinished - taken
     fail = "fails" if red == 1 else "fail"
     found = [f"{red} of {count(len(report.results), 'clause')} {fail}"] if red else []
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
+    found += [f"{taken} not judged, or not wholly, because of what conform.toml declares"] if taken else []
+    computed = len(report.computed()) if report.strict else 0
+    found += [f"{count(computed, 'declaration')} of numbers that belong into the code"] if computed else []
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
     found += [f"not implemented yet: {_parts(stubs, most)}"] if stubs else []
     found += [f"missing: {_parts(absent, most)}"] if absent else []
@@ -156,9 +167,14 @@ def _parts(names: Sequence[str], most: int) -> str:
     return listed([one_line(name, 80) for name in names], most) if most else count(len(names), "part")
 
 
+def excuse_lines(report: Report) -> list[str]:
+    """Return what conform.toml declares beyond renamings, one line each; choices have a line of their own."""
+    return [one_line(found.words, 400) for found in report.excuses if found.kind != "variant"]
+
+
 def seed_line(report: Report) -> str:
     """Return the seed, or `hidden`: the seed of hidden draws is not disclosed."""
-    return "hidden" if report.hidden else str(report.seed)
+    return "hidden" if report.hidden else f"{report.seed}{' (drawn)' if report.drawn else ''}"
 
 
 def sizes_line(report: Report) -> str:

@@ -132,7 +132,7 @@ class Subject:
     def requires(self, what: str) -> None:
         """Raise NotApplicable unless the implementation has this ability."""
         if not self.offers(what):
-            raise NotApplicable(f"{self.name} has no {what}")
+            raise NotApplicable(f"{self.name} has no {what}", lacks=what)
 
     def sizes(self, **wanted: Any) -> dict[str, Any]:
         """Return constructor arguments within the declared limits, near the wanted ones.
@@ -221,6 +221,13 @@ class Instance:
             if p["trainable"] and p["alias"] is None and not self.subject.bound.ignored(p["name"])
         ]  # fmt: skip
 
+    @property
+    def counted(self) -> list[Mapping[str, Any]]:
+        """Its trainable parameters with those that conform.toml ignores: they are learned like any other."""
+        bound = self.subject.bound
+        hidden = [p for p in self.listing if p["trainable"] and p["alias"] is None and bound.conceals(p["name"])]
+        return [*self.trainable, *hidden]
+
     def make_lazy_parameters(self) -> None:
         """Call once, so that parameters whose shape depends on the first input are created."""
         self(*self.example_inputs(Draw(0, "first call")))
@@ -232,7 +239,7 @@ class Instance:
 
     def count(self) -> int:
         """The number of trainable numbers."""
-        return sum(int(np.prod(p["shape"], dtype=np.int64)) for p in self.trainable)
+        return sum(int(np.prod(p["shape"], dtype=np.int64)) for p in self.counted)
 
     def randomize(self, draw: Draw, *, gain: float = 1.0) -> Instance:
         """Draw canonical weights and write them through the binding."""

@@ -37,7 +37,10 @@ def check_parameters(listing: Sequence[Mapping[str, Any]]) -> None:
         if any(extent > _MOST_NUMBERS for extent in shape):
             problem = f"its parameter {p['name']} has an extent of more than {_MOST_NUMBERS}"
             raise ClauseFailure(problem)
-    total = sum(math.prod(p["shape"]) for p in listing if p["trainable"] and p["shape"] is not None)
+    # one extent of 0 makes an array empty, and NumPy refuses it all the same if the others are too large
+    total = sum(
+        math.prod(max(extent, 1) for extent in p["shape"]) for p in listing if p["trainable"] and p["shape"] is not None
+    )
     if total > _MOST_NUMBERS:
         raise ClauseFailure(f"its parameters have more than {_MOST_NUMBERS} numbers, which are too many to draw")
 

@@ -140,7 +140,7 @@ class Tool:
     def requires(self, what: str) -> None:
         """Raise NotApplicable unless it takes this optional argument."""
         if not self.offers(what):
-            raise NotApplicable(f"{self.name} has no {what}")
+            raise NotApplicable(f"{self.name} has no {what}", lacks=what)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 

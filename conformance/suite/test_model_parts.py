@@ -230,7 +230,7 @@ def test_the_parameters_are_those_of_the_definition(model: Subject, draw: Draw) 
         check(
             f"it has {instance.count()} trainable numbers, the definition {want}: {instance.count() - want:+d}",
             instance.count() == want,
-            "yours: " + ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in instance.trainable)[:1500],
+            "yours: " + ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in instance.counted)[:1500],
             "its: " + ", ".join(f"{name} {parameter.shape}" for name, parameter in instance.canonical.items())[:1500],
         )
     model.bound.require_weights()

@@ -11,7 +11,7 @@ from typing import Any
 __all__ = ["CLASSES", "FOLDER", "LEVELS", "Attack", "Expected", "attacks"]
 
 FOLDER = Path(__file__).parent
-CLASSES = ("forging", "spying", "denial", "tampering", "configuration", "text", "archives")
+CLASSES = ("forging", "spying", "denial", "tampering", "configuration", "excuses", "text", "archives")
 LEVELS = ("process", "sandbox")
 SUCCEEDED = "SUCCEEDED"
 """What an attack prints on success, where no verdict would show it."""
@@ -56,6 +56,8 @@ class Attack:
     dtype: str = ""
     """The number format given on the command line."""
     seed: int = 0
+    strict: bool = False
+    """Whether it is judged with --strict."""
     processes: int = 1
     diagnose: bool = False
     limits: Mapping[str, Any] = field(default_factory=dict)

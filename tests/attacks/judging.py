@@ -58,7 +58,12 @@ def outcome(attack: Attack, target: Path, level: str, world: World) -> Ending:
 
 def _here(attack: Attack, target: Path, level: str, world: World) -> Ending:
     options: dict[str, Any] = {"only": attack.only, "profile": attack.profile, "dtype": attack.dtype}
-    options |= {"seed": attack.seed, "processes": attack.processes, "diagnose": attack.diagnose}
+    options |= {
+        "strict": attack.strict,
+        "seed": attack.seed,
+        "processes": attack.processes,
+        "diagnose": attack.diagnose,
+    }
     options |= {"limits": Limits(**{**USUAL, **attack.limits})}
     try:
         report = world.judge(target, level=level, torch=attack.torch, **options)

@@ -30,10 +30,12 @@ POLICY = Policy(
 )
 OUTCOMES = {"refused": {"refused"}, "unreadable": {"unreadable"}}
 NEVER = {"kit failed"}
+ELSEWHERE = {"text", "excuses"}
+"""Texts earn nothing; test_excuses.py grades excuses on the clauses that they are about."""
 
 
 @sandbox
-@pytest.mark.parametrize("kind", sampled([kind for kind in CLASSES if kind != "text"], always=["spying"]))
+@pytest.mark.parametrize("kind", sampled([kind for kind in CLASSES if kind not in ELSEWHERE], always=["spying"]))
 def test_nobody_gets_points_by_an_attack(kind: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     everyone = attacks(kind)
     monkeypatch.setenv("TMPDIR", str(world.folder))

@@ -258,9 +258,24 @@ def test_a_method_goes_before_a_free_function():
     assert generation.method == "generate"
 
 
-def test_a_declared_function_goes_before_a_method():
-    generation = model("path = 'mypkg.sample:generate'", free("model", "ids", "n"), generate=("ids", "n")).generation
-    assert (generation.method, generation.function) == (None, "mypkg.sample:generate")
+def test_the_models_own_generate_is_judged_as_it_stands_whatever_is_declared():
+    # a right function could be declared in place of the wrong method that everybody calls
+    for text, other in (("path = 'mypkg.sample:generate'", free("model", "ids", "n")), ("path = 'write'", None)):
+        bound = model(text, other, generate=("ids", "n"), write=("ids", "n"))
+        assert (bound.generation.method, bound.generation.function) == ("generate", None)
+        assert any("as it stands" in note for note in bound.notes)
+
+
+def test_a_generate_that_cannot_be_called_leaves_the_declared_one():
+    bound = model("path = 'write'", generate=("text", "tokenizer", "style"), write=("ids", "n"))
+    assert bound.generation.method == "write"
+
+
+def test_the_own_methods_of_an_encoder_decoder_stand_too():
+    told = "generate = { path = 'write', call = ['src', 'max_new_tokens', 'bos_id'] }"
+    methods = {"generate": ("src", "max_new_tokens", "bos_id"), "write": ("src", "n", "start")}
+    assert translator(told, **methods).methods["generate"].name == "generate"
+    assert translator(told, write=methods["write"]).methods["generate"].name == "write"
 
 
 def test_a_method_of_another_name_is_declared():

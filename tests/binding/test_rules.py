@@ -143,15 +143,19 @@ def test_a_line_that_is_not_a_rule_is_refused(target, source, problem):
         ("a.{h}", "norm1.weight", "norm1.weight has the axes m: no h to count heads by {h}"),
         ("a", "q.weight, norm1.weight -> s h d m", "norm1.weight (m) has no axis d to place here"),
         ("a", "norm1.weight / d_modl", 'unknown name d_modl in "norm1.weight / d_modl"; nearest: d_model'),
+        ("a", "q.weight * d_model ** 0.5", "depends on sizes, and could hide a factor that is missing in the code"),
+        ("a", "k.weight / head_width ** 0.5", "known ones have a name: t5_scale(…), gemma_offset(…)"),
+        ("a", "t5_scale(k.weight)", "depends on sizes"),
         ("a.*", "atention.*", "there are no canonical parts below atention"),
     ],
 )  # fmt: skip
 def test_a_rule_that_fits_no_canonical_parameter_is_refused(target, source, problem):
     with pytest.raises(PatternError) as caught:
-        check_rule(parse_rule(target, source), AXES, ["d_model"])
+        check_rule(parse_rule(target, source), AXES, ["d_model", "head_width"])
     assert problem in str(caught.value)
 
 
 def test_a_rule_that_fits_canonical_parameters_is_accepted():
-    check_rule(parse_rule("a", "q.weight - d_model -> 1 (h d) m"), AXES, ["d_model"])
+    check_rule(parse_rule("a", "q.weight - 2 -> 1 (h d) m"), AXES, ["d_model"])
+    check_rule(parse_rule("a", "t5_scale(q.weight) -> 1 (h d) m"), AXES, ["head_width"])
     check_rule(parse_rule("norms.*", "norm1.*"), AXES, [])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformkit.conformance.binding.limits import Range, SizeLimits
-from conformkit.conformance.binding.sizes import STANDARD, NoSizeError, complete, nearest_allowed
+from conformkit.conformance.binding.sizes import STANDARD, LimitWithoutValue, NoSizeError, complete, nearest_allowed
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import CANONICAL
 
@@ -109,8 +109,9 @@ def test_limits_of_the_worked_out_sizes_hold_too():
     assert heads({"num_heads": 3}, {"kv_heads": Range(max=2)})["kv_heads"] == 2
 
 
-def test_an_expression_that_divides_by_zero_rules_the_sizes_out():
-    with pytest.raises(NoSizeError):
+def test_an_expression_that_divides_by_zero_has_no_value():
+    # it ruled the sizes out, and a clause that finds none does not apply
+    with pytest.raises(LimitWithoutValue):
         heads(head_width="d_model // (num_heads - num_heads)")
 
 
@@ -136,13 +137,15 @@ def test_the_width_may_follow_from_the_heads():
 def test_an_expression_over_sizes_that_the_component_lacks_is_named():
     # regression: general limits apply to every component; this was a traceback
     limits = SizeLimits({"d_ff": Range(equals="4 * num_heads")})
-    with pytest.raises(NoSizeError, match=r'the limits give d_ff no value: expression "4 \* num_heads": unknown name'):
+    with pytest.raises(
+        LimitWithoutValue, match=r'the limits give d_ff no value: expression "4 \* num_heads": unknown name'
+    ):
         complete({}, FEED_FORWARD, CANONICAL, limits)
 
 
 @pytest.mark.parametrize("text", ["'wide'", "None", "(1, 2)"], ids=["text", "none", "list"])
 def test_an_expression_that_is_not_a_number_allows_no_size(text):
-    with pytest.raises(NoSizeError):
+    with pytest.raises(LimitWithoutValue):
         complete({}, FEED_FORWARD, CANONICAL, SizeLimits({"d_ff": Range(equals=text)}))
     with pytest.raises(NoSizeError):
         heads(kv_heads=text)

@@ -89,6 +89,28 @@ def test_a_run_has_a_deadline_unless_it_is_thorough(conform, fake_run, options, 
     assert fake_run.requests[0].seconds == seconds
 
 
+@pytest.mark.parametrize(
+    ("options", "seed", "drawn"),
+    [((), 0, False), (("--seed", "7"), 7, False), (("--strict", "--seed", "7"), 7, False)],
+    ids=["usual", "named", "named with strict"],
+)
+def test_a_seed_that_is_named_or_usual_is_not_drawn(conform, fake_run, options, seed, drawn):
+    conform("run", "--impl", "mypkg", *options)
+    assert (fake_run.requests[0].seed, fake_run.requests[0].drawn) == (seed, drawn)
+
+
+@pytest.mark.parametrize("options", [("--strict",), ("--seed", "drawn"), ("--strict", "--seed", "drawn")], ids=" ".join)
+def test_for_a_verdict_that_counts_the_seed_is_drawn(conform, fake_run, options):
+    # a package that had recorded the answers to 2,723 inputs of seed 0 conformed
+    for _ in range(3):
+        conform("run", "--impl", "mypkg", *options)
+    seeds = {request.seed for request in fake_run.requests}
+    assert len(seeds) == 3
+    assert 0 not in seeds
+    assert all(request.drawn for request in fake_run.requests)
+    assert fake_run.requests[0].strict == ("--strict" in options)
+
+
 def test_a_run_that_is_out_of_time_says_so_and_does_not_conform(conform, fake_run, tmp_path):
     fake_run.complete, fake_run.late = False, "the time limit of the run, 600 s, was reached"
     result = conform("run", "--impl", "mypkg", "--json", str(tmp_path / "r.json"))
@@ -111,6 +133,7 @@ def test_a_run_that_is_out_of_time_says_so_and_does_not_conform(conform, fake_ru
         (["--color", "nevr"], "nearest: never"),
         (["--sede", "3"], "--seed"),
         (["--seed", "-1"], "--seed"),
+        (["--seed", "dice"], "give a number from 0 on, or drawn"),
         (["--config", "/no/conform.toml"], "does not exist"),
         (["-q", "-v"], "contradicts"),
         (["--json", "/no/such/folder/r.json"], "mkdir -p /no/such/folder"),

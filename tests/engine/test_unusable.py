@@ -103,7 +103,7 @@ def test_what_is_left_out_is_named_in_the_verdict(tmp_path):
     found = judged(tmp_path, ATTENTION + FEED_FORWARD, declared, only=("SDPA-SCALE", "FFN-SHAPE"))
     assert found.conforms
     assert verdict_line(found).endswith(
-        "in 1 of 2 parts (spec 1.0): 1 of 2 clauses pass, 1 not implemented; left out by conform.toml: FeedForward"
+        "(spec 1.0) within what it declares: 1 of 2 binding clauses was judged; left out by conform.toml: FeedForward"
     )
 
 

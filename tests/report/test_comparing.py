@@ -111,9 +111,15 @@ def test_the_schema_refuses_what_a_careless_change_would_make(comparison, spoil)
 @pytest.mark.parametrize(("verdict", "words"), [(Verdict.PASS, "conforms"), (Verdict.FAIL, "1 of 1 clause fails")])
 def test_a_badge_is_an_image_that_says_the_verdict(report, result, verdict, words):
     root = ET.fromstring(as_badge(report(result(verdict), profile="core")))
-    assert root.attrib["aria-label"] == f"conformance: core: {words}"
+    assert root.attrib["aria-label"] == f"conformance: core: {words}, seed 7"
     assert "".join(root.itertext()).count(words) == 2
     assert float(root.attrib["width"]) > 100
+
+
+def test_a_badge_carries_its_seed_and_the_day_of_a_drawn_one(report, result):
+    badge = as_badge(report(result(), seed=712, drawn=True, date="2026-11-23", only=()))
+    assert "conforms, seed 712 (drawn), 2026-11-23</text>" in badge
+    assert "seed hidden</text>" in as_badge(report(result(), hidden=True, only=()))
 
 
 def test_a_badge_holds_foreign_text_as_text(report, result):

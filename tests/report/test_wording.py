@@ -78,7 +78,7 @@ def test_a_badge_has_room_for_how_many_parts_are_not_implemented(report, result)
     """Would break if their names, which are too long for a badge, were cut in the middle."""
     names = ("ScaledDotProductAttention", "MultiHeadAttention", "TransformerBlock")
     found = report(*(stub(result, name, clause_id=f"X-{name}") for name in names))
-    assert ">core: not implemented yet: 3 parts</text>" in as_badge(found)
+    assert ">core: not implemented yet: 3 parts, seed 7</text>" in as_badge(found)
     assert f"not implemented yet: {', '.join(names)};" in verdict_line(found)
 
 
@@ -90,7 +90,7 @@ def test_a_verdict_says_of_how_many_parts_it_speaks_and_which_are_not_there(repo
         "mypkg conforms to core in 1 of 3 parts (spec 1.0): 1 of 3 clauses pass, 2 not implemented; "
         "not implemented: AdamW, get_batch"
     )
-    assert ">core: conforms in 1 of 3 parts</text>" in as_badge(found)
+    assert ">core: conforms in 1 of 3 parts, seed 7</text>" in as_badge(found)
 
 
 def test_what_the_variant_does_not_need_is_no_part_that_lacks(report, result):

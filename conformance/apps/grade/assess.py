@@ -13,7 +13,7 @@ from typing import Any
 from conformkit.conformance.apps.grade.advice import advise
 from conformkit.conformance.apps.grade.baseline import Baseline
 from conformkit.conformance.apps.grade.choice import Choice, choose
-from conformkit.conformance.apps.grade.declared import paths, permitted
+from conformkit.conformance.apps.grade.declared import looked_at, paths, permitted
 from conformkit.conformance.apps.grade.logs import log
 from conformkit.conformance.apps.grade.policy import Policy
 from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
@@ -138,6 +138,7 @@ class _Case:
         policy = self._policy
         report = run(self._request(choice), trusted=self._warm)
         late = not report.complete
+        self._advice += [] if policy.conform else looked_at(report.excuses)
         points = self._score(report, choice.config, late=late)
         place = str(choice.path.relative_to(self._root))
         report = replace(report, implementation=self._task.package.submission.name, location=place)

@@ -5,17 +5,23 @@ A declaration that is not allowed is ignored, and the grade says so: everything 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from conformkit.conformance.apps.grade.policy import Allowed
+from conformkit.conformance.apps.grade.record import Advice
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import ComponentConfig, Config
+from conformkit.conformance.binding.declarations import Excuse, excuses, without_kinds
+from conformkit.conformance.binding.factors import FACTORS
 from conformkit.conformance.binding.limits import MAX_SIZE, Range, SizeLimits
+from conformkit.conformance.binding.rules import WEIGHT, Rule
+from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.variants import CANONICAL, written
 
-__all__ = ["paths", "permitted"]
+__all__ = ["looked_at", "paths", "permitted"]
 
 
 def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
@@ -24,6 +30,7 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
     Number formats come from the policy alone: unsupported formats are detected anyway.
     """
     notes: list[str] = []
+    config, refused = _without_excuses(config, allowed)
     components = {name: _component(own, allowed, notes) for name, own in config.components.items()}
     kept = replace(
         config,
@@ -36,7 +43,16 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
     notes += [_ignored(f"skip = true under [components.{name}]") for name, own in config.tools.items() if own.skip]
     if not set(config.dtypes) <= {*allowed.dtypes, *Config().dtypes}:
         notes.append(_ignored(f"dtypes = {list(config.dtypes)}"))
-    return kept, notes
+    return kept, notes + refused
+
+
+def looked_at(told: Iterable[Excuse]) -> list[Advice]:
+    """Return the declarations that counted and could hide a mistake, for a person to look at.
+
+    Choices, sizes and formats are the policy's own words; constants are in nearly every file.
+    """
+    usual = {"variant", "limits", "dtypes", "skip", "constants"}
+    return [Advice("declaration", found.words, found.key) for found in told if found.kind not in usual]
 
 
 def paths(config: Config) -> Iterator[str]:
@@ -60,6 +76,51 @@ def _paths(part: Any) -> Iterator[str]:
             if entry.name == "path" and value:
                 yield value
             yield from _paths(value)
+
+
+def _without_excuses(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
+    """Return the configuration without excuses of kinds that are not allowed, and a sentence for each of those."""
+    elsewhere = {"variant", "limits", "dtypes", "skip"}  # which have keys of their own in a policy
+    refused = [f for f in excuses(config) if f.kind not in elsewhere and f.kind not in allowed.excuses]
+    kinds = {name: {f.kind for f in refused if f.component == name} for name in (*config.components, *config.tools)}
+    components = {name: _plain(own, kinds[name]) for name, own in config.components.items()}
+    tools = {name: _plain_tool(own, kinds[name]) for name, own in config.tools.items()}
+    notes = [_ignored(f"{found.key}: {found.words}", "of a kind that") for found in refused]
+    return replace(config, components=components, tools=tools), notes
+
+
+def _plain(own: ComponentConfig, kinds: AbstractSet[str]) -> ComponentConfig:
+    """Return what is declared about a component without excuses of these kinds."""
+    plain: dict[str, Any] = {}
+    if kinds & {"weights", *FACTORS}:
+        plain["weights"] = tuple(_unscaled(rule, kinds) for rule in own.weights)
+    if kinds & {"factors", "constants"}:
+        plain |= {key: without_kinds(getattr(own, key), kinds) for key in ("construct", "call")}
+        if own.generate is not None:
+            plain["generate"] = replace(own.generate, call=without_kinds(own.generate.call, kinds))
+        plain["methods"] = {n: replace(m, call=without_kinds(m.call, kinds)) for n, m in own.methods.items()}
+    defaults = {"ignore": ("ignore",), "output": ("output",), "masks": ("mask", "masks"), "causal": ("causal",)}
+    for kind, keys in defaults.items():
+        plain |= {key: getattr(ComponentConfig(own.name), key) for key in keys if kind in kinds}
+    if "generate" in kinds:
+        plain["generate"], plain["methods"] = None, {}
+    return replace(own, **plain)
+
+
+def _plain_tool(own: ToolConfig, kinds: AbstractSet[str]) -> ToolConfig:
+    plain: dict[str, Any] = {"output": None} if "output" in kinds else {}
+    if kinds & {"factors", "constants"}:
+        plain |= {key: without_kinds(getattr(own, key), kinds) for key in ("construct", "call")}
+        plain["methods"] = {n: replace(m, call=without_kinds(m.call, kinds)) for n, m in own.methods.items()}
+    if "masks" in kinds:
+        plain["mask"] = ToolConfig(own.name).mask
+    return replace(own, **plain)
+
+
+def _unscaled(rule: Rule, kinds: AbstractSet[str]) -> Rule:
+    """Return a rule whose parts are stored as they are, where their factor is of one of these kinds."""
+    parts = (replace(p, expression=WEIGHT) if (p.factor or "weights") in kinds else p for p in rule.parts)
+    return replace(rule, parts=tuple(parts))
 
 
 def _component(own: ComponentConfig, allowed: Allowed, notes: list[str]) -> ComponentConfig:
@@ -108,5 +169,5 @@ def _no_narrower(declared: Range, allowed: Range) -> bool:
     return (declared.min or 1) <= low and (declared.max or MAX_SIZE) >= high and step
 
 
-def _ignored(what: str) -> str:
-    return f"conform.toml declares {what}, which the policy does not allow; it was ignored"
+def _ignored(what: str, which: str = "which") -> str:
+    return f"conform.toml declares {what}, {which} the policy does not allow; it was ignored"

@@ -23,6 +23,7 @@ from conformkit.conformance.apps.grade.policy import (
 )
 from conformkit.conformance.binding.arguments import DTYPES
 from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.binding.declarations import KINDS
 from conformkit.conformance.binding.limits import read_limits
 from conformkit.conformance.binding.messages import hint, nearest, shown
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
@@ -31,6 +32,8 @@ from conformkit.spec.variants import choices
 
 __all__ = ["abilities", "example", "parse_policy", "read_policy"]
 
+EXCUSES = tuple(kind for kind in KINDS if kind not in {"variant", "limits", "dtypes", "skip"})
+"""Kinds of excuses that a policy allows by name; the others have a key of their own, or are never allowed."""
 ISOLATIONS = ("sandbox", "process")
 HIDDEN = "hidden"
 
@@ -164,12 +167,13 @@ def _nearest(error: UnknownClauseError) -> str:
 
 
 def _allowed(node: Node, profile: str) -> Allowed:
-    keys = node.table(("variant", "sizes", "dtypes", "lacking", "not_applicable"))
+    keys = node.table(("variant", "sizes", "dtypes", "excuses", "lacking", "not_applicable"))
     standard = Allowed()
     return Allowed(
         variant=_variants(keys["variant"]) if "variant" in keys else {},
         sizes=read_limits(keys["sizes"]) if "sizes" in keys else standard.sizes,
         dtypes=keys["dtypes"].choices(DTYPES) if "dtypes" in keys else standard.dtypes,
+        excuses=keys["excuses"].choices(EXCUSES) if "excuses" in keys else standard.excuses,
         lacking=keys["lacking"].choices(abilities(profile)) if "lacking" in keys else (),
         not_applicable=_clauses(keys["not_applicable"], profile, Level.MAY) if "not_applicable" in keys else (),
     )

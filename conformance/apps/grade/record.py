@@ -65,13 +65,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A use of a forbidden library, seen in the source: for a person to check; it changes no points."""
+    """A use of a forbidden library, or a declaration that could hide a mistake: for a person; it changes no points."""
 
     kind: str
-    """`import` or `call`; `copy` of a function of the kit's reference."""
+    """`import` or `call`; `copy` of a function of the kit's reference; `declaration` in conform.toml."""
     what: str
     where: str
-    """`file.py:31`, relative to the submission."""
+    """`file.py:31`, relative to the submission; the key of a declaration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,16 @@ class Grade:
     report: Mapping[str, Any] | None = None
     """The run's report, of schema conformkit.report/1."""
     seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def libraries(self) -> tuple[Advice, ...]:
+        """Uses of forbidden libraries."""
+        return tuple(item for item in self.advice if item.kind != "declaration")
+
+    @property
+    def declarations(self) -> tuple[Advice, ...]:
+        """Declarations that counted and could hide a mistake."""
+        return tuple(item for item in self.advice if item.kind == "declaration")
 
     def as_object(self) -> dict[str, Any]:
         """Return the object that is stored and published."""

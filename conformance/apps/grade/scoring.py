@@ -19,10 +19,10 @@ from conformkit.conformance.text import listed
 from conformkit.spec.clauses import Clause, clauses
 from conformkit.spec.components import is_component
 
-__all__ = ["Excuse", "Score", "excuses", "score"]
+__all__ = ["Exclusion", "Score", "excuses", "score"]
 
 _NAMED = 12
-Excuse = Callable[[Clause], bool]
+Exclusion = Callable[[Clause], bool]
 """Whether a clause that does not apply is excluded from the score."""
 
 
@@ -37,7 +37,7 @@ class Score:
     notes: tuple[str, ...] = ()
 
 
-def score(report: Report, policy: Policy, excused: Excuse, *, out_of_time: bool = False) -> Score:
+def score(report: Report, policy: Policy, excused: Exclusion, *, out_of_time: bool = False) -> Score:
     """Return the points for a report. `out_of_time`: the time limit of the whole submission was reached."""
     results = {result.clause.id: result for result in report.results}
     holds = _holding(policy, results, excused)
@@ -51,7 +51,7 @@ def score(report: Report, policy: Policy, excused: Excuse, *, out_of_time: bool 
     return Score(points, sum(group.max_points for group in groups), tuple(groups), required, tuple(notes))
 
 
-def excuses(config: Config, allowed: Allowed, reference_applies: Excuse) -> Excuse:
+def excuses(config: Config, allowed: Allowed, reference_applies: Exclusion) -> Exclusion:
     """Return the function that decides whether a clause that does not apply to this configuration is excluded.
 
     `reference_applies` is called last: it may have to judge the reference.
@@ -80,7 +80,7 @@ def _other_variant(clause: Clause, config: Config) -> bool:
     return False
 
 
-def _holding(policy: Policy, results: Mapping[str, Result], excused: Excuse) -> dict[str, bool]:
+def _holding(policy: Policy, results: Mapping[str, Result], excused: Exclusion) -> dict[str, bool]:
     """Return for every clause that counts whether it passes; excluded clauses are missing."""
     found: dict[str, bool] = {}
     for name in policy.wanted():

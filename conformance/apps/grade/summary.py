@@ -35,7 +35,8 @@ def _lines(summary: Summary, *, verbose: bool) -> Iterator[str]:
     yield from _listed(
         "needs attention", [_trouble(g) for g in summary.grades if g.outcome is not SubmissionOutcome.JUDGED]
     )
-    yield from _listed("forbidden", [_advised(grade) for grade in summary.grades if grade.advice])
+    yield from _listed("forbidden", [_advised(grade) for grade in summary.grades if grade.libraries])
+    yield from _listed("needs a look", [_declared(grade) for grade in summary.grades if grade.declarations])
     if summary.aside:
         yield from _listed("ignored", [one_line(name, 60) for name in summary.aside])
     if summary.gone:
@@ -57,10 +58,16 @@ def _trouble(grade: Grade) -> str:
 
 
 def _advised(grade: Grade) -> str:
-    first = grade.advice[0]
-    more = f" and {len(grade.advice) - 1} more" if len(grade.advice) > 1 else ""
+    first = grade.libraries[0]
+    more = f" and {len(grade.libraries) - 1} more" if len(grade.libraries) > 1 else ""
     use = f"{one_line(first.what)} ({one_line(first.where)}){more}"
     return f"{one_line(grade.submission.name, 60)} may use {use}; check it yourself"
+
+
+def _declared(grade: Grade) -> str:
+    first, more = grade.declarations[0], len(grade.declarations) - 1
+    told = f"{one_line(first.what, 120)}{f' and {more} more' if more else ''}"
+    return f"{one_line(grade.submission.name, 60)} declares: {told}"
 
 
 def _last(summary: Summary, request: GradeRequest) -> str:

@@ -14,7 +14,7 @@ from conformkit.conformance.apps.inspect.anomalies import conspicuous
 from conformkit.conformance.apps.inspect.inspection import Heads, Inspection, Part, Weight
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
 from conformkit.conformance.engine.finding import LoadFailure, find
@@ -70,7 +70,7 @@ def inspect(request: InspectRequest, early: HeadStart | None = None) -> Inspecti
             found = _looked_into(subject, implementation, request)
         except ImplementationFailure as failure:
             raise InspectionFailed(f"{subject.name} raised {failure.type}: {failure.message}", failure.where) from None
-        except (DriverError, ClauseFailure, NotApplicable, NoSizeError) as error:
+        except (DriverError, ClauseFailure, NotApplicable, NoSizeError, LimitWithoutValue) as error:
             raise InspectionFailed(f"{subject.name} cannot be inspected: {error}") from None
     return replace(found, conspicuous=tuple(conspicuous(found)))
 

@@ -11,7 +11,7 @@ import numpy as np
 from conformkit.conformance.apps.repro.recording import Record
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -92,7 +92,7 @@ def _settings(found: Definite) -> Iterator[tuple[int, dict[str, Any], tuple[Arra
             asked = {n: v for n, v in named.items() if n in found.instance.sizes}
             try:
                 sizes = subject.sizes(**asked, **{name: found.instance.sizes[name] for name in kept})
-            except NoSizeError:
+            except (NoSizeError, LimitWithoutValue):
                 continue
             inputs = _drawn(found, sizes, batch, subject.tokens(tokens))
             parameters = subject.bound.component.parameters(sizes, subject.variant)

@@ -11,6 +11,7 @@ Never pickle. Lengths are bounded before a byte of either part is read.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -126,8 +127,8 @@ def _decode_arrays(payload: bytes) -> dict[str, Any]:
         if array.dtype.name not in WIRE_DTYPES:
             message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
             raise ProtocolError(message)
-        if any(extent > PAYLOAD_LIMIT for extent in array.shape):  # beside an extent of 0, which makes it empty
-            message = f"the array {name!r:.40} has an extent of more than {PAYLOAD_LIMIT}"
+        if math.prod(max(extent, 1) for extent in array.shape) > PAYLOAD_LIMIT:  # an extent of 0 makes it empty
+            message = f"the array {name!r:.40} has extents of more than {PAYLOAD_LIMIT}"
             raise ProtocolError(message)
     return arrays
 

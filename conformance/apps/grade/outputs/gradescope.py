@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from conformkit.conformance.apps.grade.outputs.wording import group_line, next_line, outcome_line, required_line
-from conformkit.conformance.apps.grade.record import Advice, Grade, Group
+from conformkit.conformance.apps.grade.record import Grade, Group
 from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.wording import HIDDEN, command, facts, verdict_line
 from conformkit.conformance.text import one_line, plain, rounded
@@ -33,7 +33,7 @@ def as_results(grade: Grade, report: Report | None) -> str:
         "extra_data": {
             "kit": kit_version(), "outcome": grade.outcome.value, "digest": grade.submission.digest,
         },
-        "tests": [*tests, *([_advice(grade.advice)] if grade.advice else [])],
+        "tests": [*tests, *([_advice(grade)] if grade.advice else [])],
     }  # fmt: skip
     return json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -72,11 +72,12 @@ def _clause(report: Report, result: Result) -> str:
     return "\n".join([*lines, f"     {'again:':<12}{command(report, clause.id)}"])
 
 
-def _advice(advice: tuple[Advice, ...]) -> dict[str, Any]:
-    lines = [f"{one_line(item.kind)} of {one_line(item.what)} at {one_line(item.where)}" for item in advice]
+def _advice(grade: Grade) -> dict[str, Any]:
+    lines = [f"{one_line(item.kind)} of {one_line(item.what)} at {one_line(item.where)}" for item in grade.libraries]
+    lines += [f"declared: {one_line(item.what)} ({one_line(item.where)})" for item in grade.declarations]
     return {
-        "name": "To check: uses of libraries that the policy forbids",
-        "output": plain("\n".join(["Seen in the source; points are unchanged.", *lines]), _LONGEST),
+        "name": "Needs a look: forbidden libraries, and declarations that could hide a mistake",
+        "output": plain("\n".join(["Points are unchanged.", *lines]), _LONGEST),
         "output_format": "text",
         "visibility": "hidden",
     }

@@ -40,7 +40,8 @@ def as_overview(grades: Sequence[Grade]) -> str:
         "overview.html", TEMPLATES, grades=grades, figures=found, bars=bars(found.bins), told=wording,
         picture={"width": WIDTH, "height": HEIGHT, "floor": FLOOR},
         troubled=[grade for grade in grades if grade.outcome is not SubmissionOutcome.JUDGED],
-        advised=[grade for grade in grades if grade.advice],
+        advised=[grade for grade in grades if grade.libraries],
+        declaring=[grade for grade in grades if grade.declarations],
     )  # fmt: skip
 
 

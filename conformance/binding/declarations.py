@@ -1,0 +1,283 @@
+"""What each key of conform.toml can do: a renaming changes nothing that is judged, an excuse can hide a mistake.
+
+The table KIND_OF_KEY says it of every key. Excuses are told in the head of every report, and a policy says which of
+them count in grading: by default none that changes arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from conformkit.conformance.assertions.formats import HALF
+from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.config import ComponentConfig, Config
+from conformkit.conformance.binding.factors import FACTORS
+from conformkit.conformance.binding.language import names
+from conformkit.conformance.binding.limits import NUMBERS, Range, SizeLimits
+from conformkit.conformance.binding.rules import WEIGHT, StoredPart
+from conformkit.conformance.binding.tool_config import ToolConfig
+from conformkit.spec.variants import CANONICAL, written
+
+__all__ = ["CHANGING", "KINDS", "KIND_OF_KEY", "RENAMING", "Excuse", "excuses", "is_first", "without_kinds"]
+
+RENAMING = ""
+"""Instead of a kind of excuse."""
+KINDS: Mapping[str, str] = {
+    "weights": "numbers by which weights are multiplied, or that are added to them",
+    **{name: factor.words for name, factor in FACTORS.items()},
+    "factors": "arguments that are computed from sizes, such as a scale",
+    "constants": "arguments that are constants, or objects made for a call",
+    "ignore": "trainable parameters that are neither written nor compared",
+    "output": "a result other than the first one, where there are several",
+    "masks": "what True in a mask means, and kinds of masks that are not taken",
+    "causal": "that it always hides later positions, or never",
+    "generate": "generation by another function or method, without some options, or by sampling alone",
+    "variant": "choices that differ from the canonical variant",
+    "limits": "sizes that are not tried",
+    "dtypes": "number formats that are not tried",
+    "skip": "components that are left out",
+}
+"""The kinds of excuses, and what each of them declares."""
+CHANGING = frozenset({"weights", *FACTORS, "factors", "ignore", "output"})
+"""Kinds that change which numbers are compared. The others leave out, or say what a number stands for."""
+
+_CALLED = {"construct": "constants", "call": "constants"}
+_PART = {"path": RENAMING, "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
+_METHODS = {"methods.path": "generate", "methods.call": "constants", "methods.output": "output"}
+_COMPONENT: Mapping[str, str] = {
+    **_PART, **_METHODS,
+    "weights_output": RENAMING, "layout": RENAMING, "causal": "causal",
+    "mask.kinds": "masks", "mask.true": "masks", "mask.shape": RENAMING, "mask.required": RENAMING,
+    "masks.kind": RENAMING, "masks.true": "masks", "masks.shape": RENAMING,
+    "variant": "variant", "limits": "limits", "ignore": "ignore", "weights": "weights",
+    "generate.path": "generate", "generate.call": "constants", "generate.greedy": "generate",
+    "generate.options": "generate", "generate.returns": RENAMING,
+}  # fmt: skip
+_TOOL: Mapping[str, str] = {
+    **{key: kind for key, kind in (_PART | _METHODS).items() if key != "others"},
+    "methods.path": RENAMING, "mask.kind": RENAMING, "mask.true": "masks", "mask.shape": RENAMING,
+    "arrays": RENAMING, "attributes": RENAMING,
+}  # fmt: skip
+KIND_OF_KEY: Mapping[str, str] = {
+    "implementation.framework": RENAMING, "implementation.module": RENAMING, "implementation.dtypes": "dtypes",
+    "variant": "variant", "limits": "limits",
+    **{f"components.{key}": kind for key, kind in _COMPONENT.items()},
+    **{f"tools.{key}": kind for key, kind in _TOOL.items()},
+}  # fmt: skip
+"""By key, the kind of excuse that it can be; empty for a renaming. `tools` are tables of tools under `components`.
+
+Within a key, what only renames is none: a path of weights, an argument that is a size, the first of several outputs.
+"""
+_MOST_WORDS = 200
+_CALCULATORS = frozenset({"math", "cmath", "operator", "numpy", "torch"})
+"""Modules whose functions compute: an object of theirs that a call gets may be a factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """One declaration that can hide a mistake."""
+
+    kind: str
+    key: str
+    """The key that declares it, `components.MultiHeadAttention.weights`."""
+    component: str
+    """The component or tool; empty for all of them."""
+    words: str
+    coarse: bool = False
+    """Whether it lets numbers be off by percents: only half precision is judged."""
+
+    @property
+    def arithmetic(self) -> bool:
+        """Whether it changes which numbers are compared, or how closely."""
+        return self.coarse or self.kind in CHANGING
+
+
+def excuses(config: Config) -> Iterator[Excuse]:
+    """Yield what a file declares beyond renamings.
+
+    Whether ignored parameters are trainable, and whether there are several outputs, is known only after a trial: both
+    are yielded, for whoever has tried it to leave out.
+    """
+    if tuple(config.dtypes) != Config().dtypes:
+        told = f"judged in {', '.join(config.dtypes)} only"
+        yield Excuse("dtypes", "implementation.dtypes", "", told, coarse=set(config.dtypes) <= set(HALF))
+    yield from _of_variant(config.variant, "", "variant")
+    yield from _of_limits(config.limits, "", "limits")
+    for name, own in config.components.items():
+        yield from _of_component(name, own)
+    for name, tool in config.tools.items():
+        yield from _of_tool(name, tool)
+
+
+def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
+    place = f"components.{name}"
+    yield from _of_part(name, own)
+    yield from _of_variant(own.variant, name, f"{place}.variant")
+    yield from _of_limits(own.limits, name, f"{place}.limits")
+    for rule in own.weights:
+        for part in rule.parts:
+            yield from _of_weight(name, rule.target, part)
+    if own.ignore:
+        told = f"parameters of {name} that are neither written nor compared: {', '.join(own.ignore)}"
+        yield Excuse("ignore", f"{place}.ignore", name, told[:_MOST_WORDS])
+    if own.causal in {"always", "never"}:
+        yield Excuse("causal", f"{place}.causal", name, f"{name} {own.causal} hides later positions")
+    if own.mask is not None and set(own.mask.kinds) != {"bool", "float"}:
+        kinds = " and ".join(own.mask.kinds) or "no"
+        yield Excuse("masks", f"{place}.mask.kinds", name, f"{name} takes {kinds} masks only")
+    hiding = [mask for mask, form in own.masks.items() if form.true == "hide"]
+    if own.mask is not None and own.mask.true == "hide":
+        hiding.append("mask")
+    if hiding:
+        yield Excuse("masks", f"{place}.mask.true", name, f"True hides in {', '.join(hiding)} of {name}")
+    yield from _of_generation(name, own)
+
+
+def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
+    place = f"components.{name}"
+    for method, declared in own.methods.items():
+        if declared.path and declared.path != method:
+            told = f"{method} of {name} is {declared.path}"
+            yield Excuse("generate", f"{place}.methods.{method}.path", name, told)
+        yield from _of_arguments(name, f"{place}.methods.{method}.call", declared.call, f"{method} is called")
+    if own.generate is None:
+        return
+    if own.generate.path != "generate":
+        yield Excuse("generate", f"{place}.generate.path", name, f"text is generated by {own.generate.path}")
+    if own.generate.options is not None:
+        offered = ", ".join(own.generate.options) or "none"
+        yield Excuse("generate", f"{place}.generate.options", name, f"options of generation: {offered}")
+    if own.generate.greedy is False:
+        yield Excuse("generate", f"{place}.generate.greedy", name, "it only samples")
+    yield from _of_arguments(name, f"{place}.generate.call", own.generate.call, "generate is called")
+
+
+def _of_tool(name: str, own: ToolConfig) -> Iterator[Excuse]:
+    yield from _of_part(name, own)
+    if own.mask.true == "hide":
+        yield Excuse("masks", f"components.{name}.mask.true", name, f"True hides in the masks of {name}")
+    for method, declared in own.methods.items():
+        yield from _of_arguments(name, f"components.{name}.methods.{method}.call", declared.call, f"{method} is called")
+
+
+def _of_part(name: str, own: ComponentConfig | ToolConfig) -> Iterator[Excuse]:
+    place = f"components.{name}"
+    if own.skip:
+        yield Excuse("skip", f"{place}.skip", name, f"{name} is left out")
+    if not is_first(own.output):
+        yield Excuse("output", f"{place}.output", name, f"the output of {name} is {own.output!r} of what it returns")
+    yield from _of_arguments(name, f"{place}.construct", own.construct, f"{name} is constructed")
+    yield from _of_arguments(name, f"{place}.call", own.call, f"{name} is called")
+
+
+def is_first(output: Any) -> bool:
+    """Whether a selector takes what would be taken without one: the first result, or the logits."""
+    return output in {None, 0, "logits", "0"} if not isinstance(output, tuple) else output[:1] in {(0,), ()}
+
+
+def _of_weight(name: str, target: str, part: StoredPart) -> Iterator[Excuse]:
+    if part.expression == WEIGHT:
+        return
+    key = f"components.{name}.weights"
+    if part.factor:
+        yield Excuse(part.factor, key, name, f"{FACTORS[part.factor].words} ({part.factor} in {name}, {target})")
+        return
+    told = f"{target} of {name} holds {part.text}: numbers are judged as if the code undid that"
+    yield Excuse("weights", key, name, told[:_MOST_WORDS])
+
+
+def _of_variant(variant: Mapping[str, Any], name: str, key: str) -> Iterator[Excuse]:
+    of = f" of {name}" if name else ""
+    for choice, value in variant.items():
+        if value != getattr(CANONICAL, choice):
+            yield Excuse("variant", key, name, f"the variant{of} has {written(choice, value)}")
+
+
+def _of_limits(limits: SizeLimits, name: str, key: str) -> Iterator[Excuse]:
+    of = f" of {name}" if name else ""
+    told = [f"{size} {_bounds(limit)}" for size, limit in limits.sizes.items()]
+    told += [f"rank {limits.rank}"] if limits.rank is not None else []
+    if told:
+        yield Excuse("limits", key, name, f"sizes{of} are limited: {', '.join(told)}"[:_MOST_WORDS])
+
+
+def _bounds(limit: Range) -> str:
+    if limit.equals is not None:
+        return f"= {limit.equals}"
+    if limit.min == limit.max is not None:
+        return f"= {limit.min}"
+    low, high = (f"from {limit.min}" if limit.min else "", f"to {limit.max}" if limit.max else "")
+    return " ".join(
+        said for said in (low, high, f"in multiples of {limit.multiple_of}" if limit.multiple_of else "") if said
+    )
+
+
+def _of_arguments(name: str, key: str, arguments: Arguments | None, how: str) -> Iterator[Excuse]:
+    """Yield constants and objects as one excuse, numbers computed from sizes as another one."""
+    if arguments is None:
+        return
+    told: dict[str, list[str]] = {"factors": [], "constants": []}
+    for argument, value in (*enumerate(arguments.positional), *arguments.named.items()):
+        kind = _kind_of(value)
+        if kind:
+            told[kind].append(f"{argument} = {_shown(value)}" if isinstance(argument, str) else _shown(value))
+    for kind, lines in told.items():
+        if lines:
+            yield Excuse(kind, key, name, f"{how} with {', '.join(lines)}"[:_MOST_WORDS])
+
+
+def _kind_of(value: Any) -> str:
+    """Return the kind of excuse that a value is: a size, an array or a flag of the contract is none."""
+    if isinstance(value, Expression):
+        used = names(value.text)
+        if not used:
+            return "constants" if value.text != "None" else RENAMING
+        return "factors" if used & set(NUMBERS) and _computes(value.text) else RENAMING
+    if isinstance(value, Arguments):
+        return _strictest(map(_kind_of, (*value.positional, *value.named.values())))
+    if isinstance(value, (list, dict)):
+        return _strictest(map(_kind_of, value.values() if isinstance(value, dict) else value))
+    if getattr(value, "path", "").partition(":")[0] in _CALCULATORS:
+        return "factors"
+    inner = [getattr(value, part) for part in ("arguments", "then") if getattr(value, part, None) is not None]
+    return _strictest(["constants", *map(_kind_of, inner)])
+
+
+def without_kinds(arguments: Arguments | None, kinds: AbstractSet[str]) -> Arguments | None:
+    """Return arguments without named ones, and positional ones at the end, that are excuses of these kinds."""
+    if arguments is None:
+        return None
+    positional = arguments.positional
+    while positional and _kind_of(positional[-1]) in kinds:
+        positional = positional[:-1]
+    return Arguments(
+        positional, {name: value for name, value in arguments.named.items() if _kind_of(value) not in kinds}
+    )
+
+
+def _strictest(kinds: Iterable[str]) -> str:
+    found = set(kinds)
+    return next((kind for kind in ("factors", "constants") if kind in found), RENAMING)
+
+
+def _computes(text: str) -> bool:
+    """Whether an expression may be a number that is no size: it divides, takes a root, or has a fraction."""
+    return bool(re.search(r"(?<!/)/(?!/)|sqrt|\d\.\d|\.\d|\*\*\s*\(?\s*-|float", text))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Expression):
+        return value.text
+    if hasattr(value, "path"):
+        return f"an object of {value.path}"
+    return (
+        repr(value)
+        if isinstance(value, (bool, int, float, str))
+        else "a table"
+        if isinstance(value, dict)
+        else "a list"
+    )

@@ -1,0 +1,105 @@
+"""Which declaration keeps a clause from being judged, if one does: code that lacks something is no declaration."""
+
+from __future__ import annotations
+
+import re
+
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.limits import Range, SizeLimits
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.spec.clauses import Clause
+
+__all__ = ["narrowed_by", "taken_by", "too_narrow"]
+
+_OF_SIZES = re.compile(
+    r"\blimits?\b|small sizes|single head|one position|too short|width (?:is|of) 1|two features|told apart"
+)
+_HEADS = 4
+"""Limits to fewer heads than this hide how heads are laid out."""
+_OF_FORMATS = re.compile(r"\bformat|precision|float32|rounding")
+
+
+def taken_by(
+    implementation: Implementation, component: str, reason: str, lacks: str = "", *, size: bool = False
+) -> str:
+    """Return the key of conform.toml because of which a clause about a component does not apply; empty if none.
+
+    `reason` is the sentence that says why it does not; `lacks` the ability that is missing; `size`: no allowed size
+    was near enough.
+    """
+    config = implementation.config
+    if component in config.skipped():
+        return f"components.{component}.skip"
+    for bound in implementation.bounds():
+        if bound.component.name == component and lacks in bound.taken:
+            return bound.taken[lacks]
+    if lacks in {"float64", "float32"} and lacks not in config.dtypes:
+        return "implementation.dtypes"
+    if not lacks and (size or _OF_SIZES.search(reason)) and (key := _limits(config, component)):
+        return key
+    narrow = "float64" not in config.dtypes
+    return "implementation.dtypes" if not lacks and narrow and _OF_FORMATS.search(reason) else ""
+
+
+def narrowed_by(implementation: Implementation, clause: Clause) -> str:
+    """Return the declared limits that leave out sizes which a clause is about, as it says in its `Sizes:`."""
+    config = implementation.config
+    if not clause.sizes or not _limits(config, clause.component):
+        return ""
+    limits = config.limits if clause.component == "all" else config.limits_for(clause.component)
+    narrow = any(_leaves_out(limits.of(_NAMES.get(name, name)), *ends) for name, ends in clause.sizes.items())
+    return _limits(config, clause.component) if narrow or _fixes_heads(limits) else ""
+
+
+_NAMES = {"keys": "tokens", "queries": "tokens", "positions": "tokens"}
+
+
+def too_narrow(implementation: Implementation, component: str) -> str:
+    """Return why results of a component cannot be compared: declared limits leave rows of two features for its norms.
+
+    A layer norm makes of two features their sign, so nothing that is small shows, and rounding turns it round.
+    """
+    for bound in implementation.bounds():
+        whole = component in {bound.component.name, "all"}
+        width = bound.limits.of("d_model").max
+        if (
+            whole
+            and bound.variant.norm == "layernorm"
+            and width is not None
+            and width <= _TWO
+            and bound.component.name in _WITH_NORMS
+        ):
+            return "its limits leave rows of two features, of which a norm keeps the sign only"
+    return ""
+
+
+_TWO = 2
+_WITH_NORMS = {
+    "TransformerBlock",
+    "TinyTransformerLM",
+    "EncoderLayer",
+    "DecoderLayer",
+    "Encoder",
+    "Decoder",
+    "Transformer",
+}
+
+
+def _leaves_out(limit: Range, low: int, high: int) -> bool:
+    if limit.equals is not None:
+        return True
+    return (limit.min or low) > low or (limit.max or high) < high or (limit.multiple_of or 1) > 1
+
+
+def _fixes_heads(limits: SizeLimits) -> bool:
+    """Whether the number of heads, which no domain states, cannot be chosen."""
+    heads = limits.of("num_heads")
+    return heads.equals is not None or (heads.max is not None and heads.max < _HEADS)
+
+
+def _limits(config: Config, component: str) -> str:
+    """Return the key of the limits of a component; for clauses about all, of any."""
+    if config.limits.sizes or config.limits.rank is not None:
+        return "limits"
+    names = list(config.components) if component == "all" else [component]
+    return next((f"components.{name}.limits" for name in names if config.component(name).limits.sizes), "")

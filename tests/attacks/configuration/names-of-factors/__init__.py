@@ -1,0 +1,1 @@
+from .wrong import MultiHeadAttention

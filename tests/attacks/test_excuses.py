@@ -1,0 +1,100 @@
+"""What conform.toml declares earns no points that the code does not, and names of a submission are only names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.apps.grade.grade import GradeRequest, grade
+from conformkit.conformance.apps.grade.policy import GroupPolicy, Policy, RunLimits
+from conformkit.spec.clauses import Level, select
+from tests.tiers import sampled
+
+from .attack import FOLDER, Attack, attacks
+from .making import lay_out
+from .world import World, guarded, left_over
+
+COMMAND = Path(sys.executable).with_name("conform")
+
+
+def musts(*prefixes: str) -> tuple[str, ...]:
+    return tuple(
+        clause.id for clause in select(prefixes) if clause.level is Level.MUST and clause.id != "MASK-PAD-BUILD"
+    )
+
+
+POLICY = Policy(
+    groups=(
+        GroupPolicy("attention", "Attention", 5.0, musts("SDPA-SCALE", "SDPA-FORMULA", "MASK"), credit="all"),
+        GroupPolicy("heads", "Heads", 5.0, musts("MHA"), credit="all"),
+    ),
+    limits=RunLimits(seconds=120.0), hints=0, isolation="process",
+)  # fmt: skip
+QUICK = ("excuses/known-factor-of-others", "excuses/second-output", "excuses/ignored-residual-layer")
+
+
+@pytest.mark.parametrize("attack", sampled(attacks("excuses"), lambda attack: attack.id, always=QUICK))
+def test_an_excuse_earns_no_points_where_the_policy_allows_none(attack: Attack, world: World) -> None:
+    with world.class_room() as room, guarded(240):
+        lay_out(replace(attack, name="anna"), room / "submissions")
+        summary = grade(GradeRequest(room / "submissions" / "anna", POLICY, room / "out", single=True))
+        while left_over(world):
+            os.sched_yield()
+    (found,) = summary.grades
+    earned = {group.name: group.points for group in found.groups}
+    about = "attention" if set(attack.only) <= {"SDPA", "MASK"} else "heads"
+    assert found.outcome.value in {"judged", "not loaded"}, found.message
+    assert earned[about] == 0.0, found.notes
+
+
+def test_the_right_base_of_these_attacks_gets_its_points(world: World) -> None:
+    # otherwise no points would mean nothing
+    with world.class_room() as room, guarded(240):
+        folder = room / "submissions" / "right"
+        folder.mkdir()
+        (folder / "__init__.py").write_bytes((FOLDER / "base" / "right_torch.py").read_bytes())
+        (found,) = grade(GradeRequest(folder, POLICY, room / "out", single=True)).grades
+    assert found.points == POLICY.max_points, [group.failed for group in found.groups]
+
+
+@pytest.mark.parametrize("name", ["$(touch SUCCEEDED)", "-rf", "a b; touch SUCCEEDED", "\u202egnp"], ids=ascii)
+def test_a_repository_with_a_hostile_name_is_compared_as_text(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "__init__.py").write_bytes((FOLDER / "base" / "right.py").read_bytes())
+    hook = tmp_path / name / ".git-hook"
+    hook.write_text("#!/bin/sh\ntouch SUCCEEDED\n")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.hooksPath=/dev/null"]
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "$(touch SUCCEEDED)"]):
+        subprocess.run([*git, *command], check=True)
+    subprocess.run([*git, "config", "filter.x.smudge", f"touch {tmp_path}/SUCCEEDED"], check=True)
+    subprocess.run([*git, "config", "core.fsmonitor", f"touch {tmp_path}/SUCCEEDED"], check=True)
+    only = ["--only", "SDPA-SCALE"]
+    done = subprocess.run(
+        [COMMAND, "compare", *only, f"./{name}", f"./{name}@main"], cwd=tmp_path, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode != 5, done.stderr
+    assert not list(tmp_path.rglob("SUCCEEDED"))
+
+
+@pytest.mark.parametrize(
+    "attack", ["text/names-for-the-shell", "text/excuses-with-markup", "excuses/second-output"], ids=str
+)
+def test_a_script_of_a_failure_holds_hostile_names_as_text(attack: str, tmp_path: Path) -> None:
+    found = next(one for one in attacks() if one.id == attack)
+    lay_out(found, tmp_path)
+    done = subprocess.run(
+        [COMMAND, "repro", "MHA-ORACLE", "--impl", "submission", "--out", "failure.py"], cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 5, done.stderr
+    script = tmp_path / "failure.py"
+    if script.exists():
+        compile(script.read_text(encoding="utf-8"), "failure.py", "exec")
+    assert "\x1b" not in done.stdout + done.stderr
