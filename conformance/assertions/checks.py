@@ -95,10 +95,10 @@ class NoValue(ClauseFailure):
 class NotYet(Exception):
     """The clause is not checked until another one passes: what it would find is that one's finding.
 
-    Where that one passes, the `failure` is this clause's own.
+    Where that one passes, a `failure` is this clause's own.
     """
 
-    def __init__(self, clause_id: str, failure: Exception) -> None:
+    def __init__(self, clause_id: str, failure: Exception | None = None) -> None:
         super().__init__(clause_id)
         self.clause_id, self.failure = clause_id, failure
 

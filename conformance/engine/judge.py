@@ -265,7 +265,7 @@ class Judge:
         try:
             yield
         except NotYet as early:
-            if self.result(early.clause_id).verdict is Verdict.PASS:
+            if early.failure is not None and self.result(early.clause_id).verdict is Verdict.PASS:
                 raise early.failure from None
             raise
 
