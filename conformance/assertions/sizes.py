@@ -179,8 +179,8 @@ def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> li
         marks = {(mark, mark) for mark in (THRESHOLDS[name] if name in _SINGLE else ())}
         return [band for band in found if band == max(found) or (coverage != "last bands" and band in marks)]
     if name in _CHUNKED:
-        marks = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
-        found += [(mark, mark) for mark in _shuffled(marks, draw)[:1]]
+        within = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
+        found += [(mark, mark) for mark in _shuffled(within, draw)[:1]]
     if coverage == "some bands":
         return _few(name, _shuffled(found, draw))
     usual = () if name in _EXACT else (size for size in _USUAL.get(name, ()) if size <= domain[name][1])
