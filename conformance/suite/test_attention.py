@@ -271,9 +271,10 @@ def test_the_output_equals_the_definition_at_every_size(attend: Attend, draw: Dr
             want = scaled_dot_product_attention(_LARGE * q, k, v)
             check_close("output for scores in the hundreds", attend(_LARGE * q, k, v), want, attend.tolerance(10))
         if attend.subject.offers("masks"):
-            mask = own.mask(*q.shape[:-1], sizes["keys"])
-            want = scaled_dot_product_attention(q, k, v, mask)
-            check_close("output, with a mask,", attend(q, k, v, mask), want, attend.tolerance())
+            for kind, queries in (("a mask", sizes["tokens"]), ("a mask of one row", 1)):
+                mask = own.mask(*leading, queries, sizes["keys"])
+                want = scaled_dot_product_attention(q, k, v, mask)
+                check_close(f"output, with {kind},", attend(q, k, v, mask), want, attend.tolerance())
 
     def nearest(sizes: Case) -> dict[str, int]:
         return within(sizes, attend.subject.bound.limits)
