@@ -63,6 +63,8 @@ _WIDE_MODEL = {"num_heads": (9, 10), "head_width": (58, 64)}
 """Those of a model wider than 512, for what depends on the width of a whole model."""
 _AS_MANY = (65, 160)
 """As many keys as queries: then attention across two sequences may be taken for that within one."""
+_LONG = 0.92
+"""Share of the longest: many scores at once may take another path than many queries, or many keys."""
 _ROUND_WIDTH = 64
 """Fast paths for a feed-forward are written for multiples of it."""
 _MANY_ROWS = 4096
@@ -158,6 +160,9 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
     if {"tokens", "keys"} <= domain.keys():
         length = draw.integer(*_AS_MANY)
         yield {**case, "tokens": min(length, domain["tokens"][1]), "keys": min(length, domain["keys"][1])}
+    if {"tokens", "keys", "d_k"} <= domain.keys():
+        long = {name: draw.integer(round(_LONG * domain[name][1]), domain[name][1]) for name in ("tokens", "keys")}
+        yield {**case, **long, "batch": min(2, domain["batch"][1])}
     if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _WIDE_MODEL["head_width"][1]:
         few = {name: domain[name][0] for name in ("batch", "num_layers")}
         yield {**case, **few, **{name: draw.integer(*sizes) for name, sizes in _WIDE_MODEL.items()}}
