@@ -65,6 +65,8 @@ _AS_MANY = (65, 160)
 """As many keys as queries: then attention across two sequences may be taken for that within one."""
 _LONG = 0.92
 """Share of the longest: many scores at once may take another path than many queries, or many keys."""
+_MANY_HEADS = {"num_heads": (8, 12), "tokens": (300, 420)}
+"""Many heads in a long sequence: then keys may be kept in another way."""
 _ROUND_WIDTH = 64
 """Fast paths for a feed-forward are written for multiples of it."""
 _MANY_ROWS = 4096
@@ -163,6 +165,9 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
     if {"tokens", "keys", "d_k"} <= domain.keys():
         long = {name: draw.integer(round(_LONG * domain[name][1]), domain[name][1]) for name in ("tokens", "keys")}
         yield {**case, **long, "batch": min(2, domain["batch"][1])}
+    if {"num_heads", "tokens"} <= domain.keys() and "d_ff" not in domain:
+        many = {name: min(draw.integer(*sizes), domain[name][1]) for name, sizes in _MANY_HEADS.items()}
+        yield {**case, **many, "batch": domain["batch"][0]}
     if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _WIDE_MODEL["head_width"][1]:
         few = {name: domain[name][0] for name in ("batch", "num_layers")}
         yield {**case, **few, **{name: draw.integer(*sizes) for name, sizes in _WIDE_MODEL.items()}}
