@@ -140,11 +140,16 @@ def _objects(value: Any) -> dict[str, list[str]]:
 
 def _allowed(annotation: Any, owner: type) -> list[str]:
     """Return a class with a call that an annotation names, as text too, and its subclasses."""
+    kinds = [kind for kind in _kinds(annotation, owner) if _is_of_package(kind, owner) and _has_call(kind)]
+    return list(islice(dict.fromkeys(_path(other) for kind in kinds for other in _with_subclasses(kind)), _MOST_KINDS))
+
+
+def _kinds(annotation: Any, owner: type) -> list[type]:
+    """Return the classes that an annotation names, in a union and as text too."""
     names = vars(sys.modules.get(owner.__module__, types))
     words = re.findall(r"\w+", annotation) if isinstance(annotation, str) else ()
     said = [names.get(word) for word in words] or [annotation, *typing.get_args(annotation)]
-    kinds = [kind for kind in said if isinstance(kind, type) and _is_of_package(kind, owner) and _has_call(kind)]
-    return list(islice(dict.fromkeys(_path(other) for kind in kinds for other in _with_subclasses(kind)), _MOST_KINDS))
+    return [kind for kind in said if isinstance(kind, type)]
 
 
 def _with_subclasses(kind: type) -> Iterator[type]:
@@ -178,8 +183,8 @@ def _annotations(value: type) -> Iterator[type]:
         parameters = inspect.signature(value, eval_str=True).parameters.values()
     except Exception:  # noqa: BLE001 - annotations are code, and may fail in any way
         return
-    said = (parameter.annotation for parameter in parameters)
-    yield from (kind for kind in said if isinstance(kind, type) and kind is not inspect.Parameter.empty)
+    said = (kind for parameter in parameters for kind in _kinds(parameter.annotation, value))
+    yield from (kind for kind in said if kind is not inspect.Parameter.empty)
 
 
 def _beside(value: type) -> str | None:
