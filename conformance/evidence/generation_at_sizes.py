@@ -16,7 +16,7 @@ from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.greedy_text import GREEDY, read_logits, written
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import check_greedy
-from conformkit.conformance.evidence.ranks import EVEN, TOP_P, check_ranks, draws_for
+from conformkit.conformance.evidence.ranks import EVEN, check_ranks, draws_for, filters
 from conformkit.conformance.subject.component import Instance, Subject
 
 __all__ = ["check_greedy_at_sizes", "check_sampled_at_sizes"]
@@ -121,12 +121,7 @@ def _prompts(sizes: Case) -> int:
 
 
 def _options(model: Subject, sizes: Case) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{}]
-    if "top_k" in sizes:
-        found.append({"top_k": sizes["top_k"]})
-    if model.offers("top-p"):
-        found.append({"top_p": TOP_P})
-    return found
+    return filters(sizes["vocab_size"], sizes.get("top_k"), top_p=model.offers("top-p"))
 
 
 def _check_ranks(instance: Instance, draw: Draw, options: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 Inputs = tuple[Array, ...]
+_FEW_PADS = 4
 
 
 def with_hidden_memory(_instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, EllipsisType]:
@@ -55,9 +56,14 @@ def with_masks(instance: Instance, inputs: Inputs, _draw: Draw) -> tuple[Inputs,
 
 
 def _real(draw: Draw, rows: Array) -> Array:
-    """Return which positions of rows (B, T, …) are real: a drawn number of first ones; in one of several rows, all."""
+    """Return which positions of rows (B, T, …) are real: a drawn number of first ones.
+
+    In one of several rows all are, in a single one nearly all: the end of a long row must not always be padding.
+    """
     batch, length = rows.shape[:2]
     lengths = 1 + draw.ids(max(length - 1, 1), batch, 1)
     if batch > 1:
         lengths[draw.integer(0, batch - 1)] = length
+    else:
+        lengths = np.maximum(length - draw.ids(_FEW_PADS, 1, 1), 1)
     return np.arange(length) < lengths

@@ -11,11 +11,11 @@ from conformkit.conformance.assertions.checks import check
 from conformkit.spec.arrays import Array
 from conformkit.spec.generation import next_token_probabilities
 
-__all__ = ["EVEN", "TOP_P", "check_ranks", "draws_for"]
+__all__ = ["EVEN", "check_ranks", "draws_for", "filters"]
 
 EVEN = 0.05
 """A gain of the weights that makes all ids about equally probable."""
-TOP_P = 0.9
+_TOP_P = 0.9
 _FEWEST, _MOST = 250, 1500
 """Ids that are drawn: more of them from a small vocabulary, which costs less."""
 _NUMBERS = 450_000
@@ -29,6 +29,16 @@ _LAST = (16, 8, 4, 2, 1)
 def draws_for(vocab_size: int) -> int:
     """Return how many ids are sampled from a vocabulary."""
     return max(_FEWEST, min(_MOST, _NUMBERS // vocab_size))
+
+
+def filters(vocab_size: int, top_k: int | None, *, top_p: bool) -> list[dict[str, Any]]:
+    """Return the options that are compared: no filter, top-k if there is one, and top-p.
+
+    Where there is a top-k, no filter is one of the whole vocabulary: its default may be 50.
+    """
+    none: dict[str, Any] = {} if top_k is None else {"top_k": vocab_size}
+    only_k = [] if top_k is None else [{"top_k": top_k}]
+    return [none, *only_k, *([{**none, "top_p": _TOP_P}] if top_p else [])]
 
 
 def check_ranks(logits: Array, ids: Array, options: Mapping[str, Any]) -> None:

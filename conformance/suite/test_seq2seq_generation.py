@@ -26,7 +26,7 @@ from conformkit.conformance.assertions.statistics import check_frequencies, chec
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, without_pads
-from conformkit.conformance.evidence.ranks import EVEN, TOP_P, check_ranks, draws_for
+from conformkit.conformance.evidence.ranks import EVEN, check_ranks, draws_for, filters
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
 from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
@@ -271,15 +271,13 @@ def test_top_p_draws_from_the_smallest_set_of_probability_p(transformer: Subject
 
 @clause("S2SGEN-SAMPLE-SIZES")
 def test_ids_of_every_rank_are_drawn_for_a_target(transformer: Subject, draw: Draw) -> None:
-    filters = [name for name in ("top_k", "top_p") if transformer.offers(name.replace("_", "-"))]
-    domain = {name: ends for name, ends in draw.domain.items() if name != "top_k" or name in filters}
+    domain = {name: ends for name, ends in draw.domain.items() if name != "top_k" or transformer.offers("top-k")}
 
     def check_ids(sizes: Case) -> None:
         instance = build_generator(transformer, tgt_vocab_size=sizes["tgt_vocab_size"])
         src = sources(without_pads(instance.scatter(draw.at(sizes), gain=EVEN)), draw.at(sizes), 1, 3)
         logits = logits_after(instance, src, np.full((1, 1), begin(instance)))[0]
-        asked = {"top_k": sizes.get("top_k"), "top_p": TOP_P}
-        for options in ({}, *({name: asked[name]} for name in filters)):
+        for options in filters(len(logits), sizes.get("top_k"), top_p=transformer.offers("top-p")):
             check_ranks(logits, drawn(instance, src, draws_for(len(logits)), draw, **options)[0], options)
 
     def cost(sizes: Case) -> float:
