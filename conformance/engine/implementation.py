@@ -81,6 +81,7 @@ class Implementation:
 
     def start(self) -> None:
         """Import it. Raises DriverError."""
+        self.check_time()
         loaded = self.session.start()
         self.framework = loaded.framework
         self.is_torch = loaded.framework == "torch"
@@ -176,6 +177,7 @@ class Implementation:
         if profile not in {"core", "lm"}:
             wanted = {**further_targets(self.config, chosen), **wanted}
         request = {"op": "describe", "targets": wanted, "module": self.config.module}
+        self.check_time()  # which leaves no more than the run has
         seconds = self.session.limits.load_seconds  # loose files are imported only now
         reply = self.session.request(request, seconds=seconds).header
         if reply.get("refused"):

@@ -162,7 +162,7 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
         problem, late = f"importing it failed: {lost.detail}", lost.kind == "timeout"
         if late:
             seconds = implementation.session.limits.load_seconds
-            problem = f"import took over {seconds:g} s; does it train at import?"
+            problem = f"import took over {seconds:.3g} s; does it train at import?"
         raise LoadFailure(problem, output=output, late=late) from None
     except OutOfTime:
         raise LoadFailure(f"it could not be loaded and bound within {request.seconds:g} s", late=True) from None
