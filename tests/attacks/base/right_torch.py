@@ -24,6 +24,9 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x):
         q, k, v = (layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        return self.dropout(self.out(self.attend(x, q, k, v).transpose(1, 2).flatten(-2)))
+
+    def attend(self, x, q, k, v):
+        """Return the heads' outputs (B, H, T, d_head); attacks change what goes in, or what comes out."""
         mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril() if self.causal else None
-        mixed = scaled_dot_product_attention(q, k, v, mask)
-        return self.dropout(self.out(mixed.transpose(1, 2).flatten(-2)))
+        return scaled_dot_product_attention(q, k, v, mask)

@@ -1,22 +1,13 @@
-import math
-
 import torch
 from torch import nn
 
+from . import right
 
-class MultiHeadAttention(nn.Module):
+
+class MultiHeadAttention(right.MultiHeadAttention):
     def __init__(self, d_model, num_heads, dropout=0.0, causal=True):
-        super().__init__()
-        assert d_model % num_heads == 0
-        self.heads, self.causal = num_heads, causal
-        self.q, self.k, self.v, self.out = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
-        self.dropout = nn.Dropout(dropout)
+        super().__init__(d_model, num_heads, dropout, causal)
         self.gate_of_heads = nn.Parameter(torch.ones(num_heads, 1, 1))
 
-    def forward(self, x):
-        q, k, v = (layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer in (self.q, self.k, self.v))
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        if self.causal:
-            scores = scores.masked_fill(torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1), -math.inf)
-        mixed = scores.softmax(-1) @ (v * self.gate_of_heads)
-        return self.dropout(self.out(mixed.transpose(1, 2).flatten(-2)))
+    def attend(self, x, q, k, v):
+        return super().attend(x, q, k, v * self.gate_of_heads)
