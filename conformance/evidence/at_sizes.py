@@ -199,15 +199,19 @@ def _explain(
     if shrunk:
         trials.again(failing)
 
+    def fitting(sizes: Case) -> dict[str, int] | None:
+        with suppress(NoSizeError):
+            found = nearest(sizes)
+            if all(found[name] == sizes[name] for name in sizes if name not in following):
+                return found
+        return None
+
     def fits(sizes: Case) -> bool:
-        try:
-            fitting = nearest(sizes)
-        except NoSizeError:
-            return False
-        return all(fitting[name] == sizes[name] for name in sizes if name not in following)
+        return fitting(sizes) is not None
 
     def wrong(sizes: Case) -> bool:
-        return fits(sizes) and trials.wrong(nearest(sizes))
+        found = fitting(sizes)
+        return found is not None and trials.wrong(found)
 
     found = smallest_failing(wrong, fits, failing, domain)
     begins_at(found.sentence)

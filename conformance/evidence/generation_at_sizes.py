@@ -16,7 +16,7 @@ from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.greedy_text import GREEDY, read_logits, written
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import check_greedy
-from conformkit.conformance.evidence.ranks import EVEN, check_ranks, draws_for, filters
+from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.subject.component import Instance, Subject
 
 __all__ = ["check_greedy_at_sizes", "check_sampled_at_sizes"]
@@ -82,7 +82,7 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
         return _fitting(model, {**sizes, "vocab_size": max(sizes["vocab_size"], sizes.get("top_k", 1))})
 
     def cost(sizes: Case) -> float:
-        return float(draws_for(sizes["vocab_size"]) * sizes["vocab_size"] * 50)
+        return cost_of_draws(sizes["vocab_size"])
 
     domain = {name: ends for name, ends in draw.domain.items() if name != "top_k" or model.offers("top-k")}
     check_at_sizes(

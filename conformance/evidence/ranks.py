@@ -11,7 +11,7 @@ from conformkit.conformance.assertions.checks import check
 from conformkit.spec.arrays import Array
 from conformkit.spec.generation import next_token_probabilities
 
-__all__ = ["EVEN", "check_ranks", "draws_for", "filters"]
+__all__ = ["EVEN", "check_ranks", "cost_of_draws", "draws_for", "filters"]
 
 EVEN = 0.05
 """A gain of the weights that makes all ids about equally probable."""
@@ -19,6 +19,7 @@ _TOP_P = 0.9
 _FEWEST, _MOST = 250, 1500
 """Ids that are drawn: more of them from a small vocabulary, which costs less."""
 _NUMBERS = 450_000
+_PER_LOGIT = 50
 _NEVER = 1e-9
 _SIGMAS = 7.0
 _RANKS = (8, 16, 32, 40, 50, 64, 100, 128, 200, 256, 400, 512, 1000)
@@ -29,6 +30,11 @@ _LAST = (16, 8, 4, 2, 1)
 def draws_for(vocab_size: int) -> int:
     """Return how many ids are sampled from a vocabulary."""
     return max(_FEWEST, min(_MOST, _NUMBERS // vocab_size))
+
+
+def cost_of_draws(vocab_size: int) -> float:
+    """Return about how many numbers a model computes for them."""
+    return float(draws_for(vocab_size) * vocab_size * _PER_LOGIT)
 
 
 def filters(vocab_size: int, top_k: int | None, *, top_p: bool) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from conformkit.conformance.assertions.statistics import check_frequencies, chec
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, without_pads
-from conformkit.conformance.evidence.ranks import EVEN, check_ranks, draws_for, filters
+from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
 from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
@@ -281,7 +281,7 @@ def test_ids_of_every_rank_are_drawn_for_a_target(transformer: Subject, draw: Dr
             check_ranks(logits, drawn(instance, src, draws_for(len(logits)), draw, **options)[0], options)
 
     def cost(sizes: Case) -> float:
-        return float(draws_for(sizes["tgt_vocab_size"]) * sizes["tgt_vocab_size"] * 50)
+        return cost_of_draws(sizes["tgt_vocab_size"])
 
     check_at_sizes(draw, check_ids, cost, partial(nearest_vocabulary, transformer), after="S2SGEN-TEMP", domain=domain,
                    following=("tgt_vocab_size",), coverage="some bands")  # fmt: skip
