@@ -29,6 +29,9 @@ def defects(
     measure: Annotated[
         bool, typer.Option("--measure", help="Judge them again, seconds for each, and compare with their files.")
     ] = False,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of the inputs when measured, 0 by default.")
+    ] = 0,
 ) -> None:
     """List the known mistakes with the clauses that catch each, and the kill rate.
 
@@ -42,7 +45,7 @@ def defects(
     if not found:
         wrong("PREFIX", f"{', '.join(words)}: no known mistake has such an id{_nearest(words, catalogue())}.")
     if measure:
-        _measure([defect.id for defect in found])
+        _measure([defect.id for defect in found], seed)
         return
     red = {defect.id: kills().get(defect.id, ()) for defect in found}
     if as_json:
@@ -61,13 +64,13 @@ def _nearest(words: Sequence[str], ids: Iterable[str]) -> str:
     return f"; nearest: {', '.join(near)}" if near else f"; known prefixes: {', '.join(begins)}"
 
 
-def _measure(ids: Sequence[str]) -> None:
+def _measure(ids: Sequence[str], seed: int) -> None:
     """Judge known mistakes again; print which clauses are red, and what to change in the files that say otherwise."""
     from conformkit.conformance.defects.kills import kill_rate
     from conformkit.conformance.diagnosis.measuring import measure
 
     found: dict[str, Sequence[str]] = {}
-    for name, red in measure(ids):
+    for name, red in measure(ids, seed):
         found[name] = red
         print(f"{name}: {', '.join(red) or 'nothing'}", *_untold(name, red), sep="\n", flush=True)
     killed, total = kill_rate(found)

@@ -13,22 +13,27 @@ __all__ = ["continue_greedily", "next_token_probabilities"]
 
 
 def next_token_probabilities(
-    logits: Array, *, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
-) -> Array:
+    logits: Array, *, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None,
+    temperature_last: bool = False,
+) -> Array:  # fmt: skip
     """Return the probabilities (…, V) that sampling follows: temperature, then top-k, then top-p, renormalized.
 
     top-p keeps the smallest set of most probable ids whose probability reaches p, including the one that crosses p.
-    Ties are kept in vocabulary order. Source: handout §8.5; Holtzman et al. 2020, §3.1.
+    Ties are kept in vocabulary order. With `temperature_last`, both filters look at the probabilities at temperature 1.
+    Source: handout §8.5; Holtzman et al. 2020, §3.1.
     """
-    scaled = np.asarray(logits, np.float64) / temperature
-    order = np.argsort(-scaled, axis=-1, kind="stable")
-    ranked = softmax(np.take_along_axis(scaled, order, axis=-1))
+    order = np.argsort(-np.asarray(logits, np.float64), axis=-1, kind="stable")
+    descending = np.take_along_axis(np.asarray(logits, np.float64), order, axis=-1)
+    ranked = softmax(descending / (1.0 if temperature_last else temperature))
     if top_k is not None:
         ranked = np.where(np.arange(ranked.shape[-1]) < top_k, ranked, 0.0)
         ranked = ranked / ranked.sum(axis=-1, keepdims=True)
     if top_p is not None:
         before = np.cumsum(ranked, axis=-1) - ranked  # probability of all higher ranks
         ranked = np.where(before < top_p, ranked, 0.0)
+        ranked = ranked / ranked.sum(axis=-1, keepdims=True)
+    if temperature_last:
+        ranked = np.where(ranked > 0.0, softmax(descending / temperature), 0.0)
         ranked = ranked / ranked.sum(axis=-1, keepdims=True)
     probabilities = np.empty_like(ranked)
     np.put_along_axis(probabilities, order, ranked, axis=-1)

@@ -57,6 +57,8 @@ class Variant:
     head_bias: bool = True
     log_probabilities: bool = False
     """A model returns the log-softmax of its logits: the same predictions, for a loss without a softmax of its own."""
+    temperature_last: bool = False
+    """Sampling filters by the probabilities at temperature 1, and applies the temperature to what is left."""
 
     def but(self, **changes: Any) -> Variant:
         """Return a copy with some choices changed."""
@@ -160,6 +162,8 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("shared_positions", False): "separate tables of positions for source and target",
     ("head_bias", True): "a head with a bias", ("head_bias", False): "a head without a bias",
     ("log_probabilities", True): "log-probabilities", ("log_probabilities", False): "logits",
+    ("temperature_last", True): "filters before the temperature",
+    ("temperature_last", False): "the temperature before filters",
 }  # fmt: skip
 
 

@@ -21,6 +21,11 @@ all orders is m Σ c (c - 1) / (N (N - 1)), c the counts of the ids. Revealing t
 expected f by at most 2 per step (exchanging two draws touches two pairs), so that by Azuma's inequality, in Hoeffding's
 form, either tail beyond t has probability at most exp(-2 t² / (N 2²)) = exp(-t² / (2 N)).
 
+Likelihood. A distribution that is a little sharper or flatter shows in no single frequency, but in the mean of the ids'
+log-probabilities. Each term, cut at ln 1e-3 so that it is at most b from its mean, has a known mean and variance given
+all draws before it, so by Freedman's inequality (1975) their sum S is further than t from its mean with probability at
+most 2 exp(-t² / (2 (s² + b t / 3))), s² the sum of the variances.
+
 α is 1e-7 per clause. With n = 2000 and m = 100 the share of an id of probability 0.3 may be off by 0.07; with N = 2000,
 copies show from 265 equal pairs too many in 1000. In float32 the expected probabilities are themselves off by about
 1e-6 of their value, which changes n K by less than 1e-3.
@@ -42,6 +47,7 @@ __all__ = [
     "Surprise",
     "check_frequencies",
     "check_independent",
+    "check_likelihood",
     "divergence",
     "equal_pairs",
     "hits_needed",
@@ -52,6 +58,8 @@ __all__ = [
 
 FALSE_ALARMS = 1e-7
 """The probability that one clause calls a right implementation wrong."""
+_RAREST = 1e-3
+"""Lower probabilities count as this one in a likelihood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,23 @@ def check_frequencies(label: str, drawn: Array, probabilities: Array, *, distrib
         f"drawn:    {shares(counts / counts.sum())}",
         f"expected: {shares(probabilities)}",
     )
+
+
+def check_likelihood(label: str, probabilities: Array, drawn: Array) -> None:
+    """Check that ids (N,), each drawn with its own probabilities (N, V), are as probable on average as they should be.
+
+    It tells a distribution that is a little sharper or flatter, which shows in no single frequency.
+    """
+    scores = np.log(np.maximum(probabilities, _RAREST))
+    means = (probabilities * scores).sum(axis=1)
+    spread = float((probabilities * (scores - means[:, None]) ** 2).sum())
+    excess = float((np.take_along_axis(scores, drawn[:, None], axis=1)[:, 0] - means).sum())
+    got, want = (means.sum() + excess) / len(drawn), means.mean()
+    log_odds = math.log(2.0 / FALSE_ALARMS)
+    linear = -math.log(_RAREST) * log_odds / 3.0
+    allowed = linear + math.sqrt(linear**2 + 2.0 * log_odds * spread)
+    message = f"{label} have a mean log-probability of {got:.4f}, expected {want:.4f} in {len(drawn)} draws"
+    check(message, abs(excess) <= allowed)
 
 
 def equal_pairs(first: Array, second: Array, *, tests: int = 1) -> tuple[int, float, float]:

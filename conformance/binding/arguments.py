@@ -62,6 +62,10 @@ class Arguments:
         """Return the names of the values that are used."""
         return frozenset(_used([*self.positional, *self.named.values()]))
 
+    def passed(self) -> frozenset[str]:
+        """Return the names of the values that are arguments by themselves, not entries of a settings object."""
+        return frozenset(_used(a for a in (*self.positional, *self.named.values()) if isinstance(a, Expression)))
+
     def paths(self) -> Iterator[str]:
         """Yield the names of the objects that are built or looked up for them."""
         yield from _looked_up([*self.positional, *self.named.values()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
@@ -16,7 +16,7 @@ from conformkit.conformance.engine.providers import components_asked
 from conformkit.conformance.suite.registry import arguments, tests
 from conformkit.spec.clauses import clauses, clauses_of
 
-__all__ = ["measure", "measure_named", "named_red_with", "red_with"]
+__all__ = ["measure", "named_red_with", "red_with"]
 
 _AT_ONCE = 2
 """Number of references with defects that are judged at the same time."""
@@ -24,55 +24,45 @@ _TRIES = 48
 """Maximum number of weight assignments to try, for defects about names or shapes."""
 
 
-def measure(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def measure(ids: Sequence[str], seed: int = 0) -> Iterator[tuple[str, list[str]]]:
     """Judge the reference with one defect after another; yield each with the red clauses of its profile."""
-    yield from _each(red_with, ids)
-
-
-def measure_named(ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Judge each defect only on the clauses that it names; yield it with those that were red.
-
-    The clauses they need are assumed to hold: they held when everything was judged.
-    """
-    yield from _each(named_red_with, ids)
-
-
-def _each(judged: Callable[[Defect, WorkerFactory], list[str]], ids: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     warm = worker_factory(1, torch=True)
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             shared = SharedFactory(warm)
-            yield from zip(ids, pool.map(lambda name: judged(defects()[name], shared), ids), strict=True)
+            yield from zip(ids, pool.map(lambda name: red_with(defects()[name], shared, seed), ids), strict=True)
     finally:
         warm.close()
 
 
-def red_with(defect: Defect, warm: WorkerFactory) -> list[str]:
+def red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
     """Judge the reference with a defect on its whole profile; return the clauses that are red.
 
     If the defect prevents the reference from loading, no run conforms: that counts as breaking the clauses it names.
     Raises PatchError.
     """
     try:
-        with _witness(defect, None, warm) as judge:
+        with _witness(defect, None, warm, seed) as judge:
             return [name for name in clauses_of(_profile(defect)) if judge.result(name).verdict.red]
     except LoadFailure:
         return list(defect.clauses)
 
 
-def named_red_with(defect: Defect, warm: WorkerFactory) -> list[str]:
+def named_red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
     """Like `red_with`, but only on the clauses that the defect names."""
     try:
-        with _witness(defect, _components(defect), warm) as judge:
+        with _witness(defect, _components(defect), warm, seed) as judge:
             # a defect that depends on earlier calls may only show after the calls of the needed clauses
             return [name for name in defect.clauses if judge.alone(name).verdict.red or judge.result(name).verdict.red]
     except LoadFailure:
         return list(defect.clauses)
 
 
-def _witness(defect: Defect, components: Collection[str] | None, warm: WorkerFactory) -> AbstractContextManager[Judge]:
+def _witness(
+    defect: Defect, components: Collection[str] | None, warm: WorkerFactory, seed: int
+) -> AbstractContextManager[Judge]:
     profile = _profile(defect)
-    return witness([defect], components, variant=defect.variant, warm=warm, profile=profile, tries=_TRIES)
+    return witness([defect], components, variant=defect.variant, warm=warm, profile=profile, seed=seed, tries=_TRIES)
 
 
 def _profile(defect: Defect) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check_equal
+from conformkit.conformance.assertions.checks import check, check_close, check_equal
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import ids, numbers, several
 from conformkit.conformance.evidence.greedy_text import read_logits
@@ -15,11 +16,12 @@ from conformkit.conformance.evidence.trainable_fixtures import trainee
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
-from conformkit.spec.decoding import Model, beam_search
+from conformkit.spec.decoding import Model, beam_search, until_end
 
-__all__ = ["Beams", "reader", "searched", "searcher"]
+__all__ = ["SCORES", "Beams", "check_penalized", "clear", "reader", "searched", "searcher"]
 
-
+SCORES = 1e-4
+"""How far sums of log-probabilities may be apart, in float32."""
 _NONE = -1e4
 """Unused beams, where texts are fewer than beams, score -inf or about -1e9; every text scores more than this."""
 
@@ -78,3 +80,35 @@ def clear(model: Model, prompt: Array, steps: int, width: int, **options: Any) -
     wide = beam_search(model, prompt, steps, width + 2, **options)
     totals = sorted(score for score, _ in wide)
     return all(other - one > 1e-3 for one, other in itertools.pairwise(totals))
+
+
+def check_penalized(
+    beams: Beams, total: Callable[[list[int]], float], penalty: float, end: int | None, every: Iterable[list[int]] = ()
+) -> None:
+    """Check the scores of one prompt's beams, their order, and that the best of `every` text is the first.
+
+    `total` gives the sum of log-probabilities of a text up to its end. It is divided by one of the usual penalties, the
+    same for all: the length to the power of α, or GNMT's.
+    """
+    found = [(score, until_end(new, end)) for score, new in beams.row(0)]
+    check(f"the scores are {beams.scores[0].tolist()}, none that of a text", bool(found))
+
+    def by_length(own: list[int]) -> float:
+        return float(total(own) / len(own) ** penalty)
+
+    def as_in_gnmt(own: list[int]) -> float:
+        return float(total(own) / ((5 + len(own)) / 6) ** penalty)
+
+    score = as_in_gnmt if all(_near(got, as_in_gnmt(own)) for got, own in found) else by_length
+    for got, own in found:
+        want = score(own)
+        check_close(f"the score of {own}", np.array([got]), np.array([want]), SCORES, scale=max(1.0, -want))
+    falling = [round(got, 4) for got, _ in found]
+    check(f"the scores are {falling}, want them to fall", bool((np.diff(falling) <= SCORES).all()))
+    for best, own in sorted(((score(own), own) for own in every), reverse=True)[:1]:
+        label = f"the first beam is {found[0][1]} with {found[0][0]:.4f}, {own} has {best:.4f}"
+        check(label, found[0][0] > best - SCORES)
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= SCORES * max(1.0, abs(other))

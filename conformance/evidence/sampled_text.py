@@ -56,7 +56,8 @@ class Chances:
 
     def expected(self, **options: Any) -> Array:
         """Return the probabilities (V,) of the definition."""
-        return next_token_probabilities(self.logits, **options)
+        last = self.instance.subject.variant.temperature_last
+        return next_token_probabilities(self.logits, temperature_last=last, **options)
 
     def ranked(self) -> list[int]:
         """Return the ids from the most to the least probable."""
@@ -143,13 +144,17 @@ def close(logits: Array, gap: float = 0.25) -> Array:
 
 
 def unlike(model: Subject, draw: Draw) -> tuple[Instance, Array, Array]:
-    """Return a model, two prompts and their logits: the next id is nearly sure after one, and open after the other."""
+    """Return a model, two prompts and their logits: the next id is nearly sure after one, and open after the other.
+
+    The fourth most probable id of the open one is above the third of the other by as much as possible, so that filters
+    of both rows together keep other ids, and they have few of their four most probable ids in common.
+    """
     instance, prompts, logits = _candidates(model, draw, gain=2.0)
-    top = next_token_probabilities(logits).max(axis=-1)
-    surest = int(np.argmin(np.abs(top - 0.75)))
-    order = np.argsort(-logits, axis=-1)[:, :4]
-    shared = np.isin(order, order[surest]).sum(axis=-1)
-    chosen = [surest, int(np.argmin(top + 0.1 * shared))]
+    ranked = -np.sort(-next_token_probabilities(logits), axis=-1)
+    best = np.argsort(-logits, axis=-1)[:, :4]
+    shared = (best[:, None, :, None] == best[None, :, None, :]).sum(axis=(2, 3))
+    gain = ranked[None, :, 3] - ranked[:, None, 2] - 0.02 * shared - 1.0 * (ranked[:, None, 0] > 0.9)
+    chosen = list(np.unravel_index(int(np.argmax(gain)), gain.shape))
     return instance, prompts[chosen], logits[chosen]
 
 

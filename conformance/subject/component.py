@@ -180,6 +180,10 @@ class Subject:
         """A sequence length within the declared limits, near the wanted one."""
         return nearest_allowed("tokens", self.shift.length(wanted), self.bound.limits)
 
+    def takes(self, name: str) -> bool:
+        """Whether the constructor has this argument, not only settings with such an entry."""
+        return name in self.bound.construct.passed()
+
     def shifted(self, shift: Shift) -> Subject:
         """Return the same component, with sizes a little larger than those asked for."""
         return replace(self, shift=shift)

@@ -182,6 +182,21 @@ def test_each_sequence_has_its_own_padding(cross_attention: Subject, draw: Draw)
         check_close(f"output of sequence {one} alone", alone, together[one], cross_attention.tolerance())
 
 
+@clause("XATTN-PAD-ALL")
+def test_a_memory_that_is_hidden_as_a_whole_leaves_everything_finite(cross_attention: Subject, draw: Draw) -> None:
+    instance = build(cross_attention).scatter(draw)
+    q, k, v, real = hiding(instance, draw, 0, 3)
+    before = instance(q, k, v, keys_mask(real))
+    real[-1] = False
+    out = instance(q, k, v, keys_mask(real))
+    check_close("outputs of the other sequences", out[:-1], before[:-1], cross_attention.tolerance())
+    check_finite("the output of the sequence without a memory", out[-1])
+    if cross_attention.offers("gradients"):
+        found = instance.vjp(q, k, v, keys_mask(real), cotangent=draw.values(*out.shape), wrt=("query", "key"))
+        for name, gradient in {**found.inputs, **found.parameters}.items():
+            check_finite(f"the gradient of {name}", np.zeros(1) if gradient is None else gradient)
+
+
 @clause("XATTN-ORACLE")
 def test_the_output_is_that_of_the_definition(cross_attention: Subject, draw: Draw) -> None:
     for width, heads in ((12, 3), (8, 1), (8, 4)):

@@ -17,7 +17,7 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
-from conformkit.conformance.evidence.beams import Beams, clear, reader, searched, searcher
+from conformkit.conformance.evidence.beams import SCORES, Beams, check_penalized, clear, reader, searched, searcher
 from conformkit.conformance.evidence.greedy_text import GREEDY, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
@@ -32,8 +32,6 @@ from conformkit.spec.generation import continue_greedily
 
 CACHED = {"use_cache": True, **GREEDY}
 UNCACHED = {"use_cache": False, **GREEDY}
-SCORES = 1e-4
-"""How far sums of log-probabilities may be apart, in float32."""
 _STEPS = 4
 """New ids of a search whose other sizes are large."""
 
@@ -265,17 +263,12 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model
 
 @clause("BEAM-LENPEN")
 def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, model: Subject, draw: Draw) -> None:
-    instance = searcher(model, draw)
-    logits = reader(instance)
-    ends = [None, *range(5)] if beam_search.offers("eos-id") else [None]  # each ends other texts, at other lengths
-    for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), ends)):
-        options = {} if end is None else {"eos_id": end}
-        prompt = draw.ids(5, 1, 3)
-        beams = searched(beam_search, instance, prompt, 4, 3, length_penalty=penalty, **options)
-        for score, new in beams.row(0):
-            own = until_end(new, end)
-            want = log_probability(logits, prompt[0], own) / len(own) ** penalty
-            check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+    few, five = (searcher(model.as_asked, draw, vocab_size=size) for size in (3, 5))
+    ended = beam_search.offers("eos-id")  # each id ends other texts, at other lengths
+    for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), [None, *(range(5) if ended else ())])):
+        _check_penalized(beam_search, five, draw.ids(5, 1, 3), 4, 3, penalty, end)
+    for penalty, end in each_of("penalty, end", itertools.product((0.6, 2.0), range(3) if ended else ())):
+        _check_penalized(beam_search, few, draw.ids(3, 1, 2), 3, len(_complete(3, 3, end)), penalty, end)
 
 
 @clause("BEAM-SIZES")
@@ -342,6 +335,17 @@ def _complete(size: int, steps: int, end: int) -> list[list[int]]:
     """Return every text of this many ids, or fewer if it ends earlier."""
     every = [list(new) for new in itertools.product(range(size), repeat=steps)]
     return [list(own) for own in sorted({tuple(until_end(new, end)) for new in every})]
+
+
+def _check_penalized(
+    tool: Tool, instance: Instance, prompt: Array, steps: int, width: int, penalty: float, end: int | None
+) -> None:
+    """Search with a length penalty; where there is room for every text, the best of all must be first."""
+    options = {} if end is None else {"eos_id": end}
+    beams = searched(tool, instance, prompt, steps, width, length_penalty=penalty, **options)
+    every = _complete(instance.sizes["vocab_size"], steps, end) if end is not None else []
+    total = partial(log_probability, reader(instance), prompt[0])
+    check_penalized(beams, total, penalty, end, every if len(every) <= width else ())
 
 
 def _compare(beams: Beams, row: int, want: list[tuple[float, list[int]]]) -> None:

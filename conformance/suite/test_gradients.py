@@ -75,6 +75,8 @@ def test_gradients_equal_central_differences(every: list[Subject], draw: Draw) -
     for subject in each(wide_enough(every), "gradients"):
         how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
         instance, inputs = subject.example(draw)
+        if inputs[0].dtype.kind == "i":
+            inputs[0][:, -1] = inputs[0][:, 0]  # one row of the table is read twice
         check_gradients(subject.name, Point.of(instance, inputs), draw, **how)
         if len(inputs) > 1 and subject.offers("masks"):
             masked = (*inputs, draw.mask(inputs[0].shape[-2], inputs[1].shape[-2]))

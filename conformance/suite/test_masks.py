@@ -10,6 +10,7 @@ from conformkit.conformance.assertions.checks import (
     Compared,
     check,
     check_close,
+    check_differs,
     check_equal,
     check_finite,
     check_hidden,
@@ -253,6 +254,21 @@ def test_a_query_that_sees_no_key_leaves_the_others_alone(attend: Attend, draw: 
     mask[..., 1, :] = False
     after = attend(q, k, v, mask)
     check_close("outputs of the other queries", after[..., [0, 2], :], before[..., [0, 2], :], attend.tolerance())
+
+
+@clause("MASK-NOTHING")
+def test_a_mask_that_allows_nothing_is_not_taken_for_none(attend: Attend, draw: Draw) -> None:
+    q, k, v = draw.qkv(attend.leading())
+    some, none = np.ones((*q.shape[:-1], 5), bool), np.zeros((*q.shape[:-1], 5), bool)
+    some[..., 1, :] = False
+    for (kind, beside), (_, alone) in zip(_kinds(attend, some), _kinds(attend, none), strict=True):
+        under(f"a {kind} mask")
+        want, got = (attend(q, k, v, mask)[..., 1, :] for mask in (beside, alone))
+        label = "the output of a query, where no query sees any key,"
+        if np.isfinite(want).all() and np.isfinite(got).all():
+            check_close(label, got, want, attend.tolerance())
+        elif np.isfinite(got).all():  # that the other one is NaN is MASK-FULLROW-FINITE's affair
+            check_differs(f"{label} compared with the one without a mask,", got, attend(q, k, v)[..., 1, :])
 
 
 @clause("MASK-FULLROW-FINITE")

@@ -34,7 +34,7 @@ _CALL = 1e6
 
 @clause("METRIC-PPL")
 def test_perplexity_is_the_exponential_of_the_loss(perplexity: Tool) -> None:
-    for loss in each_of("loss", [0.0, 0.5, 1.0, 4.174387]):
+    for loss in each_of("loss", [0.0, 1e-6, 0.5, 1.0, 4.174387, 11.5, 60.0]):
         close(f"the perplexity of {loss}", perplexity(loss=np.array(loss)), perplexity_of(loss))
     token, stored = facts("LOSS-CE")[0], facts("METRIC-PPL")[0]
     under(f"golden {stored.number}, {stored.title}")
@@ -43,7 +43,7 @@ def test_perplexity_is_the_exponential_of_the_loss(perplexity: Tool) -> None:
 
 @clause("METRIC-BPC")
 def test_bits_are_nats_over_ln_2(bits_per_character: Tool) -> None:
-    for loss in each_of("loss", [0.0, 1.0, 1.47]):
+    for loss in each_of("loss", [0.0, 1e-6, 1.0, 1.47, 11.5, 60.0]):
         close(f"the bits of {loss} nats", bits_per_character(loss=np.array(loss)), bits_of(loss))
     token, stored = facts("LOSS-CE")[0], facts("METRIC-BPC")[0]
     under(f"golden {stored.number}, {stored.title}")

@@ -387,6 +387,7 @@ def test_the_ids_are_left_as_they_were(model: Subject, draw: Draw) -> None:
     instance = model.build().scatter(draw)
     for tokens in each_of("tokens", [7, 1]):
         ids = draw_ids(instance, draw, 2, tokens)
+        ids[0, 0], ids[-1, -1] = 0, instance.sizes["vocab_size"] - 1
         after = instance.call(ids.copy(), echo=True).arguments["ids"]
         check_equal("the ids after the call", after, model.bound.to_theirs(ids))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformkit.conformance.assertions.checks import (
+    NotApplicable,
     check,
     check_differs,
     check_finite,
@@ -68,6 +69,18 @@ def test_training_mode_drops_again_after_an_evaluation(every: list[Subject], dra
     for subject in each(every, "dropout", "modes"):
         instance, inputs = subject.example(draw, dropout=0.5)
         instance(*inputs)
+        one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
+        check_differs(f"{subject.name}: the output in training mode with another random state", one, other)
+
+
+@clause("DET-DROPOUT-USED")
+def test_a_dropout_rate_that_is_accepted_is_used(every: list[Subject], draw: Draw) -> None:
+    parts = ("PositionalEncoding", "FeedForward", "TransformerBlock")
+    taking = [subject for subject in each(every, "dropout", "modes", named=parts) if subject.takes("dropout")]
+    if not taking:
+        raise NotApplicable("no part takes a dropout rate as an argument of its own")
+    for subject in taking:
+        instance, inputs = subject.example(draw, dropout=0.5)
         one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
         check_differs(f"{subject.name}: the output in training mode with another random state", one, other)
 

@@ -21,7 +21,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
+from conformkit.conformance.assertions.statistics import check_frequencies, check_independent, check_likelihood
 from conformkit.conformance.binding.arguments import Expression
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.generation_at_sizes import check_sampled_at_sizes
@@ -30,6 +30,7 @@ from conformkit.conformance.evidence.logits import logits_of_rows, rows
 from conformkit.conformance.evidence.sampled_text import (
     DRAWS,
     FEW,
+    Chances,
     chances,
     check_set,
     close,
@@ -43,6 +44,7 @@ from conformkit.conformance.evidence.sampled_text import (
 )
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
 from conformkit.spec.generation import next_token_probabilities
 
 
@@ -99,11 +101,20 @@ def test_the_temperature_is_one_unless_said_otherwise(model: Subject, draw: Draw
 def test_each_new_id_is_drawn_after_those_before_it(model: Subject, draw: Draw) -> None:
     law = chances(model, draw)
     size, temperature = len(law.logits), 0.5 if model.offers("temperature") else 1.0
-    pairs = sample(law.instance, law.prompt[None], DRAWS, draw, count=2, temperature=temperature)[0]
-    after = np.concatenate([np.tile(law.prompt, (size, 1)), np.arange(size)[:, None]], axis=1)
-    second = next_token_probabilities(logits_of_rows(law.instance, after)[:, -1], temperature=temperature)
+    new = sample(law.instance, law.prompt[None], DRAWS, draw, count=3, temperature=temperature)[0]  # (N, 3)
+    second = _after(law, np.arange(size)[:, None], temperature)
     joint = law.expected(temperature=temperature)[:, None] * second
-    check_frequencies("two ids i, j, counted as i V + j", pairs[:, 0] * size + pairs[:, 1], joint.ravel())
+    check_frequencies("two ids i, j, counted as i V + j", new[:, 0] * size + new[:, 1], joint.ravel())
+    known, which = np.unique(new[:, :2], axis=0, return_inverse=True)
+    third = _after(law, known, temperature)[which.ravel()]
+    check_likelihood("the second and the third id", np.concatenate([second[new[:, 0]], third]), new[:, 1:].T.ravel())
+
+
+def _after(law: Chances, new: Array, temperature: float) -> Array:
+    """Return the probabilities (N, V) of the id after each continuation (N, n) of the prompt."""
+    texts = np.concatenate([np.tile(law.prompt, (len(new), 1)), new], axis=1)
+    texts = texts[:, -int(law.instance.sizes["block_size"]) :]
+    return next_token_probabilities(logits_of_rows(law.instance, texts)[:, -1], temperature=temperature)
 
 
 @clause("GEN-TEMP-ZERO")
@@ -247,8 +258,7 @@ def test_each_row_has_its_own_k_ids(model: Subject, draw: Draw) -> None:
 @clause("GEN-TOPP-UNSORT")
 def test_kept_ranks_become_ids_of_the_vocabulary(model: Subject, draw: Draw) -> None:
     law = chances(model, draw)
-    for count, p in with_p(law, (2, 3)):
-        del count
+    for _, p in with_p(law, (1, 2, 3)):
         best, drawn = int(law.ranked()[0]), law.drawn(draw, draws=500, top_p=p)
         check(
             f"id {best}, the most probable, was never sampled in 500 draws",
@@ -308,7 +318,8 @@ def test_each_row_has_its_own_set(model: Subject, draw: Draw) -> None:
 def test_temperature_comes_before_top_p(model: Subject, draw: Draw) -> None:
     law = chances(model, draw)
     for temperature in (0.5, 2.0):
-        for count, p in with_p(law, (3,), temperature=temperature):
+        filtered = 1.0 if model.variant.temperature_last else temperature
+        for count, p in with_p(law, (3,), temperature=filtered):
             drawn = law.drawn(draw, FEW, temperature=temperature, top_p=p)
             wanted = law.ranked()[:count]
             check_set(

@@ -17,7 +17,7 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
-from conformkit.conformance.evidence.beams import Beams, clear
+from conformkit.conformance.evidence.beams import SCORES, Beams, check_penalized, clear
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, target_logits, total_log_probability
 from conformkit.conformance.evidence.seq2seq_generation import (
@@ -44,10 +44,10 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
 from conformkit.spec.decoding import Model, beam_search, log_probability, until_end
 
-SCORES = 1e-4
-"""How far sums of log-probabilities may be apart, in float32."""
 _STEPS = 4
 """New ids of a search whose other sizes are large."""
+_EVERY_TEXT = 27
+"""Beams for every target of 3 ids, of a vocabulary of 3."""
 
 
 # --- keys and values, kept --------------------------------------------------------------------------------------------
@@ -187,13 +187,13 @@ def test_beams_compete_with_one_another(transformer: Subject, draw: Draw) -> Non
 def test_a_beam_that_is_wide_enough_finds_the_best_target_of_all(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer.as_asked, draw, size=3)
     src = _misleading(instance, draw)
-    score, best = searched(instance, src[None], 3, 27).row(0)[0]
+    score, best = searched(instance, src[None], 3, _EVERY_TEXT).row(0)[0]
     every = [list(new) for new in itertools.product(range(3), repeat=3)]
 
     def judge(reader: Model) -> None:
         totals = [log_probability(reader, _prompt(instance), new) for new in every]
         want = every[int(np.argmax(totals))]
-        check(f"the first of 27 beams is {best} with {score:.4f}, {want} has {max(totals):.4f}", best == want)
+        check(f"the first beam is {best} with {score:.4f}, {want} has {max(totals):.4f}", best == want)
 
     by_either(readers(instance, src), judge)
 
@@ -225,7 +225,7 @@ def test_beams_of_different_sources_dont_mix(transformer: Subject, draw: Draw) -
 def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, draw: Draw) -> None:
     instance = _searcher(transformer.as_asked, draw, size=3)
     end = _ends(instance)[0]
-    for width in each_of("width", [27, 27, 4]):
+    for width in each_of("width", [_EVERY_TEXT, _EVERY_TEXT, 4]):
         src = sources(instance, draw, 1, 2)
         beams = searched(instance, src, 3, width, eos_id=end)
         by_either(readers(instance, src[0]), _check_ended, instance, beams, end, width)
@@ -233,12 +233,12 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, dr
 
 @clause("S2SBEAM-LENPEN")
 def test_the_length_penalty_divides_by_a_power_of_the_length(transformer: Subject, draw: Draw) -> None:
-    instance = _searcher(transformer, draw)
-    ends = [None, *_ends(instance)] if transformer.offers("beam-eos-id") else [None]
-    for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), ends)):
-        src = sources(instance, draw, 1, 3)
-        beams = searched(instance, src, 4, 3, length_penalty=penalty, eos_id=end)
-        by_either(readers(instance, src[0]), _check_scores, instance, beams, end, penalty)
+    few, five = (_searcher(transformer.as_asked, draw, size=size) for size in (3, 5))
+    ended = transformer.offers("beam-eos-id")
+    for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), [None, *(_ends(five) if ended else ())])):
+        _check_penalized(five, sources(five, draw, 1, 3), 4, 3, penalty, end)
+    for penalty, end in each_of("penalty, end", itertools.product((0.6, 2.0), _ends(few)[:1] if ended else ())):
+        _check_penalized(few, sources(few, draw, 1, 2), 3, _EVERY_TEXT, penalty, end)
 
 
 @clause("S2SBEAM-EVAL-MODE")
@@ -324,22 +324,37 @@ def _misleading(instance: Instance, draw: Draw) -> Array:
     """Draw weights and a source (S,) whose best target of 3 ids is not the greedy one, if one is found soon."""
     for gain in (2.0, 3.0, 1.2, 2.5, 1.6, 3.5):
         instance.scatter(draw, gain=gain)
-        drawn = _clear(instance, draw, 3, 27, keep=4)
+        drawn = _clear(instance, draw, 3, _EVERY_TEXT, keep=4)
         for src in drawn:
             reader, prompt = readers(instance, src)[0], _prompt(instance)
-            if beam_search(reader, prompt, 3, 1)[0][1] != beam_search(reader, prompt, 3, 27)[0][1]:
+            if beam_search(reader, prompt, 3, 1)[0][1] != beam_search(reader, prompt, 3, _EVERY_TEXT)[0][1]:
                 return src
     return drawn[0]
 
 
-def _check_scores(
-    reader: Model, instance: Instance, beams: Beams, end: int | None = None, penalty: float = 0.0
-) -> None:
+def _check_scores(reader: Model, instance: Instance, beams: Beams, end: int | None = None) -> None:
     check(f"the scores are {beams.scores[0].tolist()}, none that of a text", bool(beams.row(0)))
     for score, new in beams.row(0):
         own = until_end(new, end)
-        want = log_probability(reader, _prompt(instance), own) / len(own) ** penalty
+        want = log_probability(reader, _prompt(instance), own)
         check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+
+
+def _check_penalized(instance: Instance, src: Array, steps: int, width: int, penalty: float, end: int | None) -> None:
+    """Search with a length penalty; where there is room for every text, the best of all must be first."""
+    beams = searched(instance, src, steps, width, length_penalty=penalty, eos_id=end)
+    every = _complete(instance, steps, end) if end is not None and width == _EVERY_TEXT else []
+
+    def judge(reader: Model) -> None:
+        check_penalized(beams, partial(log_probability, reader, _prompt(instance)), penalty, end, every)
+
+    by_either(readers(instance, src[0]), judge)
+
+
+def _complete(instance: Instance, steps: int, end: int) -> list[list[int]]:
+    """Return every target of this many ids, or fewer if it ends earlier."""
+    every = itertools.product(range(instance.sizes["tgt_vocab_size"]), repeat=steps)
+    return [list(own) for own in sorted({tuple(until_end(list(new), end)) for new in every})]
 
 
 def _compare(reader: Model, instance: Instance, beams: Beams, steps: int, width: int, row: int = 0) -> None:
@@ -360,8 +375,6 @@ def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, widt
     for _, new in beams.row(0):
         rest = new[len(until_end(new, end)) :]
         check(f"after the end id {end}, {new} goes on with {rest}", len(set(rest)) < 2)
-    size = instance.sizes["tgt_vocab_size"]
-    every = {tuple(until_end(list(new), end)) for new in itertools.product(range(size), repeat=3)}
-    best, text = max((log_probability(reader, _prompt(instance), list(new)), new) for new in every)
-    label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {list(text)} ends with {best:.4f}"
-    check(label, width < 27 or bool(beams.scores[0, 0] > best - SCORES))
+    best, text = max((log_probability(reader, _prompt(instance), new), new) for new in _complete(instance, 3, end))
+    label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} ends with {best:.4f}"
+    check(label, width < _EVERY_TEXT or bool(beams.scores[0, 0] > best - SCORES))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, each_of
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, check, each_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import ids, number, shown, text
@@ -458,9 +459,10 @@ def _as_in_a_set(tool: Tool, corpus: str) -> str:
 def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samples: tuple[str, ...]) -> None:
     """Check how samples are split after some merges of a text of one word, whatever splits texts into words."""
     corpus = word(*pieces)
-    merges = learn_merges(corpus, count)
     base = _size(bpe_tokenizer.make(text=corpus, min_frequency=NEVER))
     tokenizer = bpe_tokenizer.make(text=corpus, vocab_size=base + count)
+    merges = learn_merges(corpus, _merged(tokenizer, corpus))
+    check(f"{shown(corpus)} has no merges with vocab_size = {base + count}", bool(merges))
     learned = " then ".join(a + b for a, b in merges)
     for sample in (*samples, corpus):
         if not set(sample) <= set(corpus) and over_characters(tokenizer):
@@ -469,6 +471,19 @@ def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samp
         got = [piece for piece in _pieces(tokenizer, _encoded(tokenizer, sample)[: len(sample) + 1]) if piece.strip()]
         label = f"after merging {learned}, {shown(sample)} is {' + '.join(map(shown, got))}"
         check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
+
+
+def _merged(tokenizer: ToolObject, corpus: str) -> int:
+    """Return how many entries stand for several characters of a text; what `vocab_size` counts besides is open."""
+    entries = [_decoded_alone(tokenizer, one).strip() for one in range(_size(tokenizer))]
+    return len({entry for entry in entries if len(entry) > 1 and entry in corpus})
+
+
+def _decoded_alone(tokenizer: ToolObject, one: int) -> str:
+    """Return what an id stands for, nothing where a single id can't be decoded."""
+    with contextlib.suppress(ImplementationFailure, ClauseFailure):
+        return _decoded(tokenizer, [one])
+    return ""
 
 
 def _pieces(tokenizer: ToolObject, found: list[int]) -> list[Any]:
