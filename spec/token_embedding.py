@@ -19,6 +19,8 @@ __all__ = ["TokenEmbedding", "TokenEmbeddingConstructor", "TokenEmbeddingModule"
 class TokenEmbedding(Protocol[ArrayT]):
     """Look up a learned row for each token id, times √d_model if the variant scales embeddings.
 
+    With a pad_id, the row of that id is zero and gets no gradient.
+
     Construct: (vocab_size, d_model, pad_id=None).
     Shapes:    int64 ids (B, T) → (B, T, d_model).
     Source:    Vaswani et al. 2017, §3.4; design document §7.

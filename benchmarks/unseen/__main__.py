@@ -181,7 +181,7 @@ def outcome(report: Report | None, known_before: set[str]) -> Row:
 def met(folder: Path, seeds: int, row: Row) -> tuple[str, str]:
     """Return the file with which a package conforms at every seed, or none, and what it met with each file."""
     home, told = folder / row["name"], []
-    for kind, write in (("adapt", drafted), ("by hand", by_hand)):
+    for kind, write in (("no file", alone), ("adapt", drafted), ("by hand", by_hand)):
         with tempfile.TemporaryDirectory() as copy:
             where = package(Path(shutil.copytree(home, Path(copy) / "home")))
             problem = write(where, row["profile"])
@@ -192,6 +192,11 @@ def met(folder: Path, seeds: int, row: Row) -> tuple[str, str]:
             return kind, "; ".join(told)
         told.append(f"{kind}: {problem}")
     return "none", "; ".join(told)
+
+
+def alone(where: Path, _: str) -> str:
+    """Write nothing: where the contract's names are used, nothing is needed."""
+    return f"{beside(where).name} is there" if beside(where).exists() else ""
 
 
 def drafted(where: Path, profile: str) -> str:
@@ -235,7 +240,8 @@ def trouble(report: Report | None, seed: int) -> str:
 def print_right(rows: Sequence[Row], found: Sequence[tuple[str, str]]) -> None:
     """Print which packages conform, and what the others met."""
     told = Counter(file for file, _ in found)
-    print(f"{len(rows)} packages: {told['adapt']} conform with the draft of `conform adapt`,", end=" ")
+    print(f"{len(rows)} packages: {told['no file']} conform without any file,", end=" ")
+    print(f"{told['adapt']} more with the draft of `conform adapt`,", end=" ")
     print(f"{told['by hand']} more with a file of at most {LINES} lines, {told['none']} with neither")
     for row, (file, problems) in zip(rows, found, strict=True):
         if problems:

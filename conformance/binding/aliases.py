@@ -116,7 +116,7 @@ _ALIASES: dict[str, Aliases] = {
     "memory_mask": _names(
         "src_mask cross_mask cross_attn_mask cross_attention_mask memory_padding_mask encoder_mask enc_mask "
         "source_mask encoder_attention_mask dec_enc_attn_mask enc_dec_mask padding_mask src_padding_mask "
-        "mem_mask encoder_decoder_mask",
+        "mem_mask encoder_decoder_mask attention_mask",
     ),
     "eos_id": _names("eos_token_id eos eos_token end_id stop_id stop_token end_token"),
     "bos_id": _names(
@@ -169,14 +169,19 @@ _ALIASES: dict[str, Aliases] = {
 
 def meaning(theirs: str, contract: Iterable[str]) -> str | None:
     """Return the contract's argument that their name stands for, None for an unknown name."""
-    names = tuple(contract)
+    return next(iter(meanings(theirs, contract)), None)
+
+
+def meanings(theirs: str, contract: Iterable[str]) -> list[str]:
+    """Return all of the contract's arguments that their name may stand for, as the contract orders them."""
+    names, folded = tuple(contract), theirs.lower()
     if theirs in names:
-        return theirs
-    folded = theirs.lower()
-    for name in names:
-        if folded == name or (name in _ALIASES and not _ALIASES[name].usual.isdisjoint((theirs, folded))):
-            return name
-    return None
+        return [theirs]
+    return [
+        name
+        for name in names
+        if folded == name or (name in _ALIASES and not _ALIASES[name].usual.isdisjoint((theirs, folded)))
+    ]
 
 
 def likely_meaning(theirs: str, contract: Iterable[str]) -> str | None:

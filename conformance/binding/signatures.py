@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.aliases import meaning, meanings
 from conformkit.conformance.binding.arguments import Arguments, Expression
 
 __all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from", "named_from"]
@@ -67,10 +67,7 @@ def call_from(signature: Signature, contract: Sequence[str], required: Collectio
         if missing := [name for name in unplaced if name not in known.values()]:
             raise SignatureMismatch(missing, [], taken | known)
     optional = [name for name in contract if name not in required]
-    for parameter in usable:
-        ours = meaning(parameter["name"], optional) if parameter["name"] not in taken | known else None
-        if ours and ours not in known.values():
-            known[parameter["name"]] = ours
+    known |= _by_meaning([p for p in usable if p["name"] not in taken | known], optional, known.values())
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in taken and p["name"] not in known]
     if unknown:
         raise SignatureMismatch([], unknown, taken | known)
@@ -83,11 +80,7 @@ def named_from(signature: Signature, contract: Sequence[str], required: Collecti
     Raises SignatureMismatch if the remaining ones on both sides differ in number.
     """
     usable = _usable(signature)
-    known: dict[str, str] = {}
-    for parameter in usable:
-        ours = meaning(parameter["name"], contract)
-        if ours and ours not in known.values():
-            known[parameter["name"]] = ours
+    known = _by_meaning(usable, contract)
     missing = [name for name in contract if name in required and name not in known.values()]
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in known]
     if len(missing) != len(unknown):
@@ -95,13 +88,24 @@ def named_from(signature: Signature, contract: Sequence[str], required: Collecti
     return _arguments([], known | dict(zip(unknown, missing, strict=True)))
 
 
+def _by_meaning(parameters: Signature, contract: Sequence[str], placed: Iterable[str] = ()) -> dict[str, str]:
+    """Map parameters to what their names stand for and is not yet placed; those that stand for the least come first.
+
+    Beside `decoder_attention_mask`, which is the target's, `attention_mask` is that of the memory.
+    """
+    known: dict[str, str] = {}
+    left = [name for name in contract if name not in set(placed)]
+    for parameter in sorted(parameters, key=lambda p: len(meanings(p["name"], contract))):
+        ours = meaning(parameter["name"], left)
+        if ours:
+            known[parameter["name"]] = ours
+            left.remove(ours)
+    return known
+
+
 def _by_name(keywords: Signature, inputs: Sequence[str]) -> dict[str, str]:
     """Map inputs to keyword-only arguments: by name, or if one of each is left."""
-    known: dict[str, str] = {}
-    for parameter in sorted(keywords, key=lambda p: p["name"] not in inputs):
-        ours = meaning(parameter["name"], inputs)
-        if ours and ours not in known.values():
-            known[parameter["name"]] = ours
+    known = _by_meaning(keywords, inputs)
     left = [name for name in inputs if name not in known.values()]
     needed = [p["name"] for p in keywords if p["required"] and p["name"] not in known]
     return known | dict(zip(needed, left, strict=True)) if len(needed) == len(left) == 1 else known

@@ -7,6 +7,7 @@ A file `<stem>/<id>.toml` holds
     clauses = ["SDPA-SCALE"]                      # what this mistake breaks, however it is made; each must fail
     also = ["…"]                                  # what fails beside them as a consequence of this patch, if anything
     sources = ["handout §4.2", "…"]
+    twins = ["…"]                                 # others that no clause tells apart from it, if any: named together
     variant = { norm = "rmsnorm" }                # the choices under which it shows; canonical when absent
 
     [hint]                                        # one step more each
@@ -67,6 +68,8 @@ class Defect:
     patches: tuple[Patch, ...]
     also: tuple[str, ...] = ()
     """Clauses that fail beside those, since this patch breaks what they say, too."""
+    twins: tuple[str, ...] = ()
+    """Other mistakes that fail in the same words; one of each pair says so. See `twins.twins_of`."""
     variant: Variant = CANONICAL
 
 
@@ -116,6 +119,7 @@ def _read(stem: str, file: Traversable) -> Defect:
             hint=Hint(**data.pop("hint")),
             patches=tuple(Patch(**patch) for patch in data.pop("patch")),
             also=tuple(data.pop("also", ())),
+            twins=tuple(data.pop("twins", ())),
             variant=CANONICAL.but(**data.pop("variant", {})),
         )
     except KeyError as error:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformkit.conformance.defects import Defect, Patch
+from conformkit.conformance.defects import COMMON, Defect, Patch, defect
 from conformkit.conformance.defects.kills import kills
+from conformkit.conformance.defects.twins import twins_of
 from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness
 from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
 
@@ -90,7 +91,7 @@ class Explanation:
 def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str, Explanation]:
     """Return explanations by clause: first the hypothesis with most evidence, then others for what it leaves open."""
     found: dict[str, Explanation] = {}
-    left = list(red)
+    left, hypotheses = list(red), [*hypotheses, *_twins(hypotheses)]
     while left:
         names = [result.clause.id for result in left]
         live = sorted((h for h in hypotheses if h.says_something(left)), key=lambda h: -h.weight(names))
@@ -102,6 +103,18 @@ def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str
             found |= dict.fromkeys(explained, explanation)
         left = [result for result in left if result.clause.id not in explained]
     return found
+
+
+def _twins(hypotheses: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
+    """Yield the twins that were not tried of those that were: they fail as these do."""
+    tried = {one.id for hypothesis in hypotheses for one in hypothesis.defects}
+    for hypothesis in hypotheses:
+        known, *more = hypothesis.defects or (None,)
+        for name in twins_of(known.id) if known and not more else ():
+            if name not in tried and (twin := defect(name)) is not None:
+                tried.add(name)
+                rarer = COMMON.index(twin.common) - COMMON.index(known.common)
+                yield replace(hypothesis, defects=(twin,), plausible=hypothesis.plausible - rarer)
 
 
 def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequence[Result]) -> Explanation | None:
@@ -121,7 +134,8 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     if not exact:
         sure = all(_one_mistake(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
-    doubtful = len(chosen.defects) > 1 or _contradicted(chosen, left)  # two may by chance give what another one gives
+    # two may by chance give what another one gives
+    doubtful = len(chosen.defects) > 1 or _contradicted(chosen, left) or not all(_one_mistake(chosen, o) for o in alike)
     return Explanation(hypotheses, Certainty.LIKELY if doubtful else Certainty.EXACT)
 
 

@@ -16,7 +16,7 @@ from conformkit.conformance.engine.providers import components_asked
 from conformkit.conformance.suite.registry import arguments, tests
 from conformkit.spec.clauses import clauses, clauses_of
 
-__all__ = ["measure", "named_red_with", "red_with"]
+__all__ = ["failures_with", "measure", "named_red_with", "red_with"]
 
 _AT_ONCE = 2
 """Number of references with defects that are judged at the same time."""
@@ -56,6 +56,16 @@ def named_red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[s
             return [name for name in defect.clauses if judge.alone(name).verdict.red or judge.result(name).verdict.red]
     except LoadFailure:
         return list(defect.clauses)
+
+
+def failures_with(defect: Defect, warm: WorkerFactory) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Judge the reference with a defect on the clauses that it names; return what their failures say."""
+    try:
+        with _witness(defect, _components(defect), warm, 0) as judge:
+            results = [judge.alone(name) for name in defect.clauses]
+    except LoadFailure as failure:
+        return (("", str(failure), ()),)
+    return tuple((r.clause.id, r.message, tuple(r.details)) for r in results if r.verdict.red)
 
 
 def _witness(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_close, check_equal
+from conformkit.conformance.assertions.checks import check, check_close, check_equal, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import ids, numbers, several
 from conformkit.conformance.evidence.greedy_text import read_logits
@@ -69,10 +69,20 @@ def searched(tool: Tool, instance: Instance, prompts: Array, steps: int, width: 
         tool(model=instance, ids=prompts, max_new_tokens=steps, beam_width=width, **options), 2,
     )  # fmt: skip
     batch, length = prompts.shape
-    found = ids("the beams", parts[0], (batch, width, length + steps))
+    found = _filled(ids("the beams", parts[0]), length, steps, options.get("eos_id"))
+    check_shape("the beams", found, (batch, width, length + steps))
     scores = numbers("the scores", parts[1], (batch, width))
     check_equal("the prompts at the start", found[..., :length], np.repeat(prompts[:, None], width, axis=1))
     return Beams(found[..., length:], scores)
+
+
+def _filled(beams: Array, length: int, steps: int, end: int | None) -> Array:
+    """Return beams (B, W, T + n) filled up with the end id, where a search stopped since all of them had ended."""
+    missing = length + steps - beams.shape[-1]
+    ended = end is not None and beams.ndim == 3 and bool((beams[..., length:] == end).any(axis=-1).all())
+    if not ended or missing <= 0:
+        return beams
+    return np.concatenate([beams, np.full((*beams.shape[:2], missing), end)], axis=-1)
 
 
 def clear(model: Model, prompt: Array, steps: int, width: int, **options: Any) -> bool:

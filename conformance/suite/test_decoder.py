@@ -28,7 +28,15 @@ from conformkit.conformance.evidence.dependence import (
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_target_and_memory
-from conformkit.conformance.evidence.sublayers import build, check_in_turn, check_varies, layers_of, silent, with_silent
+from conformkit.conformance.evidence.sublayers import (
+    build,
+    check_each_varies,
+    check_in_turn,
+    check_varies,
+    layers_of,
+    silent,
+    with_silent,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -257,7 +265,13 @@ def test_evaluation_drops_nothing(decoder_layer: Subject, draw: Draw) -> None:
 @clause("DEC-DROPOUT-TRAIN")
 def test_training_varies_with_dropout_and_not_without(decoder_layer: Subject, draw: Draw) -> None:
     instance, plain = (build(decoder_layer, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
-    check_varies(instance, plain, SUBLAYERS, inputs(instance, draw, 2, 5, 6))
+    check_varies(instance, plain, inputs(instance, draw, 2, 5, 6))
+
+
+@clause("DEC-DROPOUT-EACH")
+def test_training_varies_in_each_sublayer(decoder_layer: Subject, draw: Draw) -> None:
+    instance = build(decoder_layer, dropout=0.5).randomize(draw)
+    check_each_varies(instance, SUBLAYERS, inputs(instance, draw, 2, 5, 6))
 
 
 @clause("DEC-INPUT-KEPT")

@@ -26,7 +26,14 @@ from conformkit.conformance.evidence.dependence import (
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_positions
-from conformkit.conformance.evidence.sublayers import build, check_in_turn, check_varies, layers_of, silent
+from conformkit.conformance.evidence.sublayers import (
+    build,
+    check_each_varies,
+    check_in_turn,
+    check_varies,
+    layers_of,
+    silent,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -183,7 +190,13 @@ def test_evaluation_drops_nothing(encoder_layer: Subject, draw: Draw) -> None:
 @clause("ENC-DROPOUT-TRAIN")
 def test_training_varies_with_dropout_and_not_without(encoder_layer: Subject, draw: Draw) -> None:
     instance, plain = (build(encoder_layer, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
-    check_varies(instance, plain, SUBLAYERS, (inputs(instance, draw, 2, 5),))
+    check_varies(instance, plain, (inputs(instance, draw, 2, 5),))
+
+
+@clause("ENC-DROPOUT-EACH")
+def test_training_varies_in_each_sublayer(encoder_layer: Subject, draw: Draw) -> None:
+    instance = build(encoder_layer, dropout=0.5).randomize(draw)
+    check_each_varies(instance, SUBLAYERS, (inputs(instance, draw, 2, 5),))
 
 
 @clause("ENC-INPUT-KEPT")

@@ -188,11 +188,11 @@ def test_the_activation_is_on_the_gate_alone(feed_forward: Subject, draw: Draw) 
 @clause("FFN-NO-RESIDUAL")
 def test_with_a_silent_second_map_the_input_does_not_matter(feed_forward: Subject, draw: Draw) -> None:
     instance = build(feed_forward, 12, 20).randomize(draw)
-    x = inputs(instance, draw, 2, 5, scale=3.0)
-    check_differs("the output for another input", instance(x), instance(-x))
+    x, another = (inputs(instance, draw, 2, 5, scale=3.0) for _ in range(2))  # -x may give the same as x
+    check_differs("the output for another input", instance(x), instance(another))
     instance.write(zeros(instance, "down.weight"))
-    y, other = instance(x), instance(-x)
-    check_close("output for x, W₂ = 0, compared with that for -x", y, other, feed_forward.tolerance(), scale=1.0)
+    y, other = instance(x), instance(another)
+    check_close("output, W₂ = 0, compared with that for another input", y, other, feed_forward.tolerance(), scale=1.0)
 
 
 @clause("FFN-NO-OUTER-ACT")

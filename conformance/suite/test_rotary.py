@@ -90,7 +90,7 @@ def test_permuted_tokens_leave_a_uniform_mixture_as_it_is(multi_head: Subject, d
 
 @clause("ROPE-PAIRING")
 def test_the_output_is_that_of_the_declared_layout(multi_head: Subject, draw: Draw) -> None:
-    for width, heads in ((16, 2), (12, 3), (8, 1)):
+    for width, heads in ((12, 3), (16, 2), (8, 1)):  # with two heads, exponents of D/2 and of a head coincide
         instance = build(multi_head, width, heads).randomize(draw)
         x = draw.values(2, multi_head.tokens(7), instance.sizes["d_model"])
         check_close("output", instance(x), instance.expected(x), multi_head.tolerance())

@@ -55,13 +55,18 @@ def test_sampling_draws(model: Subject, draw: Draw) -> None:
     count = -(-300 // len(prompts))
     text = written(instance, prompts, count, temperature=1.0)[:, prompts.shape[1] :]
     probabilities = next_token_probabilities(logits_of_rows(instance, prompts)[:, -1]).mean(axis=0)
+    other = written(instance, prompts, count, temperature=1.0, seed=2)[:, prompts.shape[1] :]
     seen, draws = np.unique(text), text.size
-    check(f"one id only came in {draws} draws from nearly even probabilities", seen.size > 1)
+    rows = "all rows get the same ids" if (text == text[0]).all() else "rows get different ids"
+    calls = "another seed gives the same ids" if np.array_equal(text, other) else "another seed gives other ids"
+    told = f"{rows}, and {calls}"
+    check(f"one id only came in {draws} draws from nearly even probabilities", seen.size > 1, told)
     missing = [i for i in range(len(probabilities)) if probabilities[i] > 0.1 and i not in seen]
     check(
         f"id {missing[0] if missing else ''} was never sampled in {draws} draws from nearly even probabilities",
         not missing,
         f"probabilities after the prompts: {' '.join(f'{p:.3f}' for p in probabilities)}",
+        told,
     )
 
 
