@@ -23,43 +23,58 @@ COMMAND = Path(sys.executable).with_name("conform")
 
 
 def musts(*prefixes: str) -> tuple[str, ...]:
-    return tuple(
-        clause.id for clause in select(prefixes) if clause.level is Level.MUST and clause.id != "MASK-PAD-BUILD"
-    )
+    """Return binding clauses; not those about what only some code offers, which lacking costs points."""
+    optional = {"MASK-PAD-BUILD", "GEN-EOS-STOP"}
+    return tuple(clause.id for clause in select(prefixes) if clause.level is Level.MUST and clause.id not in optional)
 
 
-POLICY = Policy(
-    groups=(
-        GroupPolicy("attention", "Attention", 5.0, musts("SDPA-SCALE", "SDPA-FORMULA", "MASK"), credit="all"),
-        GroupPolicy("heads", "Heads", 5.0, musts("MHA"), credit="all"),
-    ),
-    limits=RunLimits(seconds=120.0), hints=0, isolation="process",
+GROUPS = {
+    "attention": GroupPolicy("attention", "Attention", 5.0, musts("SDPA-SCALE", "SDPA-FORMULA", "MASK"), credit="all"),
+    "heads": GroupPolicy("heads", "Heads", 5.0, musts("MHA"), credit="all"),
+    "text": GroupPolicy("text", "Text", 5.0, musts("GEN"), credit="all"),
+}
+
+
+def policy(*groups: str) -> Policy:
+    limits = RunLimits(seconds=120.0)
+    return Policy(groups=tuple(GROUPS[name] for name in groups), limits=limits, hints=0, isolation="process")
+
+
+def about(attack: Attack) -> str:
+    groups = {"MHA": "heads", "GEN": "text"}
+    return groups.get(attack.only[-1].partition("-")[0], "attention")
+
+
+QUICK = (
+    "excuses/known-factor-of-others", "excuses/second-output", "excuses/ignored-residual-layer",
+    "excuses/causal-upside-down",
 )  # fmt: skip
-QUICK = ("excuses/known-factor-of-others", "excuses/second-output", "excuses/ignored-residual-layer")
 
 
 @pytest.mark.parametrize("attack", sampled(attacks("excuses"), lambda attack: attack.id, always=QUICK))
 def test_an_excuse_earns_no_points_where_the_policy_allows_none(attack: Attack, world: World) -> None:
     with world.class_room() as room, guarded(240):
         lay_out(replace(attack, name="anna"), room / "submissions")
-        summary = grade(GradeRequest(room / "submissions" / "anna", POLICY, room / "out", single=True))
+        summary = grade(GradeRequest(room / "submissions" / "anna", policy(about(attack)), room / "out", single=True))
         while left_over(world):
             os.sched_yield()
     (found,) = summary.grades
-    earned = {group.name: group.points for group in found.groups}
-    about = "attention" if set(attack.only) <= {"SDPA", "MASK"} else "heads"
     assert found.outcome.value in {"judged", "not loaded"}, found.message
-    assert earned[about] == 0.0, found.notes
+    assert found.points == 0.0, found.notes
 
 
-def test_the_right_base_of_these_attacks_gets_its_points(world: World) -> None:
+@pytest.mark.parametrize(
+    ("base", "groups"), [("right", ("attention", "heads")), ("model", ("text",))], ids=["right", "model"]
+)
+def test_the_right_base_of_these_attacks_gets_its_points(base: str, groups: tuple[str, ...], world: World) -> None:
     # otherwise no points would mean nothing
+    wanted = policy(*groups)
     with world.class_room() as room, guarded(240):
         folder = room / "submissions" / "right"
         folder.mkdir()
-        (folder / "__init__.py").write_bytes((FOLDER / "base" / "right_torch.py").read_bytes())
-        (found,) = grade(GradeRequest(folder, POLICY, room / "out", single=True)).grades
-    assert found.points == POLICY.max_points, [group.failed for group in found.groups]
+        (folder / "__init__.py").write_bytes((FOLDER / "base" / f"{base}_torch.py").read_bytes())
+        (found,) = grade(GradeRequest(folder, wanted, room / "out", single=True)).grades
+    assert found.points == wanted.max_points, [group.failed for group in found.groups]
 
 
 @pytest.mark.parametrize("name", ["$(touch SUCCEEDED)", "-rf", "a b; touch SUCCEEDED", "\u202egnp"], ids=ascii)
