@@ -27,8 +27,8 @@ RENAMING = ""
 KINDS: Mapping[str, str] = {
     "weights": "numbers by which weights are multiplied, or that are added to them",
     **{name: factor.words for name, factor in FACTORS.items()},
-    "factors": "arguments that are computed from sizes, such as a scale, or that are not what their name says",
-    "computed": "arguments that are computed from what the contract passes, such as bidirectional = not causal",
+    "factors": "arguments that are computed from sizes, such as a scale, or are not what the contract passes",
+    "computed": "flags in other words, such as bidirectional = not causal, and other counts of the same ids",
     "constants": "arguments that are constants, or objects made for a call",
     "ignore": "trainable parameters that are neither written nor compared",
     "output": "a result other than the first one, where there are several",

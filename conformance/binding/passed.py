@@ -23,6 +23,8 @@ _CALCULATORS = frozenset({"math", "cmath", "operator", "numpy", "torch"})
 _SIZES = frozenset({*NUMBERS, "T", "dtype"})
 _COUNTED = "max_new_tokens"
 """Some code counts the ids of the prompt, or the one that begins a text, as well."""
+_FLAGS = frozenset({"causal", "use_cache"})
+"""What is true or false: another name may say the same in other words."""
 _SWITCHES = frozenset({"temperature > 0", "temperature == 0"})
 """How a switch between sampling and greedy decoding is set, declared or not."""
 
@@ -77,9 +79,10 @@ def _of_expression(text: str, name: str) -> str:
         return "factors" if used & set(NUMBERS) and _computes(text) else _RENAMING
     if _hands_on(parse(text)):
         return _RENAMING
-    if choices == {_COUNTED} and (not name or "T" in used or not meaning(name, choices)):
-        return "computed"
-    return "computed" if name and not meaning(name, choices) else "factors"
+    if choices == {_COUNTED}:
+        return "factors" if name and "T" not in used and meaning(name, choices) else "computed"
+    told = choices <= _FLAGS and name and not meaning(name, choices)
+    return "computed" if told else "factors"
 
 
 def _hands_on(value: ast.expr) -> bool:

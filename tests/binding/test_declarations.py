@@ -68,7 +68,8 @@ def test_grading_allows_no_excuse_that_changes_arithmetic_unless_the_policy_does
         (MHA + "construct = { width = 'd_model', causal = 'not causal' }", "factors", "causal = not causal"),
         (MHA + "construct = ['d_model', 'num_heads', '1 - dropout']", "factors", "1 - dropout"),
         (MHA + "construct = { width = 'd_model', p = '1 - dropout' }", "factors", "p = 1 - dropout"),
-        (MHA + "construct = { width = 'd_model', keep = '1 - dropout' }", "computed", "keep = 1 - dropout"),
+        (MHA + "construct = { width = 'd_model', keep = '1 - dropout' }", "factors", "keep = 1 - dropout"),
+        (MHA + "construct = { width = 'd_model', open = 'not causal' }", "computed", "open = not causal"),
         (
             MHA + "construct = [{ c = { object = 'Config', arguments = { open = 'not causal' } } }]",
             "computed",
