@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -75,41 +74,3 @@ def test_the_right_base_of_these_attacks_gets_its_points(base: str, groups: tupl
         (folder / "__init__.py").write_bytes((FOLDER / "base" / f"{base}_torch.py").read_bytes())
         (found,) = grade(GradeRequest(folder, wanted, room / "out", single=True)).grades
     assert found.points == wanted.max_points, [group.failed for group in found.groups]
-
-
-@pytest.mark.parametrize("name", ["$(touch SUCCEEDED)", "-rf", "a b; touch SUCCEEDED", "\u202egnp"], ids=ascii)
-def test_a_repository_with_a_hostile_name_is_compared_as_text(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / name
-    folder.mkdir()
-    (folder / "__init__.py").write_bytes((FOLDER / "base" / "right.py").read_bytes())
-    hook = tmp_path / name / ".git-hook"
-    hook.write_text("#!/bin/sh\ntouch SUCCEEDED\n")
-    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.hooksPath=/dev/null"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "$(touch SUCCEEDED)"]):
-        subprocess.run([*git, *command], check=True)
-    subprocess.run([*git, "config", "filter.x.smudge", f"touch {tmp_path}/SUCCEEDED"], check=True)
-    subprocess.run([*git, "config", "core.fsmonitor", f"touch {tmp_path}/SUCCEEDED"], check=True)
-    only = ["--only", "SDPA-SCALE"]
-    done = subprocess.run(
-        [COMMAND, "compare", *only, f"./{name}", f"./{name}@main"], cwd=tmp_path, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode != 5, done.stderr
-    assert not list(tmp_path.rglob("SUCCEEDED"))
-
-
-@pytest.mark.parametrize(
-    "attack", ["text/names-for-the-shell", "text/excuses-with-markup", "excuses/second-output"], ids=str
-)
-def test_a_script_of_a_failure_holds_hostile_names_as_text(attack: str, tmp_path: Path) -> None:
-    found = next(one for one in attacks() if one.id == attack)
-    lay_out(found, tmp_path)
-    done = subprocess.run(
-        [COMMAND, "repro", "MHA-ORACLE", "--impl", "submission", "--out", "failure.py"], cwd=tmp_path,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode != 5, done.stderr
-    script = tmp_path / "failure.py"
-    if script.exists():
-        compile(script.read_text(encoding="utf-8"), "failure.py", "exec")
-    assert "\x1b" not in done.stdout + done.stderr
