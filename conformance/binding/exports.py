@@ -18,7 +18,13 @@ from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
-from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
+from conformkit.conformance.binding.signatures import (
+    Signature,
+    SignatureMismatch,
+    call_from,
+    construct_from,
+    with_sizes,
+)
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
 from conformkit.spec.components import COMPONENTS, Component, Method, component
@@ -91,9 +97,11 @@ def bind_export(
         )
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     mask = _mask(own, call, export["call"])
-    causal = own.causal or _causal(component, construct, call, mask, declared=own.call is not None)
+    undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
+    stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
+    causal = undeclared if stands or own.causal is None else own.causal
     _check_names(component, export, construct, call)
-    for problem, advice in unpassed_masks(component, own, causal, required=mask.required):
+    for problem, advice in unpassed_masks(component, own, own.causal or causal, required=mask.required):
         raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, (advice,))
     methods = dict(_methods(component, export, own, config.module))
     generation, generation_notes = _generation(component, export, own, free)
@@ -115,13 +123,13 @@ def bind_export(
         generation_stub=_generation_stub(generation, methods, export, free),
         weights_output=own.weights_output,
         notes=(
+            *_stands(component, own, stands=stands),
             *generation_notes,
             *_not_called(component, methods, export, own),
             *_without_masks(component, export, own),
         ),
     )
     bound = replace(bound, offers=abilities(bound))
-    undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
     return replace(bound, taken=taken_away(bound, export, causal=undeclared))
 
 
@@ -133,8 +141,10 @@ def _made_by(export: Mapping[str, Any]) -> Mapping[str, Any]:
 def _construct(
     component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool
 ) -> Arguments:
-    if own.construct is not None or is_function:
+    if is_function:
         return own.construct or Arguments()
+    if own.construct is not None:
+        return with_sizes(own.construct, export["construct"] or (), [a.name for a in component.arguments])
     if export["construct"] is None:
         return Arguments((), {a.name: Expression(a.name) for a in component.arguments})
     names = [a.name for a in component.arguments] + (["kv_heads"] if _has_heads(component) else [])
@@ -367,6 +377,12 @@ def _causal(
     if "mask" in call.names():
         return "mask"
     return "flag" if "causal" in call.names() else "always"
+
+
+def _stands(component: Component, own: ComponentConfig, *, stands: bool) -> Iterator[str]:
+    """Yield that the constructor's own switch is judged, if the file names another one besides it."""
+    if stands:
+        yield f"causal of {component.name}'s constructor is judged as it stands, not a {own.causal} of its call"
 
 
 def _generation(
