@@ -31,6 +31,7 @@ KINDS: Mapping[str, str] = {
     "computed": "flags in other words, such as bidirectional = not causal, and other counts of the same ids",
     "constants": "arguments that are constants, or objects made for a call",
     "ignore": "trainable parameters that are neither written nor compared",
+    "path": "another object than the one that stands under the contract's name",
     "output": "a result other than the first one, where there are several",
     "masks": "what True in a mask means, and kinds of masks that are not taken",
     "causal": "that it always hides later positions, or never",
@@ -41,11 +42,11 @@ KINDS: Mapping[str, str] = {
     "skip": "components that are left out",
 }
 """The kinds of excuses, and what each of them declares."""
-CHANGING = frozenset({"weights", *FACTORS, "factors", "ignore", "output"})
+CHANGING = frozenset({"weights", *FACTORS, "factors", "ignore", "output", "path"})
 """Kinds that change which numbers are compared. The others leave out, or say what a number stands for."""
 
 _CALLED = {"construct": "constants", "call": "constants"}
-_PART = {"path": RENAMING, "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
+_PART = {"path": "path", "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
 _METHODS = {"methods.path": "generate", "methods.call": "constants", "methods.output": "output"}
 _COMPONENT: Mapping[str, str] = {
     **_PART, **_METHODS,

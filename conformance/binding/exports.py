@@ -58,6 +58,27 @@ def further_targets(config: Config, components: Collection[str]) -> dict[str, No
     return {name: None for one in undeclared for name in one.further}
 
 
+STANDING = "standing "
+"""Before the contract's name of what is looked up besides a declared path."""
+
+
+def standing_targets(config: Config, components: Collection[str]) -> dict[str, str]:
+    """Return what may stand under the contract's names of components whose declared path is another one."""
+    found = {}
+    for one in (component(name) for name in components):
+        if config.component(one.name).path not in {None, one.export}:
+            found[STANDING + one.export] = f"{config.module}:{one.export}" if config.module else one.export
+    return found
+
+
+def standing(exports: Mapping[str, Any], one: Component) -> str:
+    """Return where another object than the declared one stands under the contract's name; empty if none does."""
+    other, own = exports.get(STANDING + one.export), exports[one.export]
+    if not other or not other["found"] or not own["found"] or other["source"] == own["source"]:
+        return ""
+    return str(other["source"])
+
+
 def serves(component: Component, export: Mapping[str, Any]) -> bool:
     """Whether an export under an alternative name may be this component.
 

@@ -15,6 +15,8 @@ from conformkit.conformance.binding.exports import (
     bind_export,
     further_targets,
     serves,
+    standing,
+    standing_targets,
     stub_of,
     targets,
 )
@@ -70,6 +72,8 @@ class Implementation:
         """Whether any name of the contract was found, needed or not."""
         self.stubs: dict[str, str] = {}
         """Exports that are not implemented yet, with the line that raises; generation is `generate`."""
+        self.replaced: dict[str, str] = {}
+        """Where another object stands under the name of a component whose path is declared."""
         self.sources: dict[str, str] = {}
         """Where each export is defined, `mypkg/attention.py:12`."""
         self._subjects: dict[str, Subject] = {}
@@ -173,7 +177,7 @@ class Implementation:
 
     def _described(self, chosen: Collection[str], profile: str) -> Mapping[str, Any]:
         """Return the exports with the names of these components; outside core and lm, well-known other names too."""
-        wanted = targets(self.config, chosen)
+        wanted = {**standing_targets(self.config, chosen), **targets(self.config, chosen)}
         if profile not in {"core", "lm"}:
             wanted = {**further_targets(self.config, chosen), **wanted}
         reply = self._asked_about(wanted)
@@ -181,6 +185,8 @@ class Implementation:
             problem = absent("the implementation", f"module {self.config.module}", reply["refused"], self.config)
             raise LoadFailure(problem.problem, where=self.config.place("module"), advice=problem.advice)
         found: Mapping[str, Any] = reply["exports"]
+        places = {name: standing(found, one) for name, one in components_of(profile).items()}
+        self.replaced = {name: place for name, place in places.items() if place}
         return found
 
     def _asked_about(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.client.interface import Limits, LoadReply, Reply
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.engine import deadline as deadlines
 from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
@@ -39,6 +40,7 @@ class FakeSession:
         self.load, self.waited = load, 0.0
         self.limits = Limits(call_seconds=20.0, load_seconds=120.0)
         monkeypatch.setattr("time.monotonic", lambda: self.now)
+        monkeypatch.setattr(deadlines, "seconds_waited", lambda pid: 0.0)  # only the worker waits
 
     def start(self):
         self._take(self.limits.load_seconds)
@@ -167,6 +169,7 @@ def late_run(monkeypatch):
         del components
         fake = SimpleNamespace(
             framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={}, unusable={},
+            replaced={},
             tools=dict, session=SimpleNamespace(note=""), accuracy=lambda component: ("", 0.0),
         )  # fmt: skip
         yield fake, located.location
