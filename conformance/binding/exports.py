@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from conformkit.conformance.binding.config import ComponentConfig, Config, Gener
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
 from conformkit.conformance.binding.generation import Generation, generation_of, switched
 from conformkit.conformance.binding.limits import Range, SizeLimits
+from conformkit.conformance.binding.lookups import stub_of
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
@@ -27,9 +28,9 @@ from conformkit.conformance.binding.signatures import (
 )
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.spec.components import COMPONENTS, Component, Method, component
+from conformkit.spec.components import Component, Method
 
-__all__ = ["ExportMismatch", "bind_export", "further_targets", "serves", "stub_of", "targets"]
+__all__ = ["ExportMismatch", "bind_export"]
 
 
 class ExportMismatch(ValueError):
@@ -38,66 +39,6 @@ class ExportMismatch(ValueError):
     def __init__(self, component: str, path: str, source: str, problem: str, advice: tuple[str, ...]) -> None:
         super().__init__(f"{component}: {path} {problem}")
         self.component, self.path, self.source, self.problem, self.advice = component, path, source, problem, advice
-
-
-def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> dict[str, str | None]:
-    """Return what to look up: by component, the declared path or None for the contract's name."""
-    found: dict[str, str | None] = {}
-    for one in (component(name) for name in components):
-        path = config.component(one.name).path
-        found[one.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
-    if "TinyTransformerLM" in components:
-        generate = config.component("TinyTransformerLM").generate
-        found["generate"] = generate.path if generate is not None and ":" in generate.path else None
-    return found
-
-
-def further_targets(config: Config, components: Collection[str]) -> dict[str, None]:
-    """Return the alternative names to look up: those of components without a declared path."""
-    undeclared = [component(name) for name in components if config.component(name).path is None]
-    return {name: None for one in undeclared for name in one.further}
-
-
-STANDING = "standing "
-"""Before the contract's name of what is looked up besides a declared path."""
-
-
-def standing_targets(config: Config, components: Collection[str]) -> dict[str, str]:
-    """Return what may stand under the contract's names of components whose declared path is another one."""
-    found = {}
-    for one in (component(name) for name in components):
-        if config.component(one.name).path not in {None, one.export}:
-            found[STANDING + one.export] = f"{config.module}:{one.export}" if config.module else one.export
-    return found
-
-
-def standing(exports: Mapping[str, Any], one: Component) -> str:
-    """Return where another object than the declared one stands under the contract's name; empty if none does."""
-    other, own = exports.get(STANDING + one.export), exports[one.export]
-    if not other or not other["found"] or not own["found"] or other["source"] == own["source"]:
-        return ""
-    return str(other["source"])
-
-
-def serves(component: Component, export: Mapping[str, Any]) -> bool:
-    """Whether an export under an alternative name may be this component.
-
-    Attention must take a key and a value; embeddings constructed with a length or a dropout rate are more than a
-    table lookup.
-    """
-    if component.name == "TokenEmbedding":
-        more = [meaning(p["name"], ("max_len", "dropout")) for p in export.get("construct") or ()]
-        return bool(export["found"]) and not any(more)
-    if component.name != "CrossAttention":
-        return bool(export["found"])
-    names = [meaning(p["name"], ("query", "key", "value")) for p in export.get("call") or ()]
-    return bool(export["found"]) and {"query", "key", "value"} <= set(names)
-
-
-def stub_of(export: Mapping[str, Any], *names: str) -> str:
-    """Return the line that always raises NotImplementedError, if one of these methods is such a stub."""
-    found: Mapping[str, str] = export.get("stubs") or {}
-    return next((found[name] for name in names if name in found), "")
 
 
 def bind_export(

@@ -10,16 +10,8 @@ from typing import Any
 from conformkit.conformance.assertions.formats import HALF, narrowest
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.binding.exports import (
-    ExportMismatch,
-    bind_export,
-    further_targets,
-    serves,
-    standing,
-    standing_targets,
-    stub_of,
-    targets,
-)
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export
+from conformkit.conformance.binding.lookups import further_targets, serves, standing, standing_targets, stub_of, targets
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure

@@ -7,7 +7,8 @@ import pytest
 
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import Config, parse_config
-from conformkit.conformance.binding.exports import ExportMismatch, bind_export, serves, targets
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export
+from conformkit.conformance.binding.lookups import serves, targets
 from conformkit.spec.components import COMPONENTS, component
 
 MHA_CONSTRUCT = ("d_model", "num_heads", "dropout=", "causal=")
