@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "ClauseFailure",
     "Compared",
     "Evidence",
+    "Ground",
     "NoValue",
     "NotApplicable",
     "NotYet",
@@ -80,12 +82,31 @@ class WeightsUnknown(ClauseFailure):
     """It is not known which weight is which, so what needs them is not judged: no failure of the implementation."""
 
 
+class Ground(Enum):
+    """What a clause that does not apply would need: a declaration may have taken it away."""
+
+    NATURE = "nature"
+    """The implementation is of another kind, whatever is declared."""
+    SIZES = "sizes"
+    FORMATS = "formats"
+
+
 class NotApplicable(Exception):
     """The clause does not apply to this implementation, and why; `lacks` is the ability that it does not have."""
 
-    def __init__(self, reason: str, lacks: str = "") -> None:
+    def __init__(self, reason: str, lacks: str = "", *, ground: Ground = Ground.NATURE) -> None:
         super().__init__(reason)
-        self.lacks = lacks
+        self.lacks, self.ground = lacks, ground
+
+    @classmethod
+    def from_sizes(cls, reason: str) -> NotApplicable:
+        """Return that no allowed sizes show what the clause is about."""
+        return cls(reason, ground=Ground.SIZES)
+
+    @classmethod
+    def from_formats(cls, reason: str) -> NotApplicable:
+        """Return that no allowed number format shows what the clause is about."""
+        return cls(reason, ground=Ground.FORMATS)
 
 
 class NoValue(ClauseFailure):

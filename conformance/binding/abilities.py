@@ -63,9 +63,10 @@ def taken_away(bound: Bound, export: Mapping[str, Any], *, causal: str) -> dict[
     own, masks = bound.config, ("masks", "bool-masks", "float-masks")
     if own.call is not None and not bound.offers["masks"] and bound.mask.kinds and _takes(export["call"], "mask"):
         found |= dict.fromkeys(masks, f"{place}.call")
-    for argument, ability in (("dropout", "dropout"), ("pad_id", "pad-id")):
-        if own.construct is not None and not bound.offers[ability] and _takes(export["construct"], argument):
-            found[ability] = f"{place}.construct"
+    if own.construct is not None:
+        left_out = {argument.name for argument in bound.component.arguments} - bound.construct.names()
+        named = (name.replace("_", "-") for name in left_out if _takes(export["construct"], name))
+        found |= dict.fromkeys(named, f"{place}.construct")
     if own.generate is not None and own.generate.call is not None and bound.generation is not None:
         described = (export["methods"] or {}).get(bound.generation.method)
         lost = [name for name in OPTIONS if not bound.offers[name.replace("_", "-")] and _takes(described, name)]

@@ -6,9 +6,7 @@ them count in grading: by default none that changes arithmetic.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,22 +14,24 @@ from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.factors import FACTORS
-from conformkit.conformance.binding.language import names
-from conformkit.conformance.binding.limits import NUMBERS, Range, SizeLimits
+from conformkit.conformance.binding.limits import Range, SizeLimits
+from conformkit.conformance.binding.passed import ORDER, kinds_of
 from conformkit.conformance.binding.rules import WEIGHT, StoredPart
 from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.variants import CANONICAL, written
 
-__all__ = ["CHANGING", "KINDS", "KIND_OF_KEY", "RENAMING", "Excuse", "excuses", "is_first", "without_kinds"]
+__all__ = ["CHANGING", "KINDS", "KIND_OF_KEY", "RENAMING", "Excuse", "excuses", "is_first"]
 
 RENAMING = ""
 """Instead of a kind of excuse."""
 KINDS: Mapping[str, str] = {
     "weights": "numbers by which weights are multiplied, or that are added to them",
     **{name: factor.words for name, factor in FACTORS.items()},
-    "factors": "arguments that are computed from sizes, such as a scale",
+    "factors": "arguments that are computed from sizes, such as a scale, or are not what the contract passes",
+    "computed": "flags in other words, such as bidirectional = not causal, and other counts of the same ids",
     "constants": "arguments that are constants, or objects made for a call",
     "ignore": "trainable parameters that are neither written nor compared",
+    "path": "another object than the one that stands under the contract's name",
     "output": "a result other than the first one, where there are several",
     "masks": "what True in a mask means, and kinds of masks that are not taken",
     "causal": "that it always hides later positions, or never",
@@ -42,11 +42,11 @@ KINDS: Mapping[str, str] = {
     "skip": "components that are left out",
 }
 """The kinds of excuses, and what each of them declares."""
-CHANGING = frozenset({"weights", *FACTORS, "factors", "ignore", "output"})
+CHANGING = frozenset({"weights", *FACTORS, "factors", "ignore", "output", "path"})
 """Kinds that change which numbers are compared. The others leave out, or say what a number stands for."""
 
 _CALLED = {"construct": "constants", "call": "constants"}
-_PART = {"path": RENAMING, "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
+_PART = {"path": "path", "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
 _METHODS = {"methods.path": "generate", "methods.call": "constants", "methods.output": "output"}
 _COMPONENT: Mapping[str, str] = {
     **_PART, **_METHODS,
@@ -73,8 +73,6 @@ KIND_OF_KEY: Mapping[str, str] = {
 Within a key, what only renames is none: a path of weights, an argument that is a size, the first of several outputs.
 """
 _MOST_WORDS = 200
-_CALCULATORS = frozenset({"math", "cmath", "operator", "numpy", "torch"})
-"""Modules whose functions compute: an object of theirs that a call gets may be a factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +151,8 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
         yield Excuse("generate", f"{place}.generate.options", name, f"options of generation: {offered}")
     if own.generate.greedy is False:
         yield Excuse("generate", f"{place}.generate.greedy", name, "it only samples")
+    elif own.generate.greedy is not None:
+        yield from _of_arguments(name, f"{place}.generate.greedy", own.generate.greedy, "greedy text is asked for")
     yield from _of_arguments(name, f"{place}.generate.call", own.generate.call, "generate is called")
 
 
@@ -217,56 +217,16 @@ def _bounds(limit: Range) -> str:
 
 
 def _of_arguments(name: str, key: str, arguments: Arguments | None, how: str) -> Iterator[Excuse]:
-    """Yield constants and objects as one excuse, numbers computed from sizes as another one."""
+    """Yield arguments that are excuses, one excuse for each kind."""
     if arguments is None:
         return
-    told: dict[str, list[str]] = {"factors": [], "constants": []}
-    for argument, value in (*enumerate(arguments.positional), *arguments.named.items()):
-        kind = _kind_of(value)
+    told: dict[str, list[str]] = {kind: [] for kind in ORDER}
+    for argument, kind, value in kinds_of(arguments):
         if kind:
             told[kind].append(f"{argument} = {_shown(value)}" if isinstance(argument, str) else _shown(value))
     for kind, lines in told.items():
         if lines:
             yield Excuse(kind, key, name, f"{how} with {', '.join(lines)}"[:_MOST_WORDS])
-
-
-def _kind_of(value: Any) -> str:
-    """Return the kind of excuse that a value is: a size, an array or a flag of the contract is none."""
-    if isinstance(value, Expression):
-        used = names(value.text)
-        if not used:
-            return "constants" if value.text != "None" else RENAMING
-        return "factors" if used & set(NUMBERS) and _computes(value.text) else RENAMING
-    if isinstance(value, Arguments):
-        return _strictest(map(_kind_of, (*value.positional, *value.named.values())))
-    if isinstance(value, (list, dict)):
-        return _strictest(map(_kind_of, value.values() if isinstance(value, dict) else value))
-    if getattr(value, "path", "").partition(":")[0] in _CALCULATORS:
-        return "factors"
-    inner = [getattr(value, part) for part in ("arguments", "then") if getattr(value, part, None) is not None]
-    return _strictest(["constants", *map(_kind_of, inner)])
-
-
-def without_kinds(arguments: Arguments | None, kinds: AbstractSet[str]) -> Arguments | None:
-    """Return arguments without named ones, and positional ones at the end, that are excuses of these kinds."""
-    if arguments is None:
-        return None
-    positional = arguments.positional
-    while positional and _kind_of(positional[-1]) in kinds:
-        positional = positional[:-1]
-    return Arguments(
-        positional, {name: value for name, value in arguments.named.items() if _kind_of(value) not in kinds}
-    )
-
-
-def _strictest(kinds: Iterable[str]) -> str:
-    found = set(kinds)
-    return next((kind for kind in ("factors", "constants") if kind in found), RENAMING)
-
-
-def _computes(text: str) -> bool:
-    """Whether an expression may be a number that is no size: it divides, takes a root, or has a fraction."""
-    return bool(re.search(r"(?<!/)/(?!/)|sqrt|\d\.\d|\.\d|\*\*\s*\(?\s*-|float", text))
 
 
 def _shown(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,22 @@ from conformkit.conformance.binding.config import ComponentConfig, Config, Gener
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
 from conformkit.conformance.binding.generation import Generation, generation_of, switched
 from conformkit.conformance.binding.limits import Range, SizeLimits
+from conformkit.conformance.binding.lookups import stub_of
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.selectors import Selector
-from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, construct_from
+from conformkit.conformance.binding.signatures import (
+    Signature,
+    SignatureMismatch,
+    call_from,
+    construct_from,
+    with_sizes,
+)
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.spec.components import COMPONENTS, Component, Method, component
+from conformkit.spec.components import Component, Method
 
-__all__ = ["ExportMismatch", "bind_export", "further_targets", "serves", "stub_of", "targets"]
+__all__ = ["ExportMismatch", "bind_export"]
 
 
 class ExportMismatch(ValueError):
@@ -32,45 +39,6 @@ class ExportMismatch(ValueError):
     def __init__(self, component: str, path: str, source: str, problem: str, advice: tuple[str, ...]) -> None:
         super().__init__(f"{component}: {path} {problem}")
         self.component, self.path, self.source, self.problem, self.advice = component, path, source, problem, advice
-
-
-def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> dict[str, str | None]:
-    """Return what to look up: by component, the declared path or None for the contract's name."""
-    found: dict[str, str | None] = {}
-    for one in (component(name) for name in components):
-        path = config.component(one.name).path
-        found[one.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
-    if "TinyTransformerLM" in components:
-        generate = config.component("TinyTransformerLM").generate
-        found["generate"] = generate.path if generate is not None and ":" in generate.path else None
-    return found
-
-
-def further_targets(config: Config, components: Collection[str]) -> dict[str, None]:
-    """Return the alternative names to look up: those of components without a declared path."""
-    undeclared = [component(name) for name in components if config.component(name).path is None]
-    return {name: None for one in undeclared for name in one.further}
-
-
-def serves(component: Component, export: Mapping[str, Any]) -> bool:
-    """Whether an export under an alternative name may be this component.
-
-    Attention must take a key and a value; embeddings constructed with a length or a dropout rate are more than a
-    table lookup.
-    """
-    if component.name == "TokenEmbedding":
-        more = [meaning(p["name"], ("max_len", "dropout")) for p in export.get("construct") or ()]
-        return bool(export["found"]) and not any(more)
-    if component.name != "CrossAttention":
-        return bool(export["found"])
-    names = [meaning(p["name"], ("query", "key", "value")) for p in export.get("call") or ()]
-    return bool(export["found"]) and {"query", "key", "value"} <= set(names)
-
-
-def stub_of(export: Mapping[str, Any], *names: str) -> str:
-    """Return the line that always raises NotImplementedError, if one of these methods is such a stub."""
-    found: Mapping[str, str] = export.get("stubs") or {}
-    return next((found[name] for name in names if name in found), "")
 
 
 def bind_export(
@@ -91,9 +59,11 @@ def bind_export(
         )
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     mask = _mask(own, call, export["call"])
-    causal = own.causal or _causal(component, construct, call, mask, declared=own.call is not None)
+    undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
+    stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
+    causal = undeclared if stands or own.causal is None else own.causal
     _check_names(component, export, construct, call)
-    for problem, advice in unpassed_masks(component, own, causal, required=mask.required):
+    for problem, advice in unpassed_masks(component, own, own.causal or causal, required=mask.required):
         raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, (advice,))
     methods = dict(_methods(component, export, own, config.module))
     generation, generation_notes = _generation(component, export, own, free)
@@ -115,13 +85,13 @@ def bind_export(
         generation_stub=_generation_stub(generation, methods, export, free),
         weights_output=own.weights_output,
         notes=(
+            *_stands(component, own, stands=stands),
             *generation_notes,
             *_not_called(component, methods, export, own),
             *_without_masks(component, export, own),
         ),
     )
     bound = replace(bound, offers=abilities(bound))
-    undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
     return replace(bound, taken=taken_away(bound, export, causal=undeclared))
 
 
@@ -133,8 +103,10 @@ def _made_by(export: Mapping[str, Any]) -> Mapping[str, Any]:
 def _construct(
     component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool
 ) -> Arguments:
-    if own.construct is not None or is_function:
+    if is_function:
         return own.construct or Arguments()
+    if own.construct is not None:
+        return with_sizes(own.construct, export["construct"] or (), [a.name for a in component.arguments])
     if export["construct"] is None:
         return Arguments((), {a.name: Expression(a.name) for a in component.arguments})
     names = [a.name for a in component.arguments] + (["kv_heads"] if _has_heads(component) else [])
@@ -367,6 +339,12 @@ def _causal(
     if "mask" in call.names():
         return "mask"
     return "flag" if "causal" in call.names() else "always"
+
+
+def _stands(component: Component, own: ComponentConfig, *, stands: bool) -> Iterator[str]:
+    """Yield that the constructor's own switch is judged, if the file names another one besides it."""
+    if stands:
+        yield f"causal of {component.name}'s constructor is judged as it stands, not a {own.causal} of its call"
 
 
 def _generation(

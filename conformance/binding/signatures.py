@@ -7,8 +7,9 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning, meanings
 from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.limits import NUMBERS
 
-__all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from", "named_from"]
+__all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from", "named_from", "with_sizes"]
 
 Signature = Sequence[Mapping[str, Any]]
 """Parameters as the driver describes them: name, kind, required, default."""
@@ -46,6 +47,15 @@ def construct_from(signature: Signature, contract: Sequence[str], required: Coll
     if missing or unknown:
         raise SignatureMismatch(missing, unknown, known)
     return _arguments([], known)
+
+
+def with_sizes(construct: Arguments, signature: Signature, contract: Sequence[str]) -> Arguments:
+    """Add the sizes that the constructor takes by the contract's own names and that are left out: they are judged."""
+    usable = _usable(signature)
+    placed = [p["name"] for p in usable if p["kind"] == "positional"][: len(construct.positional)]
+    passed = construct.names() | construct.named.keys() | set(placed)
+    sizes = {p["name"] for p in usable} & set(contract) & set(NUMBERS)
+    return Arguments(construct.positional, {**construct.named, **{n: Expression(n) for n in sorted(sizes - passed)}})
 
 
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:

@@ -25,10 +25,11 @@ def unpassed_masks(
     named = own.call.named.values() if own.call is not None else ()
     has_mask = any(isinstance(value, Expression) and value.text == "mask" for value in named)
     if has_mask and "mask" not in component.inputs and causal != "mask" and not required:
+        switch = "" if causal == "construct" else 'causal = "mask" or '
         how = {"construct": "by the constructor", "flag": "by a flag"}.get(causal, f"not at all: it is {causal} causal")
         yield (
             f"is called with `mask`, but none is ever passed: causality is requested {how}",
-            'leave `mask` out of `call`, or add causal = "mask" or mask = { required = true }',
+            f"leave `mask` out of `call`, or add {switch}mask = {{ required = true }}",
         )
 
 

@@ -22,7 +22,17 @@ def excuses_of(implementation: Implementation) -> list[Excuse]:
     bounds = {bound.component.name: bound for bound in implementation.bounds()}
     seen = {*bounds, *implementation.tools(), *implementation.config.skipped(), *implementation.unusable, ""}
     found = (_tried(excuse, bounds.get(excuse.component)) for excuse in excuses(implementation.config))
-    return [excuse for excuse in found if excuse is not None and excuse.component in seen]
+    told = [excuse for excuse in found if excuse is not None and excuse.component in seen]
+    return [
+        *told,
+        *(_replaced(bounds[name], place) for name, place in implementation.replaced.items() if name in bounds),
+    ]
+
+
+def _replaced(bound: Bound, place: str) -> Excuse:
+    name = bound.component.name
+    told = f"{bound.component.export} in {place} is not judged: the path of {name} names {bound.path}"
+    return Excuse("path", f"components.{name}.path", name, told)
 
 
 def _tried(excuse: Excuse, bound: Bound | None) -> Excuse | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -11,18 +10,13 @@ from typing import Any
 from conformkit.conformance.assertions.formats import HALF, narrowest
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.binding.exports import (
-    ExportMismatch,
-    bind_export,
-    further_targets,
-    serves,
-    stub_of,
-    targets,
-)
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export
+from conformkit.conformance.binding.lookups import further_targets, serves, standing, standing_targets, stub_of, targets
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.client.interface import Driver, Reply
-from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
+from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
 from conformkit.conformance.probing.inheriting import like_its_parts
@@ -70,19 +64,21 @@ class Implementation:
         """Whether any name of the contract was found, needed or not."""
         self.stubs: dict[str, str] = {}
         """Exports that are not implemented yet, with the line that raises; generation is `generate`."""
+        self.replaced: dict[str, str] = {}
+        """Where another object stands under the name of a component whose path is declared."""
         self.sources: dict[str, str] = {}
         """Where each export is defined, `mypkg/attention.py:12`."""
         self._subjects: dict[str, Subject] = {}
         self._tools: dict[str, Tool] = {}
         self._built: list[int] = []
         """Objects in the worker, by handle."""
-        self.deadline: float | None = None
-        """Deadline of the whole run, on the monotonic clock."""
+        self.deadline = Deadline()
+        """The end of the whole run."""
 
     def start(self) -> None:
         """Import it. Raises DriverError."""
-        self.check_time()
-        loaded = self.session.start()
+        with self.deadline.holds(self.session):
+            loaded = self.session.start()
         self.framework = loaded.framework
         self.is_torch = loaded.framework == "torch"
 
@@ -173,18 +169,23 @@ class Implementation:
 
     def _described(self, chosen: Collection[str], profile: str) -> Mapping[str, Any]:
         """Return the exports with the names of these components; outside core and lm, well-known other names too."""
-        wanted = targets(self.config, chosen)
+        wanted = {**standing_targets(self.config, chosen), **targets(self.config, chosen)}
         if profile not in {"core", "lm"}:
             wanted = {**further_targets(self.config, chosen), **wanted}
-        request = {"op": "describe", "targets": wanted, "module": self.config.module}
-        self.check_time()  # which leaves no more than the run has
-        seconds = self.session.limits.load_seconds  # loose files are imported only now
-        reply = self.session.request(request, seconds=seconds).header
+        reply = self._asked_about(wanted)
         if reply.get("refused"):
             problem = absent("the implementation", f"module {self.config.module}", reply["refused"], self.config)
             raise LoadFailure(problem.problem, where=self.config.place("module"), advice=problem.advice)
         found: Mapping[str, Any] = reply["exports"]
+        places = {name: standing(found, one) for name, one in components_of(profile).items()}
+        self.replaced = {name: place for name, place in places.items() if place}
         return found
+
+    def _asked_about(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return how the worker describes these targets; loose files are imported only now."""
+        request = {"op": "describe", "targets": wanted, "module": self.config.module}
+        with self.deadline.holds(self.session):
+            return self.session.request(request, seconds=self.session.limits.load_seconds).header
 
     def _bound(
         self, component: Component, export: Mapping[str, Any], free: Mapping[str, Any] | None, *, tools: bool
@@ -239,8 +240,7 @@ class Implementation:
         wanted = tools_of(profile)
         if not wanted:
             return
-        request = {"op": "describe", "targets": tool_targets(self.config, wanted), "module": self.config.module}
-        exports, skipped = self.session.request(request).header["exports"], self.config.skipped()
+        exports, skipped = self._asked_about(tool_targets(self.config, wanted))["exports"], self.config.skipped()
         for name, tool in wanted.items():
             export = exports[name]
             try:
@@ -256,41 +256,31 @@ class Implementation:
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it like another worker with the same implementation. Raises DriverError."""
-        loaded = self.session.start()
+        self.deadline = other.deadline
+        with self.deadline.holds(self.session):
+            loaded = self.session.start()
         self.framework, self.is_torch = loaded.framework, other.is_torch
         self.errors, self.stubs = other.errors, other.stubs
         self._subjects = {subject.name: subject.like(self) for subject in other.subjects()}
         self._tools = {name: tool.like(self) for name, tool in other.tools().items()}
         self.unfit, self.unusable, self.exported = other.unfit, other.unusable, other.exported
-        self.deadline = other.deadline
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
         """Ask the worker, a fresh one if the last was lost. Raises OutOfTime after a deadline."""
-        seconds = self.check_time()
-        try:
+        with self.deadline.holds(self.session) as seconds:
             if self.session.lost:
                 self._built.clear()
                 self.session.restart()
             reply = self.session.request(dict(header), tensors or {}, seconds)
-        except WorkerLost:
-            self.check_time()  # the deadline may have killed it
-            raise
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
         if header["op"] in {"build", "parameters"}:
             check_parameters(reply.header["parameters"])
         return reply
 
-    def check_time(self) -> float | None:
-        """Return the time limit of a request, if it differs from the usual one. Raises OutOfTime."""
-        if self.deadline is None:
-            return None
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise OutOfTime
-        limits = self.session.limits
-        self.session.limits = replace(limits, load_seconds=min(limits.load_seconds, left))
-        return min(limits.call_seconds, left)
+    def check_time(self) -> None:
+        """Raise OutOfTime if the run has ended."""
+        self.deadline.check(self.session)
 
     def tidy(self) -> None:
         """Release unused objects now and then: a mask of 1024 × 1024 in each of them adds up."""

@@ -143,10 +143,10 @@ class Judge:
         lacking = self._lacking(clause)
         if lacking is not None:
             return lacking
-        reason, lacks = self._why_not_applicable(clause)
-        if reason:
-            taken = self._taken(clause, reason, lacks) if lacks else ""
-            return Result(clause, Verdict.NOT_APPLICABLE, reason=reason, tried=False, taken=taken)
+        why = self._why_not_applicable(clause)
+        if why is not None:
+            taken = self._taken(clause, why) if why.lacks else ""
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(why), tried=False, taken=taken)
         cause = "" if granted else self._blocked_by(clause)
         if cause:
             return _blocked(clause, cause)
@@ -171,7 +171,7 @@ class Judge:
             if unusable is not None:
                 return Result(clause, Verdict.NOT_RUN, reason=unusable.problem, tried=False)
             reason = self._why_absent(name)
-            taken = self._taken(clause, reason)
+            taken = self._taken(clause, NotApplicable(reason))
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, tried=False, taken=taken)
         return self._unfinished(clause, "generate") if clause.generates and "generate" in stubs else None
 
@@ -191,7 +191,7 @@ class Judge:
         about_numbers = failure.compared is not None or "depend" in failure.message
         narrow = too_narrow(self.implementation, clause.component) if about_numbers else ""
         if narrow:
-            return self._undecided(clause, NotApplicable(narrow))
+            return self._undecided(clause, NotApplicable.from_sizes(narrow))
         shown = _shown(failure.compared)
         return Result(clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown)
 
@@ -205,20 +205,16 @@ class Judge:
             return _blocked(clause, reason.clause_id)
         if isinstance(reason, Absent):
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{reason} is not exported", outline=ABSENT)
-        lacks = reason.lacks if isinstance(reason, NotApplicable) else ""
-        taken = self._taken(clause, str(reason), lacks, size=isinstance(reason, NoSizeError))
-        return Result(clause, Verdict.NOT_APPLICABLE, reason=str(reason), outline=SILENT, taken=taken)
+        why = NotApplicable.from_sizes(str(reason)) if isinstance(reason, NoSizeError) else reason
+        return Result(clause, Verdict.NOT_APPLICABLE, reason=str(why), outline=SILENT, taken=self._taken(clause, why))
 
-    def _taken(self, clause: Clause, reason: str, lacks: str = "", *, size: bool = False) -> str:
-        return taken_by(self.implementation, clause.component, reason, lacks, size=size)
+    def _taken(self, clause: Clause, why: NotApplicable) -> str:
+        return taken_by(self.implementation, clause.component, why)
 
-    def _why_not_applicable(self, clause: Clause) -> tuple[str, str]:
-        """Compare the clause's conditions with the declared variant and with what the implementation can do.
-
-        Return why it does not apply, and the ability that is lacking, if it is one.
-        """
+    def _why_not_applicable(self, clause: Clause) -> NotApplicable | None:
+        """Compare the clause's conditions with the declared variant and with what the implementation can do."""
         if clause.component == "all":
-            return "", ""
+            return None
         subject = self.implementation.part(clause.component)
         for name, wanted in clause.applies.items():
             allowed = [value.strip() for value in wanted.split("|")]
@@ -226,10 +222,10 @@ class Judge:
                 value = getattr(subject.variant, name)
                 actual = str(value).lower() if isinstance(value, bool) else str(value)
                 if actual not in allowed:
-                    return f"{name} is {actual}", ""
+                    return NotApplicable(f"{name} is {actual}")
             elif getattr(subject.bound, "failure", None) is None and subject.offers(name) != ("yes" in allowed):
-                return f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}", name
-        return "", ""
+                return NotApplicable(f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}", name)
+        return None
 
     def _blocked_by(self, clause: Clause) -> str:
         """Return the failed clause because of which this one is not checked, or nothing."""

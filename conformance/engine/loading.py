@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -18,6 +17,7 @@ from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine.ambiguous_folder import obstacle
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
+from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.finding import LoadFailure, Located, find
 from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
@@ -78,7 +78,7 @@ def opened(
     """
     with _in_worker(request, warm, located) as (implementation, location):
         if request.seconds is not None and like is None:
-            implementation.deadline = time.monotonic() + request.seconds
+            implementation.deadline = Deadline.after(request.seconds, patient=request.patient)
         if like is None:
             _refuse_several(request, location, implementation.config)
         tests(request.profile)  # imported while the worker imports its framework

@@ -38,6 +38,8 @@ class RunRequest:
     limits: Limits = field(default_factory=Limits)
     seconds: float | None = None
     """Time limit of the run in seconds; clauses left at that point are not run."""
+    patient: bool = False
+    """Whether the time limit moves while the machine is busy with other work."""
     tries: int | None = None
     """Maximum number of weight assignments to try per component; by default, until the numbers fit."""
     diagnose: bool = True
@@ -76,6 +78,7 @@ class RunOptions(TypedDict, total=False):
     processes: int
     limits: Limits
     seconds: float | None
+    patient: bool
     tries: int | None
     diagnose: bool
     hints: int

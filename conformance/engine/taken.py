@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from conformkit.conformance.assertions.checks import Ground, NotApplicable
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.engine.implementation import Implementation
@@ -11,34 +10,24 @@ from conformkit.spec.clauses import Clause
 
 __all__ = ["narrowed_by", "taken_by", "too_narrow"]
 
-_OF_SIZES = re.compile(
-    r"\blimits?\b|small sizes|single head|one position|too short|width (?:is|of) 1|two features|told apart"
-)
 _HEADS = 4
 """Limits to fewer heads than this hide how heads are laid out."""
-_OF_FORMATS = re.compile(r"\bformat|precision|float32|rounding")
+_DTYPES = "implementation.dtypes"
 
 
-def taken_by(
-    implementation: Implementation, component: str, reason: str, lacks: str = "", *, size: bool = False
-) -> str:
-    """Return the key of conform.toml because of which a clause about a component does not apply; empty if none.
-
-    `reason` is the sentence that says why it does not; `lacks` the ability that is missing; `size`: no allowed size
-    was near enough.
-    """
+def taken_by(implementation: Implementation, component: str, why: NotApplicable) -> str:
+    """Return the key of conform.toml because of which a clause about a component does not apply; empty if none."""
     config = implementation.config
     if component in config.skipped():
         return f"components.{component}.skip"
     for bound in implementation.bounds():
-        if bound.component.name == component and lacks in bound.taken:
-            return bound.taken[lacks]
-    if lacks in {"float64", "float32"} and lacks not in config.dtypes:
-        return "implementation.dtypes"
-    if not lacks and (size or _OF_SIZES.search(reason)) and (key := _limits(config, component)):
-        return key
-    narrow = "float64" not in config.dtypes
-    return "implementation.dtypes" if not lacks and narrow and _OF_FORMATS.search(reason) else ""
+        if bound.component.name == component and why.lacks in bound.taken:
+            return bound.taken[why.lacks]
+    if why.lacks in {"float64", "float32"} and why.lacks not in config.dtypes:
+        return _DTYPES
+    if why.ground is Ground.SIZES:
+        return _limits(config, component)
+    return _DTYPES if why.ground is Ground.FORMATS and "float64" not in config.dtypes else ""
 
 
 def narrowed_by(implementation: Implementation, clause: Clause) -> str:

@@ -88,7 +88,7 @@ def seek(
     except Flaky:
         raise ClauseFailure("the same call gives another result when it is repeated") from None
     except Unsatisfiable:
-        raise (reasons[0] if reasons else NotApplicable("no example fits its limits")) from None
+        raise (reasons[0] if reasons else NotApplicable.from_sizes("no example fits its limits")) from None
 
 
 def database(location: str, clause: Clause) -> ExampleDatabase:

@@ -119,9 +119,11 @@ def check_at_sizes(
                     raise NotYet(after, trials.failure(smallest) if alone else None)
             _explain(trials, accepted, domain, nearest, following, shrunk=draw.shrinks)
     if not held:
-        raise NotApplicable("none of the sizes that are drawn is accepted: all are refused, or too slow")
+        raise NotApplicable.from_sizes("none of the sizes that are drawn is accepted: all are refused, or too slow")
     if not beyond and not draw.shrinks:
-        raise NotApplicable(f"its [limits], or what it refuses, leave only small sizes{_at_most(domain, nearest)}")
+        raise NotApplicable.from_sizes(
+            f"its [limits], or what it refuses, leave only small sizes{_at_most(domain, nearest)}"
+        )
 
 
 def _small(domain: Domain, nearest: Nearest) -> Iterator[dict[str, int]]:

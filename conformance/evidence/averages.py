@@ -84,7 +84,7 @@ def drops_at_own_rate(instance: Instance, *inputs: Array) -> bool:
 def _mean(instance: Instance, x: Array) -> _Mean:
     draws = nearest_allowed("batch", DRAWS, instance.subject.bound.limits)
     if draws < DRAWS:
-        raise NotApplicable(f"its batches are limited to {draws}")
+        raise NotApplicable.from_sizes(f"its batches are limited to {draws}")
     outputs = _draws(instance, x, draws)
     want = instance(x).astype(np.float64)[0]
     scale = float(np.abs(want).max(initial=0.0))

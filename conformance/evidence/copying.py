@@ -95,7 +95,7 @@ def pupil(model: Subject, task: Task, seed: int, **wanted: Any) -> Pupil:
     instance = model.as_asked.build(dtype=training_form(model), seed=seed, **sizes, **wanted)
     for name, least in sizes.items():
         if name in {"src_vocab_size", "tgt_vocab_size", "max_len"} and instance.sizes[name] < least:
-            raise NotApplicable(f"its limits allow {name} = {instance.sizes[name]}, the task takes {least}")
+            raise NotApplicable.from_sizes(f"its limits allow {name} = {instance.sizes[name]}, the task takes {least}")
     if instance.sizes["pad_id"] != PAD:
         raise NotApplicable(f"its pad id is {instance.sizes['pad_id']}, the task's {PAD}")
     made = model.link.request({"op": "loop", "handle": instance.handle}, {})

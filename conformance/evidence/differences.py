@@ -158,7 +158,7 @@ def wide_enough(every: Sequence[Subject]) -> list[Subject]:
     wide = [subject for subject in every if not subject.half]
     if every and not wide:
         form = every[0].precision
-        raise NotApplicable(
+        raise NotApplicable.from_formats(
             f"differences of its own outputs are lost in {form}'s rounding; GRAD-ORACLE uses exact ones"
         )
     return wide

@@ -152,7 +152,7 @@ def pupil(model: Subject, sizes: Mapping[str, Any], seed: int, exactly: tuple[st
     instance = model.as_asked.build(dtype=training_form(model), seed=seed, **sizes)
     for name in exactly:
         if instance.sizes.get(name, sizes[name]) != sizes[name]:
-            raise NotApplicable(f"its limits don't allow {name} = {sizes[name]}")
+            raise NotApplicable.from_sizes(f"its limits don't allow {name} = {sizes[name]}")
     made = model.link.request({"op": "loop", "handle": instance.handle}, {})
     return Learner(instance, made.header["handle"])
 
@@ -163,7 +163,7 @@ def training_form(model: Subject) -> str | None:
     form = "float32" if model.offers("float32") else None
     if model.half and form is None:
         told = f"steps of training are lost in the rounding of {model.precision} weights"
-        raise NotApplicable(f"{told}; declare float32 as well")
+        raise NotApplicable.from_formats(f"{told}; declare float32 as well")
     return form
 
 
@@ -182,7 +182,9 @@ def _taught(model: Subject, lesson: Lesson, seed: int) -> LearningOutcome:
     learner = pupil(model, lesson.sizes, seed, lesson.exactly)
     instance = learner.instance
     if instance.sizes["vocab_size"] < lesson.source.size:
-        raise NotApplicable(f"its limits allow {instance.sizes['vocab_size']} ids, the lesson has {lesson.source.size}")
+        raise NotApplicable.from_sizes(
+            f"its limits allow {instance.sizes['vocab_size']} ids, the lesson has {lesson.source.size}"
+        )
     if lesson.started:
         start(instance, np.random.default_rng([seed, 6]))
     length = min(model.as_asked.tokens(lesson.length), instance.sizes["block_size"])

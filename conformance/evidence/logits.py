@@ -38,7 +38,7 @@ def rows(subject: Subject, wanted: int, *, least: int = 1) -> int:
     """Return the allowed batch size nearest to the wanted one."""
     found = nearest_allowed("batch", wanted, subject.bound.limits)
     if found < least:
-        raise NotApplicable(f"its limits allow {found} sequence at a time, this takes {least}")
+        raise NotApplicable.from_sizes(f"its limits allow {found} sequence at a time, this takes {least}")
     return found
 
 
@@ -97,7 +97,7 @@ def causal_slack(model: Instance) -> float:
 def takes_block_size(model: Subject) -> None:
     """Raise NotApplicable unless the constructor knows a block size."""
     if "block_size" not in model.bound.construct.names():
-        raise NotApplicable("its constructor takes no block_size")
+        raise NotApplicable("its constructor takes no block_size", lacks="block-size")
 
 
 def centered(model: Subject, of_logits: Array) -> Array:

@@ -108,7 +108,7 @@ def _candidates(model: Subject, draw: Draw, gain: float) -> tuple[Instance, Arra
         return instance, prompts, logits
     apart = _apart(logits) > model.tolerance() / 4  # among logits of half precision there are ties
     if apart.sum() < 2:
-        raise NotApplicable(f"in {model.precision} its highest logits are too close to each other")
+        raise NotApplicable.from_formats(f"in {model.precision} its highest logits are too close to each other")
     return instance, prompts[apart], logits[apart]
 
 

@@ -41,7 +41,7 @@ def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
     width, hidden = found[f"{prefix}down.weight"].shape
     pairs = min(width, hidden // 2)
     if not pairs:
-        raise NotApplicable("the hidden width is 1, which leaves no pair of units")
+        raise NotApplicable.from_sizes("the hidden width is 1, which leaves no pair of units")
     first, eye = "up", np.eye(pairs, width)
     if instance.subject.variant.gated:
         first, other = "gate", np.roll(np.eye(width), 1, axis=1)[:pairs]

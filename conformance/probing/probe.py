@@ -20,6 +20,7 @@ from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
 from conformkit.conformance.probing.constants import constants
 from conformkit.conformance.probing.head_bias import head_bias, head_bias_note
+from conformkit.conformance.probing.layouts_alike import laid_out_anew
 from conformkit.conformance.probing.placements import named_clearly, placements
 from conformkit.conformance.probing.rounding import computes_in_float32, imprecision
 from conformkit.conformance.subject.component import Instance, Subject
@@ -135,9 +136,9 @@ class _Probe:
             other = instance.with_bound(first).unchecked(*inputs)[1]
         except ImplementationFailure:
             return instance  # what comes first is no array
-        if other.shape != chosen.shape or np.allclose(other, chosen, equal_nan=True):
+        if not laid_out_anew(other, chosen) or np.allclose(other.ravel(), chosen.ravel(), equal_nan=True):
             return instance
-        name, told = self.bound.component.name, "returns another array of the output's shape first"
+        name, told = self.bound.component.name, "returns another array of the output's size first"
         if config.others:
             note = f"{name} {told}, which conform.toml names and which is not judged"
             return self.learn(instance, replace(self.bound, contradicted=True, notes=(*self.bound.notes, note)))

@@ -17,6 +17,7 @@ from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.places import place
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import command, facts, failures, in_order, page_of, verdict_line
+from conformkit.conformance.text import one_line
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 from conformkit.spec.clauses import Clause
 
@@ -38,12 +39,32 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
     }
     run = {
         "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": found.complete}],
+        "invocations": [_invocation(found)],
         "columnKind": "unicodeCodePoints",
         "results": results,
-        "properties": {"conforms": found.conforms, "verdict": verdict_line(found), "spec": SPEC_VERSION},
+        "properties": {
+            "conforms": found.conforms,
+            "verdict": verdict_line(found),
+            "spec": SPEC_VERSION,
+            "declared": as_object(found)["declared"],
+        },
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    """Describe the run; what conform.toml excuses is a notification about its configuration, not a result."""
+    told = [
+        {
+            "descriptor": {"id": f"declared/{excuse.kind}"},
+            "level": "warning" if excuse.arithmetic else "note",
+            "message": {"text": _unlinked(one_line(excuse.words, 400))},
+            "properties": {"key": one_line(excuse.key, 200), "component": one_line(excuse.component, 80)},
+        }
+        for excuse in report.excuses
+    ]
+    found = {"toolConfigurationNotifications": told} if told else {}
+    return {"executionSuccessful": report.complete, **found}
 
 
 def _rule(clause: Clause, page: str, *, told: bool) -> dict[str, Any]:

@@ -137,8 +137,10 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
     found += [f"{taken} not judged, or not wholly, because of what conform.toml declares"] if taken else []
-    computed = len(report.computed()) if report.strict else 0
+    declared = report.computed() if report.strict else []
+    computed, replaced = sum(found.kind != "path" for found in declared), [f for f in declared if f.kind == "path"]
     found += [f"{count(computed, 'declaration')} of numbers that belong into the code"] if computed else []
+    found += [f"not judged as it stands: {_parts([f.component for f in replaced], most)}"] if replaced else []
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
     found += [f"not implemented yet: {_parts(stubs, most)}"] if stubs else []
     found += [f"missing: {_parts(absent, most)}"] if absent else []

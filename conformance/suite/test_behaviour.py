@@ -193,7 +193,7 @@ def test_half_precision_comes_out_where_half_precision_goes_in(every: list[Subje
                     accepted += 1
                     check_dtype(f"{subject.name}: the output", outcome.dtype, half)
     if not accepted:
-        raise NotApplicable("no component accepts half precision")
+        raise NotApplicable.from_formats("no component accepts half precision")
 
 
 @clause("DT-MASK-DTYPE")

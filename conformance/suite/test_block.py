@@ -92,7 +92,7 @@ def several(instance: Instance, draw: Draw, batch: int, tokens: int) -> Array:
     """Return an input of at least two positions."""
     x = inputs(instance, draw, batch, tokens)
     if x.shape[1] < 2:
-        raise NotApplicable("the declared limits leave sequences of one position")
+        raise NotApplicable.from_sizes("the declared limits leave sequences of one position")
     return x
 
 
@@ -419,7 +419,7 @@ def test_each_layer_adds_the_parameters_of_a_block(model: Subject) -> None:
     instances = [model.build(num_layers=layers) for layers in (1, 2, 3)]
     layers = [instance.sizes["num_layers"] for instance in instances]
     if layers != [1, 2, 3]:
-        raise NotApplicable("the declared limits fix the number of layers")
+        raise NotApplicable.from_sizes("the declared limits fix the number of layers")
     sizes = [math.prod(p.shape) for name, p in instances[0].canonical.items() if name.startswith("blocks.0.")]
     for fewer, more in pairwise(instances):
         added = more.count() - fewer.count()

@@ -30,11 +30,11 @@ def test_what_an_object_holds_does_not_grow_from_call_to_call(every: list[Subjec
 @clause("COST-STATE-SIZE")
 def test_constants_are_no_larger_than_masks_and_a_few_tables(model: Subject, draw: Draw) -> None:
     if not takes(model, "block_size"):
-        raise NotApplicable("its constructor takes no block_size")
+        raise NotApplicable("its constructor takes no block_size", lacks="block-size")
     short, long = (model.build(block_size=size, d_model=12, num_heads=3, num_layers=2) for size in (8, 40))
     one, other, layers = short.sizes["block_size"], long.sizes["block_size"], long.sizes["num_layers"]
     if one == other:
-        raise NotApplicable("its limits allow one block size only")
+        raise NotApplicable.from_sizes("its limits allow one block size only")
     grown = _constants(long, draw) - _constants(short, draw)
     masks = (layers * long.sizes["num_heads"] + 1) * (other**2 - one**2)
     tables = 4 * (layers + 1) * (other - one) * long.sizes["d_model"]
@@ -46,7 +46,7 @@ def test_constants_are_no_larger_than_masks_and_a_few_tables(model: Subject, dra
 def test_the_heads_share_one_mask(model: Subject, draw: Draw) -> None:
     few, many = (model.build(block_size=24, d_model=12, num_heads=heads, num_layers=1) for heads in (2, 6))
     if few.sizes["num_heads"] == many.sizes["num_heads"]:
-        raise NotApplicable("its limits allow one number of heads only")
+        raise NotApplicable.from_sizes("its limits allow one number of heads only")
     own = [_constants(instance, draw) for instance in (few, many)]
     heads = [instance.sizes["num_heads"] for instance in (few, many)]
     label = f"its constants are {own[0]} numbers with {heads[0]} heads, {own[1]} with {heads[1]}"

@@ -140,7 +140,7 @@ def hiding(instance: Instance, draw: Draw, *counts: int) -> tuple[Array, Array, 
     """Return sequences and which rows of the memory are real: all but some at the end, for each sequence."""
     q, k, v = sequences(instance, draw, len(counts), 3, 6)
     if k.shape[1] <= max(counts):
-        raise NotApplicable("the declared limits allow only sequences too short to hide something")
+        raise NotApplicable.from_sizes("the declared limits allow only sequences too short to hide something")
     real = np.arange(k.shape[1])[None] < k.shape[1] - np.array(counts)[:, None]
     return q, k, v, real
 

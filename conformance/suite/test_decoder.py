@@ -137,7 +137,7 @@ def test_hidden_rows_of_the_memory_change_nothing(decoder_layer: Subject, draw: 
 def check_memory_padding(instance: Instance, draw: Draw) -> None:
     x, memory = inputs(instance, draw, 1, 4, 6)
     if memory.shape[1] < 2:
-        raise NotApplicable("the declared limits allow only memories of one row")
+        raise NotApplicable.from_sizes("the declared limits allow only memories of one row")
     real = np.arange(memory.shape[1]) < max(memory.shape[1] - 2, 1)
     by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 1)[~real]
     check_still("the change of the output when a hidden row changes", by, instance.subject.tolerance(3))
@@ -148,7 +148,7 @@ def test_padded_target_positions_leave_real_ones_unchanged(decoder_layer: Subjec
     instance = build(decoder_layer).scatter(draw)
     x, memory = inputs(instance, draw, 1, 6, 4)
     if x.shape[1] < 5:
-        raise NotApplicable("the declared limits allow only targets too short to pad inside")
+        raise NotApplicable.from_sizes("the declared limits allow only targets too short to pad inside")
     for hidden in ([1, 3], [2]):  # inside, where causality hides nothing; the first position is real
         real = ~np.isin(np.arange(x.shape[1]), hidden)
         by = moved(instance, draw, (x, memory, causal(x, real[None])), 0)[~real][:, real]
@@ -160,7 +160,7 @@ def test_each_mask_is_for_its_own_attention(decoder_layer: Subject, draw: Draw) 
     instance = build(decoder_layer).scatter(draw)
     x, memory = inputs(instance, draw, 1, 5, 5)
     if not 3 < x.shape[1] == memory.shape[1]:
-        raise NotApplicable("the declared limits allow no target as long as its memory")
+        raise NotApplicable.from_sizes("the declared limits allow no target as long as its memory")
     check_moves("memory row", moved(instance, draw, (x, memory, causal(x)), 1))
     real = np.arange(memory.shape[1]) != 1
     by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 0)

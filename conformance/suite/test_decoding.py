@@ -58,7 +58,7 @@ def test_rows_end_one_by_one(model: Subject, draw: Draw) -> None:
     told = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=8)
     texts = told.text[:, told.prompts.shape[1] :].tolist()
     if len(texts) < 2:
-        raise NotApplicable("its limits allow one sequence at a time")
+        raise NotApplicable.from_sizes("its limits allow one sequence at a time")
     for end in each_of("end", sorted({text[2] for text in texts})[:4]):
         got = _after(told.instance, told.prompts, 8, end)
         longest = max(len(until_end(text, end)) for text in texts)

@@ -105,7 +105,7 @@ def test_the_rows_of_the_ids_that_occur_learn(model: Subject, draw: Draw) -> Non
     vocab_size = instance.sizes["vocab_size"]
     others = 1 + draw.permutation(max(vocab_size - 2, 0))
     if len(others) < 4:
-        raise NotApplicable("its limits allow no vocabulary of more than five ids")
+        raise NotApplicable.from_sizes("its limits allow no vocabulary of more than five ids")
     occurring, scored = np.array([0, vocab_size - 1, *others[:2]]), others[2:4]
     ids = np.resize(occurring, (_rows(model, 2), _length(instance, 5)))
     cotangent = np.zeros((*ids.shape, vocab_size))  # a head's gradient also reaches rows of ids that don't occur
@@ -186,7 +186,7 @@ def test_the_shared_matrix_gets_the_gradients_of_both_uses(model: Subject, draw:
 def test_the_matrix_stays_shared_when_the_number_format_changes(model: Subject, draw: Draw) -> None:
     instance = model.build(vocab_size=11, num_layers=1).randomize(draw)
     if model.half and not model.offers("float32"):
-        raise NotApplicable(f"it declares no format wider than {model.precision}")
+        raise NotApplicable.from_formats(f"it declares no format wider than {model.precision}")
     for dtype in each_of("dtype", ["float32", model.precision if model.half else "float64"]):
         model.link.request({"op": "cast", "handle": instance.handle, "dtype": dtype}, {})
         instance.dtype = dtype
@@ -229,7 +229,7 @@ def _text_without(instance: Instance, draw: Draw) -> tuple[int, Array]:
     """Return an id and texts (B, T) in which it does not occur."""
     vocab_size = instance.sizes["vocab_size"]
     if vocab_size < 2:
-        raise NotApplicable("its limits allow a vocabulary of one id only")
+        raise NotApplicable.from_sizes("its limits allow a vocabulary of one id only")
     token = draw.integer(0, vocab_size - 1)
     ids = draw.ids(vocab_size - 1, _rows(instance.subject, 2), _length(instance, 5))
     return token, ids + (ids >= token)
@@ -274,7 +274,7 @@ def _check_numbers_per_id(model: Subject, *, matrices: int) -> None:
     small, large = (model.build(vocab_size=size, num_layers=1) for size in (7, 19))
     further = large.sizes["vocab_size"] - small.sizes["vocab_size"]
     if not further:
-        raise NotApplicable("its limits allow one vocabulary size only")
+        raise NotApplicable.from_sizes("its limits allow one vocabulary size only")
     want = matrices * small.sizes["d_model"] + model.variant.head_bias
     have = (large.count() - small.count()) / further
     grown = [p for p, q in zip(large.trainable, small.trainable, strict=False) if p["shape"] != q["shape"]]

@@ -90,7 +90,7 @@ def padded(instance: Instance, draw: Draw, *counts: int) -> tuple[Array, Array]:
     """Return x (B, S, D) and which rows are real: all but some at the end, for each sequence."""
     x = inputs(instance, draw, len(counts), 6)
     if x.shape[1] <= max(counts):
-        raise NotApplicable("the declared limits allow only sequences too short to pad")
+        raise NotApplicable.from_sizes("the declared limits allow only sequences too short to pad")
     return x, np.arange(x.shape[1])[None] < x.shape[1] - np.array(counts)[:, None]
 
 

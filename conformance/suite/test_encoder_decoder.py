@@ -118,7 +118,7 @@ def test_encoder_and_decoder_have_depths_of_their_own(transformer: Subject) -> N
     for encoder, decoder in ((3, 1), (1, 3)):
         instance = build(transformer, num_encoder_layers=encoder, num_decoder_layers=decoder)
         if instance.sizes["num_encoder_layers"] == instance.sizes["num_decoder_layers"]:
-            raise NotApplicable("the declared limits leave equal depths")
+            raise NotApplicable.from_sizes("the declared limits leave equal depths")
         have, want = instance.count() - least.count(), numbers(instance) - numbers(least)
         check(
             f"{encoder} and {decoder} layers have {have} numbers more than one of each, want {want} more", have == want
@@ -211,7 +211,7 @@ def test_the_target_in_another_order_gives_other_logits(transformer: Subject, dr
 
 def check_order(positions: int) -> None:
     if positions < 2:
-        raise NotApplicable("the declared limits allow nothing to reorder")
+        raise NotApplicable.from_sizes("the declared limits allow nothing to reorder")
 
 
 def distinct(instance: Instance, side: str, count: int) -> Array:

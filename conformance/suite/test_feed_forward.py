@@ -140,7 +140,7 @@ def test_single_hidden_units_show_the_declared_activation(feed_forward: Subject,
     d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
     units = np.arange(min(d - gated, f))
     if not units.size:
-        raise NotApplicable("a gated network of width 1 has no feature to spare")
+        raise NotApplicable.from_sizes("a gated network of width 1 has no feature to spare")
     weights = zeros(instance, "")
     weights["gate.weight" if gated else "up.weight"][units, units] = 1.0
     weights["down.weight"][units, units] = 1.0

@@ -156,7 +156,7 @@ def test_a_prompt_is_continued_as_it_is_alone(model: Subject, draw: Draw) -> Non
     told = story(author(model), draw, tokens=3, steps=2)
     together = continued(told)
     if len(together) < 2:
-        raise NotApplicable("its limits allow one prompt at a time")
+        raise NotApplicable.from_sizes("its limits allow one prompt at a time")
     for row in (0, 1, len(together) - 1):
         under(f"row {row} of {len(together)}")
         alone = newest(told.instance, told.prompts[row : row + 1], told.count, greedy=True)

@@ -193,7 +193,7 @@ def test_one_head_is_self_attention_then_the_output_projection(multi_head: Subje
     for width, causal in each_of("width, causal", [(12, True), (7, False)]):
         instance = multi_head.build(d_model=width, num_heads=1, causal=causal).randomize(draw)
         if instance.sizes["num_heads"] != 1:
-            raise NotApplicable("its declared limits exclude a single head")
+            raise NotApplicable.from_sizes("its declared limits exclude a single head")
         x = drawn(instance, draw, 2, 5)
         mixed = self_attention(instance.weights, x, causal=instance.sizes["causal"])
         check_close("output", output(instance, x), linear(instance.weights, "out", mixed), multi_head.tolerance())
@@ -210,7 +210,7 @@ def test_key_value_heads_that_do_not_divide_the_heads_are_refused(multi_head: Su
     heads = fitting["num_heads"]
     odd = next((n for n in range(heads - 1, 1, -1) if heads % n), None)
     if odd is None:
-        raise NotApplicable("every number divides its heads")
+        raise NotApplicable.from_sizes("every number divides its heads")
     check_sizes_refused(multi_head, draw, fitting | {"kv_heads": odd}, f"{odd} key/value heads for {heads} heads")
 
 
@@ -243,7 +243,7 @@ def _several_heads(subject: Subject, draw: Draw) -> Instance:
     """Return an instance of three heads or so, whose output is the heads side by side."""
     instance = subject.build(d_model=12, num_heads=3).randomize(draw)
     if instance.sizes["num_heads"] < 2:
-        raise NotApplicable("it has a single head")
+        raise NotApplicable.from_sizes("it has a single head")
     return _side_by_side(instance)
 
 

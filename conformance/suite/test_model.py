@@ -187,7 +187,7 @@ def test_no_feature_is_dropped_where_the_heads_do_not_divide_the_width(model: Su
         if width % n and n % kv_heads == 0 and model.bound.limits.of("num_heads").allows(n)
     ]
     if not wrong:
-        raise NotApplicable("its limits allow only numbers of heads that divide the width")
+        raise NotApplicable.from_sizes("its limits allow only numbers of heads that divide the width")
     for heads in {wrong[0], wrong[-1]}:
         own = heads if kv_heads == sizes["num_heads"] else kv_heads
         bad = sizes | {"num_heads": heads, "head_width": width // heads, "kv_heads": own}
@@ -236,7 +236,7 @@ def test_embeddings_of_later_ids_get_no_gradient_from_earlier_logits(model: Subj
     instance = model.build(num_layers=3, vocab_size=41).scatter(draw, gain=1.5)
     vocab_size = instance.sizes["vocab_size"]
     if vocab_size in [size for name, size in instance.sizes.items() if name != "vocab_size"]:
-        raise NotApplicable("its limits allow no vocabulary whose size differs from other axes")
+        raise NotApplicable.from_sizes("its limits allow no vocabulary whose size differs from other axes")
     ids = distinct_ids(instance, draw, 8)
     length = ids.shape[1]
     for last in each_of("last", sorted({0, length // 2, max(length - 2, 0)})):
@@ -319,7 +319,7 @@ def _check_beyond_a_byte(model: Subject, draw: Draw) -> None:
 def test_one_block_tells_the_order_of_earlier_ids(model: Subject, draw: Draw) -> None:
     instance = model.build(num_layers=1, vocab_size=13).scatter(draw, gain=1.5)
     if instance.sizes["num_layers"] != 1:
-        raise NotApplicable(
+        raise NotApplicable.from_sizes(
             "its limits allow no model of one block, and several blocks can infer the order without positions"
         )
     ids = distinct_ids(instance, draw, 6)

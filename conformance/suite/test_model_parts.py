@@ -79,7 +79,7 @@ def test_the_number_of_heads_reaches_the_blocks(model: Subject, draw: Draw) -> N
         check_differs("the logits", logits_of(other.write(one.weights), ids), logits, at_least=SLIGHT)
         compared += 1
     if not compared:
-        raise NotApplicable("no two numbers of heads take the same weights")
+        raise NotApplicable.from_sizes("no two numbers of heads take the same weights")
 
 
 @clause("LM-FINAL-NORM")
@@ -87,7 +87,7 @@ def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> 
     instance = model.as_asked.build(vocab_size=17, d_model=12).randomize(draw)
     width, vocab_size = instance.sizes["d_model"], instance.sizes["vocab_size"]
     if vocab_size <= width:
-        raise NotApplicable(
+        raise NotApplicable.from_sizes(
             "its limits allow no vocabulary larger than the width, which is needed to reconstruct the head's input"
         )
     rows = draw.values(vocab_size, width)
@@ -127,7 +127,7 @@ def test_the_final_norm_adds_the_declared_epsilon(model: Subject, draw: Draw) ->
     eps = model.variant.norm_eps
     faint = eps if model.variant.norm_deviation == "sample" else np.sqrt(eps)
     if (faint < 1e-4 and model.precision != "float64") or (model.half and model.variant.embedding_scale):
-        raise NotApplicable(f"rows as small as ε = {eps:g} are lost in {model.precision}'s rounding")
+        raise NotApplicable.from_formats(f"rows as small as ε = {eps:g} are lost in {model.precision}'s rounding")
     instance = model.build(vocab_size=17, d_model=12, num_layers=1).randomize(draw)
     silent = (".attention.out.", ".attention.v.", ".feed_forward.down.", "positions.")
     parts = instance.canonical.items()
@@ -242,7 +242,7 @@ def test_no_trainable_parameter_is_a_table_of_constants(model: Subject, draw: Dr
     takes_block_size(model)
     short, long = (model.build(block_size=size) for size in (9, 23))
     if short.sizes["block_size"] == long.sizes["block_size"]:
-        raise NotApplicable("its limits allow one block size only")
+        raise NotApplicable.from_sizes("its limits allow one block size only")
     shapes = {p["name"]: tuple(p["shape"]) for p in short.trainable}
     grown = {p["name"]: tuple(p["shape"]) for p in long.trainable if shapes.get(p["name"]) != tuple(p["shape"])}
     few, many = short.sizes["block_size"], long.sizes["block_size"]

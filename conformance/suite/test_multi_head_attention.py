@@ -52,7 +52,7 @@ def test_no_feature_is_dropped_where_the_heads_do_not_divide_the_width(multi_hea
     heads = fitting["num_heads"]
     names, shown = multi_head.bound.construct.names(), str(multi_head.bound.construct)
     if heads < 2 or "num_heads" not in names:
-        raise NotApplicable("it has a single head, or a fixed number of them")
+        raise NotApplicable.from_sizes("it has a single head, or a fixed number of them")
     if "d_model" not in names or "head_width" in names or "//" in shown:
         raise NotApplicable("it is given the width of a head, so nothing is divided")
     for width in (fitting["d_model"] + 1, 2 * heads - 1):

@@ -39,7 +39,7 @@ def squares(window: NormWindow, draw: Draw) -> Array:
 
 def wide_enough(window: NormWindow) -> NormWindow:
     if window.width < 3:
-        raise NotApplicable("rows of two features have no shape to keep")
+        raise NotApplicable.from_sizes("rows of two features have no shape to keep")
     return window
 
 
@@ -179,7 +179,7 @@ def test_a_changed_position_changes_its_own_output_only(block: Subject, draw: Dr
     instance = apart(block, draw)
     x = draw.values(2, block.tokens(5), instance.sizes["d_model"])
     if x.shape[1] < 2:
-        raise NotApplicable("the declared limits allow only sequences of one position")
+        raise NotApplicable.from_sizes("the declared limits allow only sequences of one position")
     before = instance(x)
     for position in (0, x.shape[1] - 1):
         changed = x.copy()

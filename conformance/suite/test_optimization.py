@@ -354,7 +354,7 @@ def test_training_goes_on_as_if_it_had_not_stopped(
 ) -> None:
     instance = trainee(model, draw)
     if instance.dtype == "float16":
-        raise NotApplicable("Adam's ε is 0 in float16, whose weights need another format to be trained")
+        raise NotApplicable.from_formats("Adam's ε is 0 in float16, whose weights need another format to be trained")
     optimizer = adam(instance, own_adam)
     later = [_drawn(instance, draw) for _ in range(3)]
     with file_of_its_own() as path:
@@ -445,7 +445,7 @@ def _descends(
 ) -> None:
     """Take a step, and check that each parameter went down its gradient."""
     if instance.subject.half and instance.dtype == instance.subject.precision:
-        raise NotApplicable(f"what a step changes is lost in the rounding of {instance.dtype} weights")
+        raise NotApplicable.from_formats(f"what a step changes is lost in the rounding of {instance.dtype} weights")
     before = parameters_of(instance)
     _step(train_step, own_adam, instance, x, y, **options)
     after = parameters_of(instance)

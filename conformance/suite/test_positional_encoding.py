@@ -65,7 +65,9 @@ def pairs(positions: Subject, *, width: int = 8, tokens: int = 9) -> tuple[Array
     """Return the sines and the cosines of the table where the layout has them, (T, D/2) each."""
     table = codes(build(positions, width, tokens + 2), tokens)[0]
     if table.shape[1] % 2 or table.shape[1] < 4 or table.shape[0] < 4:
-        raise NotApplicable(f"a table of {table.shape[0]} positions and {table.shape[1]} features shows too little")
+        raise NotApplicable.from_sizes(
+            f"a table of {table.shape[0]} positions and {table.shape[1]} features shows too little"
+        )
     if positions.variant.sinusoid_layout == "interleaved":
         return table[:, 0::2], table[:, 1::2]
     return table[:, : table.shape[1] // 2], table[:, table.shape[1] // 2 :]
@@ -135,7 +137,7 @@ def test_a_full_table_can_be_used(positions: Subject, draw: Draw) -> None:
         instance = build(positions, 8, max_len, draw)
         full = instance.sizes["max_len"]
         if positions.as_asked.tokens(full) != full:
-            raise NotApplicable("the declared limits leave no sequence of max_len positions")
+            raise NotApplicable.from_sizes("the declared limits leave no sequence of max_len positions")
         x = inputs(instance, draw, 2, full)
         check_shape("output", y := instance(x), x.shape)
         check_finite("output", y)
@@ -199,7 +201,7 @@ def test_copies_and_half_precision_give_the_same_codes(positions: Subject, draw:
         try:
             outcome = build(positions, 8, 11, dtype="float16").call(np.zeros_like(table))
         except ImplementationFailure as refusal:
-            raise NotApplicable(f"half precision is refused: {refusal.message}") from None
+            raise NotApplicable.from_formats(f"half precision is refused: {refusal.message}") from None
         check_dtype("output in half precision", outcome.dtype, "float16")
         check_close("codes in half precision", outcome.out, table, 5e-3)  # the format's own precision is 5e-4
 
@@ -235,7 +237,7 @@ def check_overlong(positions: Subject, *lengths: int) -> None:
 def overlong(positions: Subject, *lengths: int) -> Iterator[tuple[Instance, int]]:
     """Yield components of these numbers of positions, each with lengths that are too long for it."""
     if "max_len" not in positions.bound.construct.names():
-        raise NotApplicable("its constructor takes no max_len: there is no table to run out of")
+        raise NotApplicable("its constructor takes no max_len: there is no table to run out of", lacks="max-len")
     for max_len in lengths:
         rows = build(positions, 8, max_len).sizes["max_len"]
         for tokens in (rows + 1, 2 * rows, 2 * rows + 3):
@@ -310,7 +312,7 @@ def test_width_512_gives_the_stored_codes(positions: Subject, goldens: Goldens) 
         rows, features = golden.inputs["positions"], golden.inputs["features"]
         table = codes(instance, golden.sizes["max_len"])[0]
         if table.shape[1] != golden.sizes["d_model"] or len(table) <= rows.max():
-            raise NotApplicable("the declared limits exclude this width or length")
+            raise NotApplicable.from_sizes("the declared limits exclude this width or length")
         # float32 angles of 100 are good to 6e-6
         check_close(golden.title, table[rows, features], golden.expected, 1e-5)
 
@@ -381,7 +383,7 @@ def test_an_odd_width_has_one_more_sine_or_is_refused(positions: Subject) -> Non
     if sizes["d_model"] % 2 == 0 and "d_model" in positions.bound.found:  # the refusal is what this is about
         sizes = sizes | {"d_model": sizes["d_model"] + 1}
     elif sizes["d_model"] % 2 == 0:
-        raise NotApplicable("odd widths are excluded by the declared limits")
+        raise NotApplicable.from_sizes("odd widths are excluded by the declared limits")
     under(f"d_model = {sizes['d_model']}, max_len = {sizes['max_len']}")
     try:
         table = codes(positions.construct(sizes), 6)[0]

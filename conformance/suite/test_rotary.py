@@ -45,7 +45,7 @@ def relative_scores(multi_head: Subject, query: Array, key: Array) -> Array:
     x[..., 0] = 1.0
     x[0, np.arange(shown), 1 + np.arange(shown)] = 1.0
     if shown < 3:
-        raise NotApplicable("fewer than three positions can be told apart")
+        raise NotApplicable.from_sizes("fewer than three positions can be told apart")
     seen = instance.write(weights)(x)[0, :shown, :shown]
     visible = np.tri(shown, dtype=np.bool_) if instance.sizes["causal"] else np.ones((shown, shown), np.bool_)
     check("a visible key has no weight", bool((seen[visible] > 0).all()))
@@ -100,13 +100,13 @@ def test_the_output_is_that_of_the_declared_layout(multi_head: Subject, draw: Dr
 def test_late_positions_are_turned_by_their_own_angles_in_bfloat16(multi_head: Subject, draw: Draw) -> None:
     tokens = multi_head.tokens(400)
     if tokens < 300:
-        raise NotApplicable("sequences are too short for positions that bfloat16 does not hold")
+        raise NotApplicable.from_sizes("sequences are too short for positions that bfloat16 does not hold")
     try:
         instance = multi_head.build(dtype="bfloat16", d_model=16, num_heads=2).randomize(draw)
         x = draw.values(1, tokens, instance.sizes["d_model"])
         late = instance(x)[:, -100:]
     except ImplementationFailure:
-        raise NotApplicable("bfloat16, or this many positions, is not accepted") from None
+        raise NotApplicable.from_formats("bfloat16, or this many positions, is not accepted") from None
     want = instance.expected(x)[:, -100:]
     share = float(np.sqrt(np.mean((late - want) ** 2) / np.mean(want**2)))
     check(f"the last of {tokens} outputs are off by {share:.2g} of their size, want {OFF} at most", share <= OFF)

@@ -74,7 +74,7 @@ def test_sampling_draws(model: Subject, draw: Draw) -> None:
 def test_each_row_is_drawn_on_its_own(model: Subject, draw: Draw) -> None:
     law = chances(model, draw, even, gain=0.2, enough=-1.0)
     if rows(model, DRAWS) < 2:
-        raise NotApplicable("its limits allow one prompt at a time")
+        raise NotApplicable.from_sizes("its limits allow one prompt at a time")
     drawn = law.drawn(draw)
     check(f"all {DRAWS} rows have id {drawn[0]}", len(set(drawn.tolist())) > 1)
     check_independent("neighboring rows", drawn[0::2], drawn[1::2], tests=2)

@@ -143,7 +143,7 @@ def test_a_source_is_written_about_as_it_is_alone(transformer: Subject, draw: Dr
     instance = build_generator(transformer)
     short = authored(instance, draw, steps=5, length=4)
     if len(short.src) < 2:
-        raise NotApplicable("its limits allow one source at a time")
+        raise NotApplicable.from_sizes("its limits allow one source at a time")
     check_equal("the texts of a batch", greedy(instance, short.src, 5), short.text)
     cut = short.src.copy()
     cut[1::2, 2:] = instance.sizes["pad_id"]  # every other source is shorter, and padded to the same length
@@ -190,7 +190,7 @@ def test_rows_end_one_by_one(transformer: Subject, draw: Draw) -> None:
     told = _ending(transformer, draw, keep=8)
     texts = told.text.tolist()
     if len(texts) < 2:
-        raise NotApplicable("its limits allow one source at a time")
+        raise NotApplicable.from_sizes("its limits allow one source at a time")
     for end in each_of("end", _ends(texts)):
         got = unwatched(told.instance, told.src, 7, eos_id=end)
         longest = max(len(until_end(text, end)) for text in texts)
@@ -231,7 +231,7 @@ def test_ids_are_drawn_from_the_softmax_of_the_logits_over_the_temperature(trans
 @clause("S2SGEN-ROWS-INDEP")
 def test_rows_are_drawn_independently(transformer: Subject, draw: Draw) -> None:
     if rows(transformer, 2) < 2:
-        raise NotApplicable("its limits allow one source at a time")
+        raise NotApplicable.from_sizes("its limits allow one source at a time")
     law = _chances(transformer, draw)
     got = drawn(law.instance, law.prompt[None], 2000, draw)[0]
     check_independent("ids of neighbours in a batch", got[0::2], got[1::2])

@@ -172,7 +172,7 @@ def test_half_precision_gives_finite_outputs(every: list[Subject], draw: Draw) -
         except NotApplicable:
             refused += 1
     if refused == len(every):
-        raise NotApplicable("no component accepts half precision")
+        raise NotApplicable.from_formats("no component accepts half precision")
 
 
 def _formats(subject: Subject) -> Iterator[tuple[Instance, Precision]]:
@@ -200,7 +200,7 @@ def _halves(
             accepted += 1
             yield instance, output
     if not accepted:
-        raise NotApplicable(f"{subject.name} accepts no half precision")
+        raise NotApplicable.from_formats(f"{subject.name} accepts no half precision")
 
 
 def _scored(instance: Instance, scores: Array) -> tuple[Array, Array, Array]:

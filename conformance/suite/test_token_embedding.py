@@ -54,7 +54,7 @@ def test_each_id_has_one_row_and_there_is_nothing_else(token_embedding: Subject)
 def test_vectors_have_the_number_format_of_the_table(token_embedding: Subject, draw: Draw) -> None:
     formats = [name for name in ("float32", "float64") if token_embedding.offers(name)]
     if not formats:
-        raise NotApplicable(f"it is judged in {token_embedding.precision} only")
+        raise NotApplicable.from_formats(f"it is judged in {token_embedding.precision} only")
     for name in formats:
         instance = token_embedding.build(dtype=name)
         check_dtype("the output", instance.call(text(instance, draw, 2, 5)).dtype, name)
@@ -225,7 +225,7 @@ def real(instance: Instance) -> Array:
     known, pad = np.arange(instance.sizes["vocab_size"]), instance.sizes["pad_id"]
     found = known if pad is None else known[known != pad]
     if len(found) < 2:
-        raise NotApplicable("its limits allow no vocabulary of two words and padding")
+        raise NotApplicable.from_sizes("its limits allow no vocabulary of two words and padding")
     return found
 
 

@@ -61,7 +61,7 @@ def described_in_full(attack: Attack) -> None:
     assert attack.levels, attack.id
     assert set(attack.levels) <= set(LEVELS), attack.id
     assert attack.run in RUNS, attack.id
-    assert attack.base in {"", "right", "wrong", "right_torch", "wrong_torch"}, attack.id
+    assert attack.base in {"", "right", "wrong", "right_torch", "wrong_torch", "model_torch"}, attack.id
     assert select(attack.only), attack.id
     for expected in attack.expected.values():
         assert set(expected.ends) <= ENDINGS, attack.id

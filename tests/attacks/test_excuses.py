@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,78 +22,55 @@ COMMAND = Path(sys.executable).with_name("conform")
 
 
 def musts(*prefixes: str) -> tuple[str, ...]:
-    return tuple(
-        clause.id for clause in select(prefixes) if clause.level is Level.MUST and clause.id != "MASK-PAD-BUILD"
-    )
+    """Return binding clauses; not those about what only some code offers, which lacking costs points."""
+    optional = {"MASK-PAD-BUILD", "GEN-EOS-STOP"}
+    return tuple(clause.id for clause in select(prefixes) if clause.level is Level.MUST and clause.id not in optional)
 
 
-POLICY = Policy(
-    groups=(
-        GroupPolicy("attention", "Attention", 5.0, musts("SDPA-SCALE", "SDPA-FORMULA", "MASK"), credit="all"),
-        GroupPolicy("heads", "Heads", 5.0, musts("MHA"), credit="all"),
-    ),
-    limits=RunLimits(seconds=120.0), hints=0, isolation="process",
+GROUPS = {
+    "attention": GroupPolicy("attention", "Attention", 5.0, musts("SDPA-SCALE", "SDPA-FORMULA", "MASK"), credit="all"),
+    "heads": GroupPolicy("heads", "Heads", 5.0, musts("MHA"), credit="all"),
+    "text": GroupPolicy("text", "Text", 5.0, musts("GEN"), credit="all"),
+}
+
+
+def policy(*groups: str) -> Policy:
+    limits = RunLimits(seconds=120.0)
+    return Policy(groups=tuple(GROUPS[name] for name in groups), limits=limits, hints=0, isolation="process")
+
+
+def about(attack: Attack) -> str:
+    groups = {"MHA": "heads", "GEN": "text"}
+    return groups.get(attack.only[-1].partition("-")[0], "attention")
+
+
+QUICK = (
+    "excuses/known-factor-of-others", "excuses/second-output", "excuses/ignored-residual-layer",
+    "excuses/causal-upside-down",
 )  # fmt: skip
-QUICK = ("excuses/known-factor-of-others", "excuses/second-output", "excuses/ignored-residual-layer")
 
 
 @pytest.mark.parametrize("attack", sampled(attacks("excuses"), lambda attack: attack.id, always=QUICK))
 def test_an_excuse_earns_no_points_where_the_policy_allows_none(attack: Attack, world: World) -> None:
     with world.class_room() as room, guarded(240):
         lay_out(replace(attack, name="anna"), room / "submissions")
-        summary = grade(GradeRequest(room / "submissions" / "anna", POLICY, room / "out", single=True))
+        summary = grade(GradeRequest(room / "submissions" / "anna", policy(about(attack)), room / "out", single=True))
         while left_over(world):
             os.sched_yield()
     (found,) = summary.grades
-    earned = {group.name: group.points for group in found.groups}
-    about = "attention" if set(attack.only) <= {"SDPA", "MASK"} else "heads"
     assert found.outcome.value in {"judged", "not loaded"}, found.message
-    assert earned[about] == 0.0, found.notes
-
-
-def test_the_right_base_of_these_attacks_gets_its_points(world: World) -> None:
-    # otherwise no points would mean nothing
-    with world.class_room() as room, guarded(240):
-        folder = room / "submissions" / "right"
-        folder.mkdir()
-        (folder / "__init__.py").write_bytes((FOLDER / "base" / "right_torch.py").read_bytes())
-        (found,) = grade(GradeRequest(folder, POLICY, room / "out", single=True)).grades
-    assert found.points == POLICY.max_points, [group.failed for group in found.groups]
-
-
-@pytest.mark.parametrize("name", ["$(touch SUCCEEDED)", "-rf", "a b; touch SUCCEEDED", "\u202egnp"], ids=ascii)
-def test_a_repository_with_a_hostile_name_is_compared_as_text(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / name
-    folder.mkdir()
-    (folder / "__init__.py").write_bytes((FOLDER / "base" / "right.py").read_bytes())
-    hook = tmp_path / name / ".git-hook"
-    hook.write_text("#!/bin/sh\ntouch SUCCEEDED\n")
-    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.hooksPath=/dev/null"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "$(touch SUCCEEDED)"]):
-        subprocess.run([*git, *command], check=True)
-    subprocess.run([*git, "config", "filter.x.smudge", f"touch {tmp_path}/SUCCEEDED"], check=True)
-    subprocess.run([*git, "config", "core.fsmonitor", f"touch {tmp_path}/SUCCEEDED"], check=True)
-    only = ["--only", "SDPA-SCALE"]
-    done = subprocess.run(
-        [COMMAND, "compare", *only, f"./{name}", f"./{name}@main"], cwd=tmp_path, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode != 5, done.stderr
-    assert not list(tmp_path.rglob("SUCCEEDED"))
+    assert found.points == 0.0, found.notes
 
 
 @pytest.mark.parametrize(
-    "attack", ["text/names-for-the-shell", "text/excuses-with-markup", "excuses/second-output"], ids=str
+    ("base", "groups"), [("right", ("attention", "heads")), ("model", ("text",))], ids=["right", "model"]
 )
-def test_a_script_of_a_failure_holds_hostile_names_as_text(attack: str, tmp_path: Path) -> None:
-    found = next(one for one in attacks() if one.id == attack)
-    lay_out(found, tmp_path)
-    done = subprocess.run(
-        [COMMAND, "repro", "MHA-ORACLE", "--impl", "submission", "--out", "failure.py"], cwd=tmp_path,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode != 5, done.stderr
-    script = tmp_path / "failure.py"
-    if script.exists():
-        compile(script.read_text(encoding="utf-8"), "failure.py", "exec")
-    assert "\x1b" not in done.stdout + done.stderr
+def test_the_right_base_of_these_attacks_gets_its_points(base: str, groups: tuple[str, ...], world: World) -> None:
+    # otherwise no points would mean nothing
+    wanted = policy(*groups)
+    with world.class_room() as room, guarded(240):
+        folder = room / "submissions" / "right"
+        folder.mkdir()
+        (folder / "__init__.py").write_bytes((FOLDER / "base" / f"{base}_torch.py").read_bytes())
+        (found,) = grade(GradeRequest(folder, wanted, room / "out", single=True)).grades
+    assert found.points == wanted.max_points, [group.failed for group in found.groups]

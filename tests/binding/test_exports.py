@@ -7,7 +7,8 @@ import pytest
 
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import Config, parse_config
-from conformkit.conformance.binding.exports import ExportMismatch, bind_export, serves, targets
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export
+from conformkit.conformance.binding.lookups import serves, targets
 from conformkit.spec.components import COMPONENTS, component
 
 MHA_CONSTRUCT = ("d_model", "num_heads", "dropout=", "causal=")
@@ -171,13 +172,15 @@ WITHOUT = ("d_model", "num_heads")
         (WITHOUT, ("x", "is_causal="), "", "flag"),
         (WITHOUT, ("x",), "", "always"),
         (WITHOUT, ("x",), "causal = 'never'", "never"),
-        (MHA_CONSTRUCT, ("x", "mask="), "causal = 'mask'", "mask"),
+        (WITHOUT, ("x", "mask="), "causal = 'mask'", "mask"),
+        (MHA_CONSTRUCT, ("x", "mask="), "causal = 'mask'", "construct"),
+        (MHA_CONSTRUCT, ("x", "is_causal="), "causal = 'flag'", "construct"),
         (WITHOUT, ("x",), "call = ['x', { causal = 'causal' }]", "flag"),
         (WITHOUT, ("x",), "construct = { d = 'd_model', c = 'not causal' }", "construct"),
     ],
     ids=[
         "constructor", "alias-beside-a-mask", "mask", "optional-mask", "flag", "always", "declared-never",
-        "declared-mask", "flag-in-a-declared-call", "turned-round",
+        "declared-mask", "mask-besides-a-switch", "flag-besides-a-switch", "flag-in-a-declared-call", "turned-round",
     ],
 )  # fmt: skip
 def test_the_switch_of_causality_is_found(construct, call, text, causal):

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance.binding.config import Arguments
-from conformkit.conformance.binding.signatures import SignatureMismatch, call_from, construct_from, named_from
+from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.signatures import (
+    SignatureMismatch,
+    call_from,
+    construct_from,
+    named_from,
+    with_sizes,
+)
 
 CONTRACT = ("d_model", "num_heads", "dropout", "causal")
 REQUIRED = {"d_model", "num_heads"}
@@ -104,3 +110,12 @@ def test_a_name_that_is_known_goes_where_it_belongs_and_the_others_fill_the_gaps
 def test_as_many_unknown_names_must_be_left_as_gaps() -> None:
     with pytest.raises(SignatureMismatch, match="requires a, b"):
         named_from(signature("labels", "a", "b"), LOSS, set(LOSS))
+
+
+def test_a_size_that_the_constructor_takes_is_passed_though_the_file_leaves_it_out():
+    taken = signature("d_model=", "d_k=", "*", "d_v=", "**rest")
+    contract = ["d_model", "d_k", "d_v", "causal", "d_ff"]
+    found = with_sizes(Arguments((Expression("d_model"),), {"d_v": 3}), taken, contract)
+    assert found == Arguments((Expression("d_model"),), {"d_v": 3, "d_k": Expression("d_k")})
+    placed = Arguments((Expression("d_model"), 8), {"x": Expression("d_v")})  # 8 is where d_k stands
+    assert with_sizes(placed, taken, contract) == placed

@@ -130,7 +130,7 @@ def tried(impl, begins):
             if c.id in registry.tests() and c.profile == "core" and c.id.startswith(begins)
         ]
         open_to = [c for c in known if c.component == "all" or implementation.has(c.component)]
-        results = [judge._try(c) for c in open_to if not judge._why_not_applicable(c)[0]]
+        results = [judge._try(c) for c in open_to if judge._why_not_applicable(c) is None]
         return results, str(location.path)
 
 

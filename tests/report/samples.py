@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import (
     Certainty,
@@ -79,6 +80,7 @@ def hostile() -> Report:
         make_result(Verdict.BLOCKED, "SDPA-BLOCKED", reason=HOSTILE, blocked_by="SDPA-EVIL"),
         implementation=HOSTILE, location=HOSTILE, framework=HOSTILE, notes=[HOSTILE], missing=[HOSTILE],
         unusable={HOSTILE: Unusable(HOSTILE, HOSTILE, (HOSTILE,))},
+        excuses=[Excuse("weights", HOSTILE, HOSTILE, HOSTILE)],
         variant={HOSTILE: HOSTILE}, parts={"TransformerBlock": DifferingPart("attention", HOSTILE)},
     )  # fmt: skip
 

@@ -2,6 +2,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import Undeclared, Verdict
 from conformkit.conformance.report.junit import as_junit
 from conformkit.spec.clauses import Level
@@ -70,3 +71,9 @@ def test_an_undeclared_choice_is_a_property_and_no_case(report, result):
     (told,) = root.findall(".//property[@name='undeclared']")
     assert told.get("value", "").startswith("FeedForward: this is ReLU")
     assert [outcome(case) for case in root.iter("testcase")] == ["failure"]
+
+
+def test_what_is_declared_is_told_as_properties(report, result):
+    scaled = Excuse("weights", "components.FeedForward.weights", "FeedForward", "up of FeedForward holds 2 * up")
+    root = ET.fromstring(as_junit(report(result(), excuses=[scaled])))
+    assert [told.get("value") for told in root.findall(".//property[@name='declared']")] == [scaled.words]

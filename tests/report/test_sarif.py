@@ -4,6 +4,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.sarif import as_sarif
 from conformkit.spec.clauses import Level
@@ -37,6 +38,12 @@ def run_of(text):
             physical = location["physicalLocation"]
             assert not physical["artifactLocation"]["uri"].startswith("/")
             assert physical["region"]["startLine"] >= 1
+    for invocation in run["invocations"]:
+        for notification in invocation.get("toolConfigurationNotifications", []):
+            assert notification["message"]["text"]
+            assert notification["level"] in LEVELS
+            assert set(notification) <= {"descriptor", "level", "message", "properties"}
+            assert notification["descriptor"]["id"]
     return run
 
 
@@ -110,3 +117,21 @@ def test_a_rule_has_the_clauses_page_where_there_are_pages(told):
     rules = {rule["id"]: rule for rule in run_of(as_sarif(told))["tool"]["driver"]["rules"]}
     assert rules["SDPA-SCALE"]["helpUri"] == "https://course.example/law/law/attention.html#sdpa-scale"
     assert "helpUri" not in rules["SDPA-V1"]
+
+
+def test_what_is_declared_is_told_as_notifications_of_the_run(report, result):
+    scaled = Excuse("weights", "components.FeedForward.weights", "FeedForward", "up of FeedForward holds [2](x) * up")
+    only_bool = Excuse("masks", "components.SelfAttention.mask.kinds", "SelfAttention", "takes bool masks only")
+    run = run_of(as_sarif(report(result(), excuses=[scaled, only_bool])))
+    told = run["invocations"][0]["toolConfigurationNotifications"]
+    assert [(one["descriptor"]["id"], one["level"]) for one in told] == [
+        ("declared/weights", "warning"),
+        ("declared/masks", "note"),
+    ]
+    assert [one["properties"]["component"] for one in told] == ["FeedForward", "SelfAttention"]
+    assert "](" not in told[0]["message"]["text"]
+    assert [one["words"] for one in run["properties"]["declared"]["excuses"]] == [scaled.words, only_bool.words]
+
+
+def test_without_excuses_a_run_has_no_notifications(report, result):
+    assert run_of(as_sarif(report(result())))["invocations"] == [{"executionSuccessful": True}]

@@ -19,7 +19,7 @@ from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.apps.adapt.toml_text import value_text
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.aliases import meaning
-from conformkit.conformance.binding.exports import serves
+from conformkit.conformance.binding.lookups import serves
 from conformkit.conformance.binding.masks import KNOWN, NAMES
 from conformkit.conformance.diagnosis.undeclared import Search, has_choices
 from conformkit.conformance.driver.errors import WorkerLost

@@ -30,7 +30,7 @@ from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import incomprehensible
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Report
+from conformkit.conformance.engine.results import Report, Verdict
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Clause
@@ -137,6 +137,8 @@ class _Case:
     def _judged(self, choice: Choice) -> Grade:
         policy = self._policy
         report = run(self._request(choice), trusted=self._warm)
+        if "path" not in policy.allowed.excuses:
+            report = self._as_it_stands(report)
         late = not report.complete
         self._advice += [] if policy.conform else looked_at(report.excuses)
         points = self._score(report, choice.config, late=late)
@@ -156,13 +158,27 @@ class _Case:
             report=self._told(as_object(report)),
         )
 
+    def _as_it_stands(self, report: Report) -> Report:
+        """Return the report without what another object earned than the one under the contract's name."""
+        replaced = {found.component: found.words for found in report.excuses if found.kind == "path"}
+        self._notes += [
+            f"{words}, which the policy does not allow; its clauses do not count" for words in replaced.values()
+        ]
+        results = [
+            replace(r, verdict=Verdict.NOT_RUN, reason=replaced[r.clause.component])
+            if r.clause.component in replaced
+            else r
+            for r in report.results
+        ]
+        return replace(report, results=results)
+
     def _request(self, choice: Choice) -> RunRequest:
         policy = self._policy
         return RunRequest(
             impl=str(choice.path), profile=policy.profile, level=policy.level, only=policy.wanted(),
             seed=self._task.seed, isolation=policy.isolation, config=choice.config, limits=_limits(policy),
-            seconds=policy.limits.seconds, diagnose=policy.hints > 0, hints=policy.hints, hidden=policy.seed is None,
-            apart=True,
+            seconds=policy.limits.seconds, patient=True, diagnose=policy.hints > 0, hints=policy.hints,
+            hidden=policy.seed is None, apart=True,
         )  # fmt: skip
 
     def _score(self, report: Report, config: Config, *, late: bool) -> Score:

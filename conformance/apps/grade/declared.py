@@ -14,9 +14,10 @@ from conformkit.conformance.apps.grade.policy import Allowed
 from conformkit.conformance.apps.grade.record import Advice
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import ComponentConfig, Config
-from conformkit.conformance.binding.declarations import Excuse, excuses, without_kinds
+from conformkit.conformance.binding.declarations import Excuse, excuses
 from conformkit.conformance.binding.factors import FACTORS
 from conformkit.conformance.binding.limits import MAX_SIZE, Range, SizeLimits
+from conformkit.conformance.binding.passed import ORDER, without_kinds
 from conformkit.conformance.binding.rules import WEIGHT, Rule
 from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.variants import CANONICAL, written
@@ -94,7 +95,7 @@ def _plain(own: ComponentConfig, kinds: AbstractSet[str]) -> ComponentConfig:
     plain: dict[str, Any] = {}
     if kinds & {"weights", *FACTORS}:
         plain["weights"] = tuple(_unscaled(rule, kinds) for rule in own.weights)
-    if kinds & {"factors", "constants"}:
+    if not kinds.isdisjoint(ORDER):
         plain |= {key: without_kinds(getattr(own, key), kinds) for key in ("construct", "call")}
         if own.generate is not None:
             plain["generate"] = replace(own.generate, call=without_kinds(own.generate.call, kinds))
@@ -109,7 +110,7 @@ def _plain(own: ComponentConfig, kinds: AbstractSet[str]) -> ComponentConfig:
 
 def _plain_tool(own: ToolConfig, kinds: AbstractSet[str]) -> ToolConfig:
     plain: dict[str, Any] = {"output": None} if "output" in kinds else {}
-    if kinds & {"factors", "constants"}:
+    if not kinds.isdisjoint(ORDER):
         plain |= {key: without_kinds(getattr(own, key), kinds) for key in ("construct", "call")}
         plain["methods"] = {n: replace(m, call=without_kinds(m.call, kinds)) for n, m in own.methods.items()}
     if "masks" in kinds:

@@ -31,6 +31,7 @@ from typing import Any, cast
 
 from conformkit.conformance.apps.grade.assess import Finished, GradingTask, assess
 from conformkit.conformance.apps.grade.policy import Policy
+from conformkit.conformance.driver.client.pace import MOST_PATIENCE
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import THREAD_VARIABLES, WorkerFactory, worker_factory
@@ -83,7 +84,7 @@ class Harness:
     def grade(self, task: GradingTask) -> Finished:
         """Return the grade of a submission. Raises GradingError; then the next call uses a new process."""
         limits = task.policy.limits
-        seconds = limits.seconds + limits.load_seconds + _EXTRA_SECONDS
+        seconds = (1 + MOST_PATIENCE) * limits.seconds + limits.load_seconds + _EXTRA_SECONDS
         try:
             connection = self._connected()
             connection.send(task)

@@ -43,7 +43,7 @@ class Allowed:
     sizes: sizes.SizeLimits = field(default_factory=sizes.SizeLimits)
     """The narrowest limits that may be declared."""
     dtypes: tuple[str, ...] = ("float64", "float32")
-    excuses: tuple[str, ...] = ("constants", "ignore", "masks", "causal", "generate")
+    excuses: tuple[str, ...] = ("constants", "computed", "ignore", "masks", "causal", "generate")
     """Kinds of declarations that count although they could hide a mistake: by default none that changes arithmetic.
 
     Ignored parameters are counted in any case.

@@ -59,14 +59,22 @@ _OF_OBJECT = "(lambda r: getattr(r, 'logits', next((v for v in vars(r).values() 
 def _selected(value: Returned, selector: Any) -> str:
     if isinstance(selector, int):
         return f"list({{}}.values())[{selector}]" if value.keys else f"{{}}[{selector}]"
-    return f"{{}}[{selector!r}]" if value.keys else f"{{}}.{selector}"
+    if value.keys or value.name == "dict":
+        return f"{{}}[{_quoted(selector)}]"
+    named = all(part.isidentifier() for part in str(selector).split("."))
+    return f"{{}}.{selector}" if named else f"getattr({{}}, {_quoted(selector)})"
+
+
+def _quoted(name: Any) -> str:
+    """Return a name from an implementation as a literal in an expression that is formatted."""
+    return repr(name).replace("{", "{{").replace("}", "}}")
 
 
 def _paths(value: Returned, text: str) -> Iterator[str]:
     if value.is_array:
         yield text
     for position, part in enumerate(value.parts):
-        yield from _paths(part, f"{text}[{value.keys[position]!r}]" if value.keys else f"{text}[{position}]")
+        yield from _paths(part, f"{text}[{_quoted(value.keys[position])}]" if value.keys else f"{text}[{position}]")
 
 
 def _split(text: str) -> Iterator[str]:

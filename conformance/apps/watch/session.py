@@ -25,6 +25,8 @@ __all__ = ["Early", "Judged", "Superseded", "WatchSession", "broke", "mended"]
 
 _LOOKS = 0.1
 """Seconds between two looks at the files during a run."""
+_MOST_GIVEN_UP = 3
+"""After so many runs in a row that a save ended, one goes on to its end: code may change its own files."""
 
 
 class Superseded(Exception):
@@ -59,6 +61,7 @@ class WatchSession:
         self.files: Files = self.lookout.look()
         self.last: Report | None = None
         self._judged_files: Files = {}
+        self._given_up = 0
         self._stack = ExitStack()
         self._warm: LentFactory | None = None
 
@@ -79,7 +82,7 @@ class WatchSession:
         watcher = _Progress(self, first, on_early, started)
         with self._factory() as warm:
             report = run(replace(self.request, first=first), watcher, early=HeadStart(self._place(changed), warm))
-        before, self.last, self._judged_files = self.last, report, self.files
+        before, self.last, self._judged_files, self._given_up = self.last, report, self.files, 0
         return Judged(report, before, time.perf_counter() - started)
 
     def _place(self, changed: Change | None) -> Location | None:
@@ -97,8 +100,11 @@ class WatchSession:
         self._warm = None
 
     def superseded(self) -> bool:
-        """Whether the files differ from those being judged."""
-        return self.lookout.look() != self.files
+        """Whether the run is to be given up, since the files differ from those being judged."""
+        if self._given_up >= _MOST_GIVEN_UP or self.lookout.look() == self.files:
+            return False
+        self._given_up += 1
+        return True
 
     def _first(self, changed: Change | None) -> frozenset[str]:
         """Return the clauses to judge first: those about the change, and failed ones that it can affect."""

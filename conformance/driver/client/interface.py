@@ -69,6 +69,11 @@ class Driver(ABC):
         """Carry out one operation."""
 
     @property
+    def waited(self) -> float:
+        """For how many seconds its workers have been ready and waited for a processor."""
+        return 0.0
+
+    @property
     def note(self) -> str:
         """A note about the isolation for readers of the report."""
         return ""

@@ -18,6 +18,7 @@ from conformkit.conformance.driver.client.interface import (
     Reply,
     raise_failure,
 )
+from conformkit.conformance.driver.client.pace import seconds_waited
 from conformkit.conformance.driver.client.replies import check_reply
 from conformkit.conformance.driver.errors import DriverError, LossKind, ProtocolError, StartError, WorkerLost
 from conformkit.conformance.driver.location import Location, locate
@@ -58,11 +59,18 @@ class Session(Driver):
         self._pending: Channel | None = self._ask_for_worker()
         self._left_over = ""
         self._seq = 0
+        self._waited = 0.0
 
     @property
     def lost(self) -> bool:
         """Whether the worker is gone."""
         return self._channel is None
+
+    @property
+    def waited(self) -> float:
+        """For how many seconds its workers have been ready and waited for a processor."""
+        pid = self._channel.pid if self._channel is not None else None
+        return self._waited + (seconds_waited(pid) if pid is not None else 0.0)
 
     @property
     def note(self) -> str:
@@ -184,6 +192,7 @@ class Session(Driver):
         return WorkerLost("protocol", "closed its wire and went on running")
 
     def _reap(self, channel: Channel, *, kill: bool) -> int | None:
+        self._waited += seconds_waited(channel.pid) if channel.pid is not None else 0.0
         if kill and channel.pid is not None:
             self._factory.kill(channel.pid)
         status = self._factory.reap(channel.pid, killed=kill) if channel.pid is not None else None

@@ -1,6 +1,6 @@
 """When the time for a whole submission is up, further requests are refused, and existing verdicts stay."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,12 +9,14 @@ import pytest
 from conformkit.conformance import runner
 from conformkit.conformance.apps.grade import assess as assessing
 from conformkit.conformance.apps.grade.assess import GradingTask, assess
-from conformkit.conformance.apps.grade.policy import Losses
+from conformkit.conformance.apps.grade.policy import Losses, RunLimits
 from conformkit.conformance.apps.grade.submissions import find, pack
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.driver.client.interface import Limits, Reply
+from conformkit.conformance.driver.client.interface import Limits, LoadReply, Reply
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.engine import deadline as deadlines
+from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
 from conformkit.conformance.engine.request import RunRequest
@@ -33,23 +35,41 @@ class FakeSession:
     lost = False
     note = ""
 
-    def __init__(self, monkeypatch, takes=1.0, error=None):
+    def __init__(self, monkeypatch, takes=1.0, error=None, load=1.0):
         self.now, self.takes, self.error, self.asked = 100.0, takes, error, []
+        self.load, self.waited = load, 0.0
         self.limits = Limits(call_seconds=20.0, load_seconds=120.0)
         monkeypatch.setattr("time.monotonic", lambda: self.now)
+        monkeypatch.setattr(deadlines, "seconds_waited", lambda pid: 0.0)  # only the worker waits
 
-    def request(self, header, tensors, seconds=None):
+    def start(self):
+        self._take(self.limits.load_seconds)
+        return LoadReply("numpy", "", "a", "")
+
+    def request(self, header, tensors=None, seconds=None):
+        self._take(seconds)
+        exports = {name: {"found": False} for name in header.get("targets", ())}
+        return Reply({"ok": True, "exports": exports})
+
+    def _take(self, seconds):
+        """Let a request take its time, and wait for a processor for the rest of what it takes on a busy machine."""
         self.asked.append(seconds)
-        self.now += self.takes
+        self.now += self.load * self.takes
+        self.waited += (self.load - 1) * self.takes
         if self.error is not None:
             raise self.error
-        return Reply({"ok": True})
 
 
 def implementation(session, deadline):
     made = Implementation(session, Config())
-    made.deadline = deadline
+    made.deadline = Deadline(deadline)
     return made
+
+
+def ask_until_the_end(asking):
+    with suppress(OutOfTime):
+        while True:
+            asking.request({"op": "call"})
 
 
 def test_a_request_may_take_what_is_left_and_no_longer_than_any(monkeypatch):
@@ -76,6 +96,48 @@ def test_a_worker_that_the_deadline_killed_did_not_time_out_itself(monkeypatch):
         implementation(FakeSession(monkeypatch, 5.0, lost), deadline=105.0).request({"op": "call"})
     with pytest.raises(WorkerLost):
         implementation(FakeSession(monkeypatch, 5.0, lost), deadline=106.0).request({"op": "call"})
+
+
+def test_whatever_imports_code_takes_no_longer_than_the_run_has(monkeypatch):
+    # profile lm describes its tools besides: their modules are imported only then
+    session = FakeSession(monkeypatch, takes=4.0)
+    implementation(session, deadline=112.0).load(profile="lm")
+    assert session.asked == [12.0, 8.0, 4.0]
+
+
+@pytest.mark.parametrize("before", [0, 1, 2], ids=["start", "tools", "components"])
+def test_an_import_that_the_deadline_ends_is_the_end_of_the_run(monkeypatch, before):
+    session = FakeSession(monkeypatch, takes=4.0)
+    ends, take = 100.0 + 4.0 * before + 2.0, session._take
+
+    def late(seconds):
+        take(seconds)
+        if session.now >= ends:
+            raise WorkerLost("timeout", "no answer")
+
+    monkeypatch.setattr(session, "_take", late)
+    with pytest.raises(OutOfTime):
+        implementation(session, deadline=ends).load(profile="lm")
+    assert len(session.asked) == before + 1
+
+
+@pytest.mark.parametrize("load", [1.0, 1.5, 3.0, 4.0], ids=str)
+def test_a_busy_machine_answers_as_many_requests_as_an_idle_one(monkeypatch, load):
+    session = FakeSession(monkeypatch, load=load)
+    asking = implementation(session, deadline=None)
+    asking.deadline = Deadline.after(5.0, patient=True)
+    ask_until_the_end(asking)
+    assert len(session.asked) == 5
+
+
+@pytest.mark.parametrize(("patient", "answered"), [(True, 2), (False, 1)], ids=["grading", "run"])
+def test_waiting_moves_the_end_of_a_run_by_a_bounded_time_only(monkeypatch, patient, answered):
+    # four times 5 s on the clock, whatever the worker does to look as if it waited
+    session = FakeSession(monkeypatch, load=10.0)
+    asking = implementation(session, deadline=None)
+    asking.deadline = Deadline.after(5.0, patient=patient)
+    ask_until_the_end(asking)
+    assert len(session.asked) == answered
 
 
 class LateJudge:
@@ -107,6 +169,7 @@ def late_run(monkeypatch):
         del components
         fake = SimpleNamespace(
             framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={}, unusable={},
+            replaced={},
             tools=dict, session=SimpleNamespace(note=""), accuracy=lambda component: ("", 0.0),
         )  # fmt: skip
         yield fake, located.location
@@ -129,6 +192,48 @@ def test_clauses_that_are_left_are_not_run_and_say_why(late_run):
     assert report.results[1].reason == "the time limit of the run, 9 s, was reached"
     assert not report.complete
     assert not report.conforms
+
+
+class AskingJudge:
+    """Passes each clause after one request."""
+
+    def __init__(self, implementation, *_, **__):
+        self._implementation = implementation
+
+    def result(self, name):
+        self._implementation.request({"op": "call"})
+        return Result(clause(name), Verdict.PASS)
+
+
+@pytest.mark.parametrize("load", [1.0, 2.0, 3.5], ids=str)
+def test_a_submission_that_runs_out_of_time_gets_the_same_points_whatever_the_load(
+    monkeypatch, submissions, policy, tmp_path, load
+):
+    session = FakeSession(monkeypatch, load=load)
+
+    @contextmanager
+    def prepared(request, early=None):
+        del early
+        yield Located(Location("file", "a", Path(request.impl)), Config()), None
+
+    @contextmanager
+    def opened(request, warm=None, *, located, components):
+        del warm, components
+        made = Implementation(session, Config())
+        made.deadline = Deadline.after(request.seconds, patient=request.patient)
+        yield made, located.location
+
+    monkeypatch.setattr(runner, "prepared", prepared)
+    monkeypatch.setattr(runner, "opened", opened)
+    monkeypatch.setattr(runner, "Judge", AskingJudge)
+    rules = policy(limits=RunLimits(seconds=2.0))
+    package = pack(find(submissions(anna__py=ATTENTION)).found[0], rules.archive)
+    (tmp_path / "scratch").mkdir()
+    found = assess(GradingTask(package, rules, 3, kit_version()), tmp_path / "scratch", warm=None).grade
+    verdicts = [(told["id"], told["verdict"]) for told in found.report["clauses"]]
+    assert verdicts == [(THREE[0], "pass"), (THREE[1], "pass"), (THREE[2], "not run")]
+    assert (found.outcome, found.points) == ("timeout", pytest.approx(20 / 3))
+    assert "time limit of the run" in found.report["clauses"][2]["reason"]
 
 
 @pytest.mark.parametrize(("deadline", "points"), [("partial", 10 / 3), ("zero", 0)])

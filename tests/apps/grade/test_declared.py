@@ -108,3 +108,20 @@ def test_a_student_cannot_leave_anything_out():
         "conform.toml declares skip = true under [components.FeedForward]",
         "conform.toml declares skip = true under [components.AdamW]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("declared", "kept"),
+    [
+        ("['d_model', '1 - dropout', 'num_heads']", "['d_model']"),
+        ("['d_model', { causal = 'not causal', heads = 'num_heads' }]", "['d_model', { heads = 'num_heads' }]"),
+        ("['d_model', { open = 'not causal' }]", "['d_model', { open = 'not causal' }]"),
+    ],
+    ids=["in-the-middle", "by-its-name", "by-another-name"],
+)
+def test_an_argument_that_is_not_what_its_name_says_is_not_passed(declared, kept):
+    # what stands after it would take its place
+    text = "[components.MultiHeadAttention]\nconstruct = {}"
+    found, notes = judged(text.format(declared))
+    assert found == parse_config(text.format(kept))
+    assert len(notes) == (declared != kept)

@@ -1,6 +1,7 @@
 """A session on an attention in NumPy, which starts quickly; files are saved between its checks."""
 
 from contextlib import closing
+from itertools import count
 
 import pytest
 
@@ -98,6 +99,18 @@ def test_a_save_during_a_run_ends_it(session, source, monkeypatch):
         session.judge(None, ignore)
     assert session.wait().everything
     assert not session.judge(None, ignore).report.conforms
+
+
+def test_code_that_always_changes_its_own_files_is_judged_to_the_end_at_last(session, monkeypatch):
+    monkeypatch.setattr("conformkit.conformance.apps.watch.session._LOOKS", 0.0)
+    changes = count()
+    monkeypatch.setattr(Lookout, "look", lambda self: {self.root: str(next(changes)).encode()})
+    for _ in range(3):
+        with pytest.raises(Superseded):
+            session.judge(None, ignore)
+    assert session.judge(None, ignore).report.complete
+    with pytest.raises(Superseded):  # a save ends the next one again
+        session.judge(None, ignore)
 
 
 def test_a_file_that_is_being_written_is_waited_for(source):

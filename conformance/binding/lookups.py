@@ -1,0 +1,72 @@
+"""What to look up in an implementation, and what was found there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.config import Config
+from conformkit.spec.components import COMPONENTS, Component, component
+
+__all__ = ["further_targets", "serves", "standing", "standing_targets", "stub_of", "targets"]
+
+
+def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> dict[str, str | None]:
+    """Return what to look up: by component, the declared path or None for the contract's name."""
+    found: dict[str, str | None] = {}
+    for one in (component(name) for name in components):
+        path = config.component(one.name).path
+        found[one.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
+    if "TinyTransformerLM" in components:
+        generate = config.component("TinyTransformerLM").generate
+        found["generate"] = generate.path if generate is not None and ":" in generate.path else None
+    return found
+
+
+def further_targets(config: Config, components: Collection[str]) -> dict[str, None]:
+    """Return the alternative names to look up: those of components without a declared path."""
+    undeclared = [component(name) for name in components if config.component(name).path is None]
+    return {name: None for one in undeclared for name in one.further}
+
+
+_STANDING = "standing "
+"""Before the contract's name of what is looked up besides a declared path."""
+
+
+def standing_targets(config: Config, components: Collection[str]) -> dict[str, str]:
+    """Return what may stand under the contract's names of components whose declared path is another one."""
+    found = {}
+    for one in (component(name) for name in components):
+        if config.component(one.name).path not in {None, one.export}:
+            found[_STANDING + one.export] = f"{config.module}:{one.export}" if config.module else one.export
+    return found
+
+
+def standing(exports: Mapping[str, Any], one: Component) -> str:
+    """Return where another object than the declared one stands under the contract's name; empty if none does."""
+    other, own = exports.get(_STANDING + one.export), exports[one.export]
+    if not other or not other["found"] or not own["found"] or other["source"] == own["source"]:
+        return ""
+    return str(other["source"])
+
+
+def serves(component: Component, export: Mapping[str, Any]) -> bool:
+    """Whether an export under an alternative name may be this component.
+
+    Attention must take a key and a value; embeddings constructed with a length or a dropout rate are more than a
+    table lookup.
+    """
+    if component.name == "TokenEmbedding":
+        more = [meaning(p["name"], ("max_len", "dropout")) for p in export.get("construct") or ()]
+        return bool(export["found"]) and not any(more)
+    if component.name != "CrossAttention":
+        return bool(export["found"])
+    names = [meaning(p["name"], ("query", "key", "value")) for p in export.get("call") or ()]
+    return bool(export["found"]) and {"query", "key", "value"} <= set(names)
+
+
+def stub_of(export: Mapping[str, Any], *names: str) -> str:
+    """Return the line that always raises NotImplementedError, if one of these methods is such a stub."""
+    found: Mapping[str, str] = export.get("stubs") or {}
+    return next((found[name] for name in names if name in found), "")

@@ -1,0 +1,113 @@
+"""What an argument in conform.toml passes: what the contract passes, a constant, or a number that is computed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.language import names, parse
+from conformkit.conformance.binding.limits import NUMBERS
+
+__all__ = ["ORDER", "kind_of", "kinds_of", "without_kinds"]
+
+ORDER = ("factors", "computed", "constants")
+"""Kinds of excuses that an argument can be, the strictest first."""
+_RENAMING = ""
+_CALCULATORS = frozenset({"math", "cmath", "operator", "numpy", "torch"})
+"""Modules whose functions compute: an object of theirs that a call gets may be a factor."""
+_SIZES = frozenset({*NUMBERS, "T", "dtype"})
+_COUNTED = "max_new_tokens"
+"""Some code counts the ids of the prompt, or the one that begins a text, as well."""
+_FLAGS = frozenset({"causal", "use_cache"})
+"""What is true or false: another name may say the same in other words."""
+_SWITCHES = frozenset({"temperature > 0", "temperature == 0"})
+"""How a switch between sampling and greedy decoding is set, declared or not."""
+
+
+def kinds_of(arguments: Arguments) -> Iterable[tuple[str | int, str, Any]]:
+    """Yield each argument's name or place, the kind of excuse that it is (empty for none), and its value."""
+    for place, value in enumerate(arguments.positional):
+        yield place, kind_of(value), value
+    for name, value in arguments.named.items():
+        yield name, kind_of(value, name), value
+
+
+def kind_of(value: Any, name: str = "") -> str:
+    """Return the kind of excuse that a value is: a size, an array or a flag of the contract is none.
+
+    `name` is that of the argument; empty for a positional one.
+    """
+    if isinstance(value, Expression):
+        return _of_expression(value.text, name)
+    if isinstance(value, Arguments):
+        return _strictest(kind for _, kind, _ in kinds_of(value))
+    if isinstance(value, Mapping):
+        return _strictest(kind_of(inner, key) for key, inner in value.items())
+    if isinstance(value, list):
+        return _strictest(map(kind_of, value))
+    if getattr(value, "path", "").partition(":")[0] in _CALCULATORS:
+        return "factors"
+    inner = [getattr(value, part) for part in ("arguments", "then") if getattr(value, part, None) is not None]
+    return _strictest(["constants", *map(kind_of, inner)])
+
+
+def without_kinds(arguments: Arguments | None, kinds: AbstractSet[str]) -> Arguments | None:
+    """Return arguments without named ones that are excuses of these kinds, and positional ones from the first on."""
+    if arguments is None:
+        return None
+    refused = (place for place, value in enumerate(arguments.positional) if kind_of(value) in kinds)
+    named = {name: value for name, value in arguments.named.items() if kind_of(value, name) not in kinds}
+    return Arguments(arguments.positional[: next(refused, None)], named)
+
+
+def _strictest(kinds: Iterable[str]) -> str:
+    found = set(kinds)
+    return next((kind for kind in ORDER if kind in found), _RENAMING)
+
+
+def _of_expression(text: str, name: str) -> str:
+    used = names(text)
+    if not used:
+        return "constants" if text != "None" else _RENAMING
+    choices = used - _SIZES
+    if not choices:
+        return "factors" if used & set(NUMBERS) and _computes(text) else _RENAMING
+    if _hands_on(parse(text)):
+        return _RENAMING
+    if choices == {_COUNTED}:
+        return "factors" if name and "T" not in used and meaning(name, choices) else "computed"
+    told = choices <= _FLAGS and name and not meaning(name, choices)
+    return "computed" if told else "factors"
+
+
+def _hands_on(value: ast.expr) -> bool:
+    """Whether an expression is what the contract passes, unchanged; what stands for None may be another value."""
+    if ast.unparse(value) in _SWITCHES:
+        return True
+    if isinstance(value, (ast.Tuple, ast.List)):
+        return all(map(_hands_on, value.elts))
+    if isinstance(value, ast.IfExp):
+        return _unless_none(value)
+    return isinstance(value.value if isinstance(value, ast.Subscript) else value, (ast.Name, ast.Constant))
+
+
+def _unless_none(value: ast.IfExp) -> bool:
+    """Whether it is `x if x is not None else …`, or the same the other way round."""
+    match value.test:
+        case ast.Compare(ast.Name() as asked, [ast.IsNot() | ast.NotEq()], [ast.Constant(None)]):
+            given = value.body
+        case ast.Compare(ast.Name() as asked, [ast.Is() | ast.Eq()], [ast.Constant(None)]):
+            given = value.orelse
+        case _:
+            return False
+    return ast.dump(given) == ast.dump(asked)
+
+
+def _computes(text: str) -> bool:
+    """Whether an expression may be a number that is no size: it divides, takes a root, or has a fraction."""
+    return bool(re.search(r"(?<!/)/(?!/)|sqrt|\d\.\d|\.\d|\*\*\s*\(?\s*-|float", text))
