@@ -23,7 +23,7 @@ __all__ = ["is_causal_by_itself", "is_causal_with_mask", "mask_forms", "unfit_me
 
 
 _OF_KEYS = ("", "B 1 T", "B T T", "B H T T", "B T")
-_OF_PAIRS = ("", "B T T", "B H T T", "T T")
+_OF_PAIRS = ("", "B T T", "B H T T", "T T", "B T")
 
 
 def mask_forms(instance: Instance) -> Mapping[str, MaskForm]:
