@@ -15,6 +15,7 @@ from conformkit.spec.parameters import (
     Parameter,
     Sizes,
     feed_forward_parameters,
+    has_bias,
     linear_parameters,
     matrix,
     multi_head_parameters,
@@ -36,7 +37,7 @@ def _self_attention(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     d, widths = sizes["d_model"], (sizes["d_k"], sizes["d_k"], sizes["d_v"])
     found: dict[str, Parameter] = {}
     for name, width in zip("qkv", widths, strict=True):
-        found |= linear_parameters(name, matrix("d", "m", d=width, m=d), bias=variant.qkv_bias)
+        found |= linear_parameters(name, matrix("d", "m", d=width, m=d), bias=has_bias(name, variant))
     return found
 
 

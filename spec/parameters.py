@@ -11,7 +11,7 @@ from typing import Any
 from conformkit.spec.variants import Variant
 
 __all__ = [
-    "Parameter", "Sizes", "feed_forward_parameters", "linear_parameters", "matrix", "multi_head_parameters",
+    "Parameter", "Sizes", "feed_forward_parameters", "has_bias", "linear_parameters", "matrix", "multi_head_parameters",
     "norm_parameters", "position_parameters", "within",
 ]  # fmt: skip
 
@@ -45,12 +45,17 @@ def linear_parameters(name: str, weight: Parameter, *, bias: bool) -> dict[str, 
     return {f"{name}.weight": weight} | ({f"{name}.bias": Parameter(out[0], weight.sizes)} if bias else {})
 
 
+def has_bias(projection: str, variant: Variant) -> bool:
+    """Whether the projection of queries (q), keys (k) or values (v) has a bias."""
+    return variant.qkv_bias and (projection != "k" or variant.key_bias)
+
+
 def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     """Return the projections of queries, keys, values and of the heads' outputs."""
     m, width, heads, kv_heads = (sizes[n] for n in ("d_model", "head_width", "num_heads", "kv_heads"))
     found: dict[str, Parameter] = {}
     for name, own in zip("qkv", (heads, kv_heads, kv_heads), strict=True):
-        found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=variant.qkv_bias)
+        found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=has_bias(name, variant))
     if variant.output_projection:
         found |= linear_parameters("out", matrix("m", "(h d)", h=heads, d=width, m=m), bias=variant.output_bias)
     return found

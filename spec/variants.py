@@ -33,6 +33,8 @@ class Variant:
     gated: bool = False
     """down(act(gate x) * (up x)), as in SwiGLU."""
     qkv_bias: bool = False
+    key_bias: bool = True
+    """Whether keys have a bias where queries and values have one: it changes no output."""
     output_projection: bool = True
     output_bias: bool = False
     ffn_bias: bool = True
@@ -138,6 +140,8 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("gated", True): "a gated feed-forward", ("gated", False): "a feed-forward without a gate",
     ("qkv_bias", True): "queries, keys and values with biases",
     ("qkv_bias", False): "queries, keys and values without biases",
+    ("key_bias", True): "keys with a bias as queries and values",
+    ("key_bias", False): "keys without a bias beside queries and values with biases",
     ("output_projection", True): "attention with an output projection",
     ("output_projection", False): "attention without an output projection",
     ("output_bias", True): "an output projection with a bias",

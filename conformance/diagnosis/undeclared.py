@@ -26,22 +26,22 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, Variant, alternati
 __all__ = ["Search", "has_choices", "searched"]
 
 _ATTENTION = (
-    "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions", "rotary_layout",
-    "rotary_base",
+    "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions",
+    "rotary_layout", "rotary_base",
 )  # fmt: skip
 _FEED_FORWARD = ("activation", "gated", "ffn_bias")
 _NORMS = ("placement", "norm", "norm_eps", "norm_bias", "norm_deviation")
 _POSITIONS = ("positions", "sinusoid_layout")
 _MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm", "log_probabilities")
 _CHOICES = {
-    "SelfAttention": ("qkv_bias",),
+    "SelfAttention": ("qkv_bias", "key_bias"),
     "MultiHeadAttention": _ATTENTION,
     "FeedForward": _FEED_FORWARD,
     "PositionalEncoding": _POSITIONS,
     "TokenEmbedding": ("embedding_scale",),
     "TransformerBlock": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "TinyTransformerLM": (*_MODEL, *_NORMS, "positions", "sinusoid_layout", *_FEED_FORWARD, *_ATTENTION),
-    "CrossAttention": ("qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width"),
+    "CrossAttention": ("qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width"),
     "EncoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "DecoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "Transformer": (
@@ -57,7 +57,8 @@ _CHOICES = {
 }
 """By component, the choices that concern it."""
 _SHAPING = {
-    "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm", "norm_bias",
+    "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm",
+    "norm_bias",
     "positions", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
     "shared_positions",
 }  # fmt: skip
@@ -273,6 +274,7 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["sinusoid_layout"] if variant.positions != "sinusoidal" else []
     idle += ["norm_bias", "norm_deviation"] if variant.norm == "rmsnorm" else []
+    idle += ["key_bias"] if not variant.qkv_bias else []
     idle += ["output_bias"] if not variant.output_projection else []
     return variant.but(**{choice: getattr(CANONICAL, choice) for choice in idle})
 

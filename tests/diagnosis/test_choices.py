@@ -40,6 +40,14 @@ def test_undeclared_biases_are_one_red_line_each_and_block_nothing(warm: LentFac
     assert {result.verdict for result in report.results} == {Verdict.PASS, Verdict.FAIL, Verdict.NOT_APPLICABLE}
 
 
+def test_keys_without_a_bias_beside_biases_are_found(warm: LentFactory, tmp_path: Path) -> None:
+    """Would break if Whisper's attention, right as it is, were told that its parameters are wrong."""
+    folder = write_reference(tmp_path / "whisper", variant=BIASED.but(key_bias=False))
+    report = judged(folder, warm, "MHA", toml="[variant]\nqkv_bias = true\noutput_bias = true\n")
+    assert [choice.line for choice in report.undeclared] == ["key_bias = false"]
+    assert red(report) == ["MHA-PARAM-COUNT"]
+
+
 @pytest.mark.full(guard="test_undeclared_biases_are_one_red_line_each_and_block_nothing")
 def test_a_mistake_beside_a_choice_is_still_found(warm: LentFactory, tmp_path: Path) -> None:
     """Would break if a choice excused what is wrong besides it."""

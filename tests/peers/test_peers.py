@@ -39,6 +39,7 @@ PEERS = {
     "biogpt": (LM, {"LM-PARAM-COUNT", "GEN-CROP"}),
     "xglm": (LM, {"LM-ORACLE"}),
     "albert": (BLOCK, set()),
+    "beit": (BLOCK, set()),
     "camembert": (BLOCK, set()),
     "clip": (BLOCK, set()),
     "distilbert": (BLOCK, set()),
@@ -50,6 +51,7 @@ PEERS = {
     "siglip": (BLOCK, set()),
     "vit": (BLOCK, set()),
     "wav2vec2": (BLOCK, set()),
+    "whisper": (BLOCK, set()),
 }  # fmt: skip
 
 
