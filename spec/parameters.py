@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conformkit.spec.positional_encoding import first_position
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -83,7 +84,8 @@ def position_parameters(length: str) -> Callable[[Sizes, Variant], dict[str, Par
     def parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
         if variant.positions != "learned":
             return {}
-        return {"positions.weight": matrix("t", "m", t=sizes[length], m=sizes["d_model"])}
+        rows = sizes[length] + first_position(variant, sizes)
+        return {"positions.weight": matrix("t", "m", t=rows, m=sizes["d_model"])}
 
     return parameters
 

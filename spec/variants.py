@@ -43,6 +43,10 @@ class Variant:
     head_width: str = "d_model // num_heads"
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
+    sinusoid_frequencies: Literal["vaswani", "tensor2tensor"] = "vaswani"
+    """vaswani: 10000^(-2i/D). tensor2tensor: 10000^(-i/(⌊D/2⌋ - 1)), whose last one is 1/10000."""
+    position_offset: Literal[0, 2, "pad_id + 1"] = 0
+    """Number of the first position, which is also its row; fairseq's tables begin behind the padding id, usually 1."""
     rotary_layout: Literal["pairs", "halves"] = "pairs"
     rotary_base: float = 10000.0
     embedding_scale: bool = False
@@ -151,6 +155,10 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("positions", "rotary"): "rotary positions", ("positions", "none"): "no positions",
     ("sinusoid_layout", "interleaved"): "interleaved sines and cosines",
     ("sinusoid_layout", "halves"): "all sines, then all cosines",
+    ("sinusoid_frequencies", "vaswani"): "frequencies 10000^(-2i/D)",
+    ("sinusoid_frequencies", "tensor2tensor"): "tensor2tensor's frequencies",
+    ("position_offset", 0): "positions counted from 0", ("position_offset", 2): "positions counted from 2",
+    ("position_offset", "pad_id + 1"): "positions counted from behind the padding id",
     ("rotary_layout", "pairs"): "rotation of neighboring features",
     ("rotary_layout", "halves"): "rotation of features half a head apart",
     ("embedding_scale", True): "embeddings times √d_model",
