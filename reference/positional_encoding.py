@@ -9,6 +9,8 @@ round). The layout `halves` puts all sines before all cosines. Learned positions
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -163,10 +165,12 @@ class PositionalEncoding(nn.Module):
     def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:
         super().__init__()
         self.positions = positions_for(d_model, max_len, variant)
+        scaled = variant.positions_scale and not isinstance(self.positions, NoPositions)
+        self.scale = math.sqrt(d_model) if scaled else 1.0
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, T, D) to (…, T, D)."""
-        y: Tensor = self.positions(x)
+        y: Tensor = self.positions(self.scale * x)
         return y
 
 

@@ -23,7 +23,7 @@ from conformkit.spec.parameters import (
     position_parameters,
     within,
 )
-from conformkit.spec.positional_encoding import first_position, positional_encoding
+from conformkit.spec.positional_encoding import first_position, input_scale, positional_encoding
 from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import Variant
 
@@ -99,7 +99,9 @@ COMPONENTS: Mapping[str, Component] = {
         Component(
             "PositionalEncoding", "PositionalEncoding", "PE", True,
             required("d_model", "max_len"), ("x",), position_parameters("max_len"),
-            lambda w, i, s, v: positional_encoding(w, i["x"], variant=v, first=first_position(v, s)),
+            lambda w, i, s, v: positional_encoding(
+                w, i["x"] * input_scale(v, s["d_model"]), variant=v, first=first_position(v, s)
+            ),
             further=("SinusoidalPositionEncoding", "SinusoidalPositionalEncoding", "PositionEncoding"),
         ),
         Component(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,7 +15,7 @@ from conformkit.spec.variants import Variant
 
 __all__ = [
     "PositionalEncoding", "PositionalEncodingConstructor", "PositionalEncodingModule", "first_position",
-    "positional_encoding", "rotate", "sinusoids",
+    "input_scale", "positional_encoding", "rotate", "sinusoids",
 ]  # fmt: skip
 
 
@@ -49,6 +50,11 @@ def first_position(variant: Variant, sizes: Mapping[str, Any]) -> int:
     """Return the number of the first position; where there is no padding id, 0 is taken for it."""
     offset = variant.position_offset
     return int(sizes.get("pad_id") or 0) + 1 if offset == "pad_id + 1" else int(offset)
+
+
+def input_scale(variant: Variant, width: int) -> float:
+    """Return the factor that PositionalEncoding itself applies to its input."""
+    return math.sqrt(width) if variant.positions_scale and variant.positions in {"sinusoidal", "learned"} else 1.0
 
 
 def sinusoids(length: int, width: int, variant: Variant, first: int = 0) -> Array:

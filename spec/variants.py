@@ -47,6 +47,8 @@ class Variant:
     """vaswani: 10000^(-2i/D). tensor2tensor: 10000^(-i/(⌊D/2⌋ - 1)), whose last one is 1/10000."""
     position_offset: Literal[0, 2, "pad_id + 1"] = 0
     """Number of the first position, which is also its row; fairseq's tables begin behind the padding id, usually 1."""
+    positions_scale: bool = False
+    """PositionalEncoding multiplies its input by √d_model; models say so with embedding_scale, wherever it is done."""
     rotary_layout: Literal["pairs", "halves"] = "pairs"
     rotary_base: float = 10000.0
     embedding_scale: bool = False
@@ -159,6 +161,8 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("sinusoid_frequencies", "tensor2tensor"): "tensor2tensor's frequencies",
     ("position_offset", 0): "positions counted from 0", ("position_offset", 2): "positions counted from 2",
     ("position_offset", "pad_id + 1"): "positions counted from behind the padding id",
+    ("positions_scale", True): "a positional encoding that multiplies its input by √d_model",
+    ("positions_scale", False): "a positional encoding that adds to its input as it is",
     ("rotary_layout", "pairs"): "rotation of neighboring features",
     ("rotary_layout", "halves"): "rotation of features half a head apart",
     ("embedding_scale", True): "embeddings times √d_model",

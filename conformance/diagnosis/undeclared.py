@@ -37,7 +37,7 @@ _CHOICES = {
     "SelfAttention": ("qkv_bias", "key_bias"),
     "MultiHeadAttention": _ATTENTION,
     "FeedForward": _FEED_FORWARD,
-    "PositionalEncoding": _POSITIONS,
+    "PositionalEncoding": (*_POSITIONS, "positions_scale"),
     "TokenEmbedding": ("embedding_scale",),
     "TransformerBlock": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "TinyTransformerLM": (*_MODEL, *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION),
@@ -275,6 +275,7 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["rotary_layout", "rotary_base"] if variant.positions != "rotary" else []
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []
+    idle += ["positions_scale"] if variant.positions not in {"sinusoidal", "learned"} else []
     idle += ["sinusoid_layout", "sinusoid_frequencies"] if variant.positions != "sinusoidal" else []
     idle += ["norm_bias", "norm_deviation"] if variant.norm == "rmsnorm" else []
     idle += ["key_bias"] if not variant.qkv_bias else []

@@ -32,7 +32,7 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
-from conformkit.spec.positional_encoding import first_position, sinusoids
+from conformkit.spec.positional_encoding import first_position, input_scale, sinusoids
 from conformkit.spec.tolerances import tolerance
 
 Goldens = Callable[[str], list[Golden]]
@@ -54,6 +54,11 @@ def length(instance: Instance, wanted: int) -> int:
 
 def inputs(instance: Instance, draw: Draw, batch: int, tokens: int, scale: float = 1.0) -> Array:
     return draw.values(batch, length(instance, tokens), instance.sizes["d_model"], scale=scale)
+
+
+def scaled(instance: Instance, x: Array) -> Array:
+    """Return the input as it is added to the codes: times √d_model where that is declared."""
+    return input_scale(instance.subject.variant, instance.sizes["d_model"]) * x
 
 
 def codes(instance: Instance, tokens: int, batch: int = 1) -> Array:
@@ -97,10 +102,20 @@ def test_the_same_is_added_to_every_input(positions: Subject, draw: Draw) -> Non
     instance = build(positions, 8, 11, draw)
     x, other = inputs(instance, draw, 2, 7), inputs(instance, draw, 2, 7, scale=5.0)
     added = codes(instance, 7, batch=2)
-    check_close("f(x) - x, compared with f(0),", instance(x) - x, added, positions.tolerance(), scale=10.0)
-    check_close("f(x) - x for a larger x", instance(other) - other, added, positions.tolerance(), scale=30.0)
+    check_close(
+        "f(x) - x, compared with f(0),", instance(x) - scaled(instance, x), added, positions.tolerance(), scale=10.0
+    )
+    check_close(
+        "f(x) - x for a larger x", instance(other) - scaled(instance, other), added, positions.tolerance(), scale=30.0
+    )
     x[:, :3] = 0.0
-    check_close("f(x) - x where x begins with zeros", instance(x) - x, added, positions.tolerance(), scale=10.0)
+    check_close(
+        "f(x) - x where x begins with zeros",
+        instance(x) - scaled(instance, x),
+        added,
+        positions.tolerance(),
+        scale=10.0,
+    )
 
 
 @clause("PE-NO-SCALE")
@@ -108,11 +123,12 @@ def test_twice_the_input_adds_the_input_once_more(positions: Subject, draw: Draw
     instance = build(positions, 8, 11, draw)
     x = inputs(instance, draw, 2, 7, scale=3.0)
     gained = instance(2 * x) - instance(x)
+    want = input_scale(positions.variant, instance.sizes["d_model"])
     times = float((gained * x).sum() / (x**2).sum())
     close = positions.no_finer(1e-3)
     multiple = bool((np.abs(gained - times * x) <= close * np.abs(x).max()).all())  # what is none is PE-ADD's affair
-    once = abs(times - 1.0) <= 2 * positions.tolerance()
-    check(f"f(2x) - f(x) is {times:.6g} times x, want once", once or not multiple)
+    right = abs(times - want) <= 2 * want * positions.tolerance()
+    check(f"f(2x) - f(x) is {times:.6g} times x, want {want:.6g}", right or not multiple)
 
 
 @clause("PE-BATCH-SAME")
@@ -159,7 +175,10 @@ def test_the_cotangent_comes_back_as_it_was(positions: Subject, draw: Draw) -> N
     cotangent = draw.values(*x.shape)
     gradient = instance.vjp(x, cotangent=cotangent).inputs["x"]
     check("x receives no gradient", gradient is not None)
-    check_equal("the gradient of x", np.asarray(gradient), cotangent)
+    if positions.variant.positions_scale:
+        check_close("the gradient of x", np.asarray(gradient), scaled(instance, cotangent), positions.tolerance())
+    else:
+        check_equal("the gradient of x", np.asarray(gradient), cotangent)
 
 
 @clause("PE-NONCONTIG")
@@ -434,9 +453,9 @@ def test_position_t_gets_row_t(positions: Subject, draw: Draw) -> None:
 def test_twice_the_table_adds_twice_as_much(positions: Subject, draw: Draw) -> None:
     instance = build(positions, 8, 11).randomize(draw)
     x = inputs(instance, draw, 2, 7)
-    once = instance(x) - x
+    once = instance(x) - scaled(instance, x)
     instance.write({"positions.weight": 2 * instance.weights["positions.weight"]})
-    check_close("f(x) - x with twice the table", instance(x) - x, 2 * once, TABLE, scale=10.0)
+    check_close("f(x) - x with twice the table", instance(x) - scaled(instance, x), 2 * once, TABLE, scale=10.0)
     check_differs("f(x)", instance(x), x)
 
 

@@ -54,8 +54,9 @@ def test_keys_without_a_bias_beside_biases_are_found(warm: LentFactory, tmp_path
         (Variant(sinusoid_frequencies="tensor2tensor"), 'sinusoid_frequencies = "tensor2tensor"'),
         (Variant(position_offset=2), "position_offset = 2"),
         (Variant(positions="learned", position_offset=2), "position_offset = 2"),
+        (Variant(positions_scale=True), "positions_scale = true"),
     ],
-    ids=["frequencies", "offset", "rows"],
+    ids=["frequencies", "offset", "rows", "factor"],
 )
 def test_positions_as_fairseq_has_them_are_found(
     warm: LentFactory, tmp_path: Path, variant: Variant, line: str
