@@ -77,7 +77,7 @@ def _select(wanted: str) -> tuple[Clause, ...]:
     try:
         return select((wanted,))
     except UnknownClauseError as error:
-        others = [*errata(), *(item.entry["number"] for item in stored())]
+        others = dict.fromkeys([*errata(), *(item.entry["number"] for item in stored())])
         like_others = re.match(r"(ERR-?|G)\d", wanted.upper())
         near = difflib.get_close_matches(wanted.upper(), others, n=3, cutoff=0.5) if like_others else error.nearest
         hint = f"; nearest: {', '.join(near)}" if near else ""

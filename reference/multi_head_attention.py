@@ -50,6 +50,8 @@ class MultiHeadAttention(nn.Module):
         self.q = nn.Linear(d_model, query_width, bias=variant.qkv_bias)
         self.k = nn.Linear(d_model, key_width, bias=variant.qkv_bias)
         self.v = nn.Linear(d_model, key_width, bias=variant.qkv_bias)
+        if not variant.key_bias:
+            self.k.register_parameter("bias", None)
         self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
         self.dropout = nn.Dropout(dropout)
 

@@ -9,6 +9,8 @@ round). The layout `halves` puts all sines before all cosines. Learned positions
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +18,17 @@ from conformkit.reference.errors import ShapeError
 from conformkit.reference.sizes import check_at_least
 from conformkit.spec.variants import CANONICAL, Variant
 
-__all__ = ["LearnedPositions", "NoPositions", "PositionalEncoding", "SinusoidalPositions", "positions_for", "sinusoids"]
+__all__ = [
+    "LearnedPositions",
+    "LearnedPositionsFrom",
+    "NoPositions",
+    "PositionalEncoding",
+    "SinusoidalPositions",
+    "SinusoidalPositionsFrom",
+    "positions_for",
+    "sinusoids",
+    "tensor2tensor_sinusoids",
+]
 
 
 def sinusoids(length: int, width: int, layout: str = "interleaved") -> Tensor:
@@ -35,6 +47,22 @@ def sinusoids(length: int, width: int, layout: str = "interleaved") -> Tensor:
     table[:, 0::2] = sines
     table[:, 1::2] = cosines
     return table
+
+
+def tensor2tensor_sinusoids(length: int, width: int, layout: str = "interleaved") -> Tensor:
+    """Tabulate sines and cosines whose wavelengths reach 10000·2π at the last pair, i / (⌊D/2⌋ - 1) for 2i / D.
+
+    Shapes: → (length, width), float64 on the CPU
+    Source: tensor2tensor's `get_timing_signal_1d`, fairseq's `SinusoidalPositionalEmbedding`: an odd width ends in 0.
+    """
+    pairs = width // 2
+    exponents = torch.arange(pairs, dtype=torch.float64, device="cpu") / max(pairs - 1, 1)  # (⌊D/2⌋,)
+    places = torch.arange(length, dtype=torch.float64, device="cpu")[:, None]  # (length, 1)
+    waves = places / 10000**exponents  # (length, ⌊D/2⌋)
+    both = [waves.sin(), waves.cos()]
+    rows = torch.zeros(length, width, dtype=torch.float64, device="cpu")  # (length, D)
+    rows[:, : 2 * pairs] = torch.cat(both, dim=1) if layout == "halves" else torch.stack(both, dim=-1).flatten(1)
+    return rows
 
 
 class SinusoidalPositions(nn.Module):
@@ -76,6 +104,38 @@ class LearnedPositions(nn.Module):
         return x + self.weight[: x.shape[-2]]
 
 
+class SinusoidalPositionsFrom(SinusoidalPositions):
+    """Add a fixed row to each position, counted from `first`, in any declared frequencies.
+
+    Shapes: x (…, T, D) → (…, T, D), T at most max_len
+    Raises: as SinusoidalPositions.
+    Source: fairseq's `SinusoidalPositionalEmbedding`.
+    """
+
+    def __init__(self, d_model: int, max_len: int, first: int, *, variant: Variant) -> None:
+        super().__init__(d_model, max_len, variant=variant)
+        tabulate = tensor2tensor_sinusoids if variant.sinusoid_frequencies == "tensor2tensor" else sinusoids
+        self.table = tabulate(first + max_len, d_model, variant.sinusoid_layout)[first:]  # (max_len, D)
+
+
+class LearnedPositionsFrom(LearnedPositions):
+    """Add a learned row to each position, counted from `first`: the rows before are not used.
+
+    Shapes: x (…, T, D) → (…, T, D), T at most max_len
+    Raises: as LearnedPositions.
+    Source: fairseq's `LearnedPositionalEmbedding`.
+    """
+
+    def __init__(self, d_model: int, max_len: int, first: int) -> None:
+        super().__init__(d_model, first + max_len)
+        self.first = first
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (…, T, D) to (…, T, D)."""
+        before = x.new_zeros(*x.shape[:-2], self.first, x.shape[-1])  # (…, first, D)
+        return super().forward(torch.cat([before, x], dim=-2))[..., self.first :, :]
+
+
 class NoPositions(nn.Module):
     """Add nothing, because attention turns queries and keys instead, or positions are left out.
 
@@ -105,15 +165,22 @@ class PositionalEncoding(nn.Module):
     def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:
         super().__init__()
         self.positions = positions_for(d_model, max_len, variant)
+        scaled = variant.positions_scale and not isinstance(self.positions, NoPositions)
+        self.scale = math.sqrt(d_model) if scaled else 1.0
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, T, D) to (…, T, D)."""
-        y: Tensor = self.positions(x)
+        y: Tensor = self.positions(self.scale * x)
         return y
 
 
-def positions_for(d_model: int, max_len: int, variant: Variant) -> nn.Module:
+def positions_for(d_model: int, max_len: int, variant: Variant, pad_id: int = 0) -> nn.Module:
     """Build what adds a variant's positions; with rotary positions, or none, nothing is added."""
+    first = pad_id + 1 if variant.position_offset == "pad_id + 1" else int(variant.position_offset)
+    if variant.positions == "sinusoidal" and (first or variant.sinusoid_frequencies != "vaswani"):
+        return SinusoidalPositionsFrom(d_model, max_len, first, variant=variant)
+    if variant.positions == "learned" and first:
+        return LearnedPositionsFrom(d_model, max_len, first)
     if variant.positions == "sinusoidal":
         return SinusoidalPositions(d_model, max_len, variant=variant)
     if variant.positions == "learned":

@@ -42,6 +42,8 @@ class SelfAttention(nn.Module):
         self.q = nn.Linear(d_model, d_k, bias=variant.qkv_bias)
         self.k = nn.Linear(d_model, d_k, bias=variant.qkv_bias)
         self.v = nn.Linear(d_model, d_v, bias=variant.qkv_bias)
+        if not variant.key_bias:
+            self.k.register_parameter("bias", None)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, dv)."""

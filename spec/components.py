@@ -15,6 +15,7 @@ from conformkit.spec.parameters import (
     Parameter,
     Sizes,
     feed_forward_parameters,
+    has_bias,
     linear_parameters,
     matrix,
     multi_head_parameters,
@@ -22,7 +23,7 @@ from conformkit.spec.parameters import (
     position_parameters,
     within,
 )
-from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.positional_encoding import first_position, input_scale, positional_encoding
 from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import Variant
 
@@ -36,7 +37,7 @@ def _self_attention(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     d, widths = sizes["d_model"], (sizes["d_k"], sizes["d_k"], sizes["d_v"])
     found: dict[str, Parameter] = {}
     for name, width in zip("qkv", widths, strict=True):
-        found |= linear_parameters(name, matrix("d", "m", d=width, m=d), bias=variant.qkv_bias)
+        found |= linear_parameters(name, matrix("d", "m", d=width, m=d), bias=has_bias(name, variant))
     return found
 
 
@@ -98,7 +99,9 @@ COMPONENTS: Mapping[str, Component] = {
         Component(
             "PositionalEncoding", "PositionalEncoding", "PE", True,
             required("d_model", "max_len"), ("x",), position_parameters("max_len"),
-            lambda w, i, _s, v: positional_encoding(w, i["x"], variant=v),
+            lambda w, i, s, v: positional_encoding(
+                w, i["x"] * input_scale(v, s["d_model"]), variant=v, first=first_position(v, s)
+            ),
             further=("SinusoidalPositionEncoding", "SinusoidalPositionalEncoding", "PositionEncoding"),
         ),
         Component(

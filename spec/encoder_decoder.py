@@ -14,7 +14,7 @@ from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.loss import log_softmax
 from conformkit.spec.masks import causal_mask
 from conformkit.spec.padding import padding_mask, target_mask
-from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.positional_encoding import first_position, positional_encoding
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
@@ -86,7 +86,7 @@ def encode(weights: Weights, src: Array, src_mask: Array | None, sizes: Any, var
     """Return the memory (B, S, D) of source ids (B, S); without a mask, padding is hidden."""
     mask = padding_mask(src, sizes["pad_id"]) if src_mask is None else src_mask
     return encoder(
-        under(weights, "encoder"), _embedded(weights, "src", src, variant), mask,
+        under(weights, "encoder"), _embedded(weights, "src", src, sizes, variant), mask,
         num_layers=sizes["num_encoder_layers"], num_heads=sizes["num_heads"], kv_heads=sizes["kv_heads"],
         variant=variant,
     )  # fmt: skip
@@ -99,7 +99,7 @@ def decode(
     """Return the logits (B, T, V) of target ids (B, T), or their log-softmax, given the memory (B, S, D)."""
     mask = target_mask(tgt, sizes["pad_id"]) if tgt_mask is None else tgt_mask & causal_mask(tgt.shape[1])
     features = decoder(
-        under(weights, "decoder"), _embedded(weights, "tgt", tgt, variant), memory, mask, memory_mask,
+        under(weights, "decoder"), _embedded(weights, "tgt", tgt, sizes, variant), memory, mask, memory_mask,
         num_layers=sizes["num_decoder_layers"], num_heads=sizes["num_heads"], kv_heads=sizes["kv_heads"],
         variant=variant,
     )  # fmt: skip
@@ -124,11 +124,11 @@ def _table(weights: Weights, side: str, kind: str = "embedding") -> str:
     return f"tgt_{kind}" if side == "tgt" and f"tgt_{kind}.weight" in weights else f"src_{kind}"
 
 
-def _embedded(weights: Weights, side: str, ids: Array, variant: Variant) -> Array:
+def _embedded(weights: Weights, side: str, ids: Array, sizes: Any, variant: Variant) -> Array:
     x = np.asarray(weights[f"{_table(weights, side)}.weight"], np.float64)[ids]  # (B, T, D)
     if variant.embedding_scale:
         x = x * math.sqrt(x.shape[-1])
     learned = variant.positions == "learned"
     table = {"positions.weight": weights[f"{_table(weights, side, 'positions')}.weight"]} if learned else {}
-    x = positional_encoding(table, x, variant=variant)
+    x = positional_encoding(table, x, variant=variant, first=first_position(variant, sizes))
     return normalize(weights, f"{side}_embedding_norm", x, variant) if variant.embedding_norm else x

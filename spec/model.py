@@ -11,7 +11,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.block import transformer_block
 from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.loss import log_softmax
-from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.positional_encoding import first_position, positional_encoding
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
@@ -65,7 +65,7 @@ def tiny_transformer_lm(
     x = np.asarray(weights["embedding.weight"], np.float64)[ids]  # (B, T, D)
     if variant.embedding_scale:
         x = x * math.sqrt(x.shape[-1])
-    x = positional_encoding(weights, x, variant=variant)
+    x = positional_encoding(weights, x, variant=variant, first=first_position(variant, {}))
     if variant.embedding_norm:
         x = normalize(weights, "embedding_norm", x, variant)
     for layer in range(num_layers):

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conformkit.spec.positional_encoding import first_position
 from conformkit.spec.variants import Variant
 
 __all__ = [
-    "Parameter", "Sizes", "feed_forward_parameters", "linear_parameters", "matrix", "multi_head_parameters",
+    "Parameter", "Sizes", "feed_forward_parameters", "has_bias", "linear_parameters", "matrix", "multi_head_parameters",
     "norm_parameters", "position_parameters", "within",
 ]  # fmt: skip
 
@@ -45,12 +46,17 @@ def linear_parameters(name: str, weight: Parameter, *, bias: bool) -> dict[str, 
     return {f"{name}.weight": weight} | ({f"{name}.bias": Parameter(out[0], weight.sizes)} if bias else {})
 
 
+def has_bias(projection: str, variant: Variant) -> bool:
+    """Whether the projection of queries (q), keys (k) or values (v) has a bias."""
+    return variant.qkv_bias and (projection != "k" or variant.key_bias)
+
+
 def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     """Return the projections of queries, keys, values and of the heads' outputs."""
     m, width, heads, kv_heads = (sizes[n] for n in ("d_model", "head_width", "num_heads", "kv_heads"))
     found: dict[str, Parameter] = {}
     for name, own in zip("qkv", (heads, kv_heads, kv_heads), strict=True):
-        found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=variant.qkv_bias)
+        found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=has_bias(name, variant))
     if variant.output_projection:
         found |= linear_parameters("out", matrix("m", "(h d)", h=heads, d=width, m=m), bias=variant.output_bias)
     return found
@@ -78,7 +84,8 @@ def position_parameters(length: str) -> Callable[[Sizes, Variant], dict[str, Par
     def parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
         if variant.positions != "learned":
             return {}
-        return {"positions.weight": matrix("t", "m", t=sizes[length], m=sizes["d_model"])}
+        rows = sizes[length] + first_position(variant, sizes)
+        return {"positions.weight": matrix("t", "m", t=rows, m=sizes["d_model"])}
 
     return parameters
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,8 +14,8 @@ from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
 __all__ = [
-    "PositionalEncoding", "PositionalEncodingConstructor", "PositionalEncodingModule", "positional_encoding", "rotate",
-    "sinusoids",
+    "PositionalEncoding", "PositionalEncodingConstructor", "PositionalEncodingModule", "first_position",
+    "input_scale", "positional_encoding", "rotate", "sinusoids",
 ]  # fmt: skip
 
 
@@ -44,30 +46,45 @@ class PositionalEncodingConstructor(Protocol[Built_co]):
     def __call__(self, d_model: int, max_len: int) -> Built_co: ...
 
 
-def sinusoids(length: int, width: int, variant: Variant) -> Array:
+def first_position(variant: Variant, sizes: Mapping[str, Any]) -> int:
+    """Return the number of the first position; where there is no padding id, 0 is taken for it."""
+    offset = variant.position_offset
+    return int(sizes.get("pad_id") or 0) + 1 if offset == "pad_id + 1" else int(offset)
+
+
+def input_scale(variant: Variant, width: int) -> float:
+    """Return the factor that PositionalEncoding itself applies to its input."""
+    return math.sqrt(width) if variant.positions_scale and variant.positions in {"sinusoidal", "learned"} else 1.0
+
+
+def sinusoids(length: int, width: int, variant: Variant, first: int = 0) -> Array:
     """Return the table (length, width): sin and cos of pos / 10000^(2i / width) for the pair i.
 
-    Positions count from 0. Interleaved: sines at even features, cosines at odd ones; halves: all sines, then all
-    cosines. An odd width has one more sine.
+    Positions count from `first`. Interleaved: sines at even features, cosines at odd ones; halves: all sines, then all
+    cosines. An odd width has one more sine; with tensor2tensor's frequencies, 10000^(-i / (⌊width / 2⌋ - 1)), a last 0.
     """
     exponents = np.arange(0, width, 2) / width  # one per pair
-    angles = np.arange(length)[:, None] / 10000.0**exponents  # (length, ⌈width/2⌉)
+    if variant.sinusoid_frequencies == "tensor2tensor":
+        exponents = np.arange(width // 2) / max(width // 2 - 1, 1)
+    angles = (first + np.arange(length))[:, None] / 10000.0**exponents  # (length, pairs)
     sines, cosines = np.sin(angles), np.cos(angles)[:, : width // 2]
+    table = np.zeros((length, width))
     if variant.sinusoid_layout == "halves":
-        return np.concatenate([sines, cosines], axis=-1)
-    table = np.empty((length, width))
-    table[:, 0::2], table[:, 1::2] = sines, cosines
+        both = np.concatenate([sines, cosines], axis=-1)
+        table[:, : both.shape[1]] = both
+    else:
+        table[:, 0 : 2 * sines.shape[1] : 2], table[:, 1::2] = sines, cosines
     return table
 
 
-def positional_encoding(weights: Weights, x: Array, *, variant: Variant) -> Array:
+def positional_encoding(weights: Weights, x: Array, *, variant: Variant, first: int = 0) -> Array:
     """Return x plus its positions' codes, a learned table or sinusoids; x if positions are rotary or absent."""
     length, width = x.shape[-2:]
     if variant.positions in {"rotary", "none"}:
         return x
     if variant.positions == "learned":
-        return np.asarray(x + weights["positions.weight"][:length])
-    return np.asarray(x + sinusoids(length, width, variant))
+        return np.asarray(x + weights["positions.weight"][first : first + length])
+    return np.asarray(x + sinusoids(length, width, variant, first))
 
 
 def rotate(x: Array, variant: Variant) -> Array:

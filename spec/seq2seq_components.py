@@ -18,6 +18,7 @@ from conformkit.spec.parameters import (
     norm_parameters,
     within,
 )
+from conformkit.spec.positional_encoding import first_position
 from conformkit.spec.token_embedding import token_embedding
 from conformkit.spec.variants import Variant
 
@@ -71,7 +72,7 @@ def _side(side: str, sizes: Sizes, variant: Variant) -> Parameters:
     if side == "src" or not variant.shared_embeddings:
         found[f"{side}_embedding.weight"] = matrix("v", "m", v=sizes[f"{side}_vocab_size"], m=m)
     if variant.positions == "learned" and (side == "src" or not variant.shared_positions):
-        found[f"{side}_positions.weight"] = matrix("t", "m", t=sizes["max_len"], m=m)
+        found[f"{side}_positions.weight"] = matrix("t", "m", t=sizes["max_len"] + first_position(variant, sizes), m=m)
     return found | (norm_parameters(f"{side}_embedding_norm", m, variant) if variant.embedding_norm else {})
 
 

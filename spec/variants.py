@@ -33,6 +33,8 @@ class Variant:
     gated: bool = False
     """down(act(gate x) * (up x)), as in SwiGLU."""
     qkv_bias: bool = False
+    key_bias: bool = True
+    """Whether keys have a bias where queries and values have one: it changes no output."""
     output_projection: bool = True
     output_bias: bool = False
     ffn_bias: bool = True
@@ -41,6 +43,12 @@ class Variant:
     head_width: str = "d_model // num_heads"
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
+    sinusoid_frequencies: Literal["vaswani", "tensor2tensor"] = "vaswani"
+    """vaswani: 10000^(-2i/D). tensor2tensor: 10000^(-i/(⌊D/2⌋ - 1)), whose last one is 1/10000."""
+    position_offset: Literal[0, 2, "pad_id + 1"] = 0
+    """Number of the first position, which is also its row; fairseq's tables begin behind the padding id, usually 1."""
+    positions_scale: bool = False
+    """PositionalEncoding multiplies its input by √d_model; models say so with embedding_scale, wherever it is done."""
     rotary_layout: Literal["pairs", "halves"] = "pairs"
     rotary_base: float = 10000.0
     embedding_scale: bool = False
@@ -140,6 +148,8 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("gated", True): "a gated feed-forward", ("gated", False): "a feed-forward without a gate",
     ("qkv_bias", True): "queries, keys and values with biases",
     ("qkv_bias", False): "queries, keys and values without biases",
+    ("key_bias", True): "keys with a bias as queries and values",
+    ("key_bias", False): "keys without a bias beside queries and values with biases",
     ("output_projection", True): "attention with an output projection",
     ("output_projection", False): "attention without an output projection",
     ("output_bias", True): "an output projection with a bias",
@@ -149,6 +159,12 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("positions", "rotary"): "rotary positions", ("positions", "none"): "no positions",
     ("sinusoid_layout", "interleaved"): "interleaved sines and cosines",
     ("sinusoid_layout", "halves"): "all sines, then all cosines",
+    ("sinusoid_frequencies", "vaswani"): "frequencies 10000^(-2i/D)",
+    ("sinusoid_frequencies", "tensor2tensor"): "tensor2tensor's frequencies",
+    ("position_offset", 0): "positions counted from 0", ("position_offset", 2): "positions counted from 2",
+    ("position_offset", "pad_id + 1"): "positions counted from behind the padding id",
+    ("positions_scale", True): "a positional encoding that multiplies its input by √d_model",
+    ("positions_scale", False): "a positional encoding that adds to its input as it is",
     ("rotary_layout", "pairs"): "rotation of neighboring features",
     ("rotary_layout", "halves"): "rotation of features half a head apart",
     ("embedding_scale", True): "embeddings times √d_model",

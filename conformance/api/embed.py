@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import os
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 from conformkit.conformance.api.live import module_of
-from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.diagnosis.choices import found_choices
+from conformkit.conformance.diagnosis.undeclared import searched
+from conformkit.conformance.engine.judge import Judge, Verdicts
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunOptions, RunRequest, requested
@@ -73,15 +75,44 @@ class EmbeddedSuite:
         self.request = request
         self._stack = ExitStack()
         self._open: tuple[Judge, Report] | None = None
+        self._searched: set[str] = set()
+        """Components in which undeclared choices were looked for."""
+        self._final: dict[str, Result] = {}
+        """All verdicts, once a choice was found: those under the choice, and one red line for it."""
 
     def result(self, clause_id: str) -> Result:
-        """Return the verdict on one clause."""
-        return self._opened()[0].result(clause_id)
+        """Return the verdict on one clause; under an undeclared choice that the numbers show, as `conform run` does."""
+        if clause_id not in self._final:
+            result = self._opened()[0].result(clause_id)
+            if result.verdict in {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED}:
+                return result
+            if not self._shows_a_choice(result):
+                return result
+            self._judge_under_choices()
+        return self._final.get(clause_id) or self._opened()[0].result(clause_id)
+
+    def _shows_a_choice(self, result: Result) -> bool:
+        """Whether the component of a clause, or of the clause that blocks it, made an undeclared choice."""
+        about = clause(result.blocked_by).component if result.blocked_by else result.clause.component
+        if self._final or about in self._searched or self.request.profile == "lm":
+            return False
+        self._searched.add(about)
+        return bool(searched(self._opened()[0].implementation, [result]).entries())
+
+    def _judge_under_choices(self) -> None:
+        """Judge all selected clauses, as declared and then under the choices found: one stays red for each choice."""
+        judge, _ = self._opened()
+        results = [judge.result(item.id) for item in self.clauses()]
+        self._final = {r.clause.id: r for r in found_choices(judge.implementation, results, self._again).results}
+
+    def _again(self, clauses: Sequence[Clause], known: Sequence[Result]) -> list[Result]:
+        implementation = self._opened()[0].implementation
+        judge = Judge(implementation, tests(self.request.profile), seed=self.request.seed, verdicts=Verdicts.of(known))
+        return [judge.result(item.id) for item in clauses]
 
     def settle(self, clause_id: str) -> Result:
         """Turn a verdict into pytest's: return it, skip with the reason, xfail a SHOULD, or raise."""
-        judge, report = self._opened()
-        return _settle(judge.result(clause_id), report)
+        return _settle(self.result(clause_id), self._opened()[1])
 
     def _opened(self) -> tuple[Judge, Report]:
         if self._open is None:
@@ -96,6 +127,8 @@ class EmbeddedSuite:
         """End the worker."""
         self._stack.close()
         self._open = None
+        self._searched.clear()
+        self._final.clear()
 
     def clauses(self) -> list[Clause]:
         """Return the selected clauses."""

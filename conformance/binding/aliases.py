@@ -55,7 +55,8 @@ _ALIASES: dict[str, Aliases] = {
         "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength",
     ),
     "max_len": _names(
-        "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length",
+        "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length "
+        "max_position_embeddings",
         likely="nctx maxpositions contextlen contextlength maxtokens maxseq seqlength context contextsize ctx ctxlen "
         "maxcontext npositions positions maxsequencelength maxt",
     ),
@@ -96,12 +97,12 @@ _ALIASES: dict[str, Aliases] = {
     "v": _names("value values V"),
     "x": _names("input inp hidden_states src h inputs X"),
     "mask": _names("attn_mask attention_mask M"),
-    "query": _names("q queries Q x_q query_states"),
+    "query": _names("q queries Q x_q query_states hidden_states"),
     "key": _names("k keys K x_k"),
     "value": _names("v values V x_v"),
     "memory": _names(
         "encoder_output enc_output encoder_out enc_out encoder_outputs encoder_hidden_states context mem enc "
-        "encoded m source memory_states",
+        "encoded m source memory_states key_value_states kv kv_states key_value",
     ),
     "src": _names("source src_ids source_ids input_ids src_tokens encoder_input enc_input inputs"),
     "tgt": _names(

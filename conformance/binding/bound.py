@@ -140,7 +140,8 @@ class Bound:
         """
         if self.component.profile == "seq2seq":
             return self._call_of_several(inputs, values, strided=strided, cast=cast, method=method)
-        arrays = {name: self._mask(a) if name == "mask" else self._swapped(a) for name, a in inputs.items()}
+        batch = next((a.shape[0] for a in inputs.values() if a.ndim > 1), 1)
+        arrays = {name: self._mask(a, batch) if name == "mask" else self._swapped(a) for name, a in inputs.items()}
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
@@ -239,7 +240,7 @@ class Bound:
         batch = len(arrays[each[0]]) if each else 0
         return {"each": each, "empty": not batch} if each else {}
 
-    def _mask(self, mask: Array) -> Array:
+    def _mask(self, mask: Array, batch: int) -> Array:
         """Convert a mask (True = may attend) to the declared kind, polarity and shape."""
         if mask.dtype == np.bool_ and "bool" not in self.mask.kinds:
             mask = np.where(mask, 0.0, -np.inf)
@@ -250,6 +251,8 @@ class Bound:
                 mask = mask[None]
             if self.mask.shape.endswith(" 1"):
                 mask = mask[..., None]
+            if self.mask.shape.startswith("B"):
+                mask = np.repeat(mask, batch, axis=0)
         return mask
 
 

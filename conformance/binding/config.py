@@ -43,7 +43,7 @@ GENERATE_NAMES = (
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
 LAYOUTS = ("batch first", "sequence first", "one sequence")
-MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1")
+MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1", "B T T", "B 1 T T")
 OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
 
 

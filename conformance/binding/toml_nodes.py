@@ -12,13 +12,15 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from conformkit.conformance.binding.language import ExpressionError, names
 from conformkit.conformance.binding.messages import hint, nearest, shown
 from conformkit.conformance.binding.toml_lines import BARE, Key, key_lines
 
 __all__ = ["ConfigError", "Node", "parse_document", "read_text"]
+
+Option = TypeVar("Option", str, int)
 
 MAX_BYTES = 256 * 1024
 MAX_LINE = 4096
@@ -133,13 +135,15 @@ class Node:
             raise self.error(f"the string has {len(self.value)} characters, want 1 to {limit}")
         return self.value
 
-    def choice(self, options: Iterable[str]) -> str:
-        """Return a string that is one of the options."""
-        options = tuple(options)
-        if self.text() not in options:
-            problem = f"{shown(self.value)} is not one of {', '.join(options)}"
-            raise self.error(problem, hint(nearest(self.value, options)))
-        return self.text()
+    def choice(self, options: Iterable[Option]) -> Option:
+        """Return one of the options: a string, or a number where there are numbers among them."""
+        by_text = {str(option): option for option in options}
+        is_number = type(self.value) is int and any(type(option) is int for option in by_text.values())
+        said = str(self.value) if is_number else self.text()
+        if said not in by_text:
+            problem = f"{shown(self.value)} is not one of {', '.join(by_text)}"
+            raise self.error(problem, hint(nearest(said, tuple(by_text))))
+        return by_text[said]
 
     def choices(self, options: Iterable[str]) -> tuple[str, ...]:
         """Return the strings of a list, each one of the options, without repetition."""

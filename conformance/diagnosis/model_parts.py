@@ -12,7 +12,7 @@ from conformkit.conformance.diagnosis.block_parts import NEGLIGIBLE_SHARE, Half,
 from conformkit.conformance.diagnosis.comparing import CLEARLY, PartTrial, Seen, distance, first, neutral_rows
 from conformkit.conformance.engine.results import DifferingPart
 from conformkit.spec.arrays import Array
-from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.positional_encoding import first_position, positional_encoding
 
 __all__ = ["model_part"]
 
@@ -35,7 +35,9 @@ class _Model(Stack):
         """Make embedding plus position a neutral row at each position; each id occurs at one position."""
         ids, width = self.bench.inputs, self.bench.instance.sizes["d_model"]
         rows = neutral_rows(self._draw, len(ids), ids.shape[1], width)
-        rows = rows - positional_encoding(self.bench.base, np.zeros_like(rows), variant=self.bench.variant)
+        variant = self.bench.variant
+        first_number = first_position(variant, {})
+        rows = rows - positional_encoding(self.bench.base, np.zeros_like(rows), variant=variant, first=first_number)
         table = self.bench.base["embedding.weight"].copy()
         table[ids] = rows / np.sqrt(width) if self.bench.variant.embedding_scale else rows
         return {"embedding.weight": table, **self.bench.plain("embedding_norm")}, ids

@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.diagnosis.variant_trial import Trial
+from conformkit.conformance.diagnosis.variant_trial import Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
@@ -26,39 +26,39 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, Variant, alternati
 __all__ = ["Search", "has_choices", "searched"]
 
 _ATTENTION = (
-    "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions", "rotary_layout",
-    "rotary_base",
+    "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions",
+    "rotary_layout", "rotary_base",
 )  # fmt: skip
 _FEED_FORWARD = ("activation", "gated", "ffn_bias")
 _NORMS = ("placement", "norm", "norm_eps", "norm_bias", "norm_deviation")
-_POSITIONS = ("positions", "sinusoid_layout")
+_POSITIONS = ("positions", "sinusoid_layout", "sinusoid_frequencies", "position_offset")
 _MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm", "log_probabilities")
 _CHOICES = {
-    "SelfAttention": ("qkv_bias",),
+    "SelfAttention": ("qkv_bias", "key_bias"),
     "MultiHeadAttention": _ATTENTION,
     "FeedForward": _FEED_FORWARD,
-    "PositionalEncoding": _POSITIONS,
+    "PositionalEncoding": (*_POSITIONS, "positions_scale"),
     "TokenEmbedding": ("embedding_scale",),
     "TransformerBlock": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
-    "TinyTransformerLM": (*_MODEL, *_NORMS, "positions", "sinusoid_layout", *_FEED_FORWARD, *_ATTENTION),
-    "CrossAttention": ("qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width"),
+    "TinyTransformerLM": (*_MODEL, *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION),
+    "CrossAttention": ("qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width"),
     "EncoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "DecoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
     "Transformer": (
         *_MODEL,
         "shared_embeddings",
         *_NORMS,
-        "positions",
+        *_POSITIONS,
         "shared_positions",
-        "sinusoid_layout",
         *_FEED_FORWARD,
         *_ATTENTION,
     ),
 }
 """By component, the choices that concern it."""
 _SHAPING = {
-    "qkv_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm", "norm_bias",
-    "positions", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
+    "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm",
+    "norm_bias",
+    "positions", "position_offset", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
     "shared_positions",
 }  # fmt: skip
 """Choices that add or remove parameters."""
@@ -69,8 +69,11 @@ _WITHIN = {
     "DecoderLayer": ("CrossAttention", "EncoderLayer"),
     "Transformer": ("CrossAttention", "EncoderLayer", "DecoderLayer"),
 }
-_SIZES = ({"d_model": 48, "num_heads": 12, "d_ff": 28}, {"d_model": 48, "num_heads": 24, "d_ff": 20})
-"""Numbers of heads with different divisors: two sizes distinguish `2` from `num_heads // 6`."""
+_SIZES = (
+    {"d_model": 48, "num_heads": 12, "d_ff": 28},
+    {"d_model": 48, "num_heads": 24, "d_ff": 20, "pad_id": 2},
+)
+"""Numbers of heads with different divisors: two sizes distinguish `2` from `num_heads // 6`, and from `pad_id + 1`."""
 _CONSIDERED = 4000
 _COMPUTED = 300
 _RANKED = 8
@@ -271,16 +274,20 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["positions"] if variant.positions != "rotary" and not added else []
     idle += ["rotary_layout", "rotary_base"] if variant.positions != "rotary" else []
     idle += ["shared_positions"] if variant.positions != "learned" else []
-    idle += ["sinusoid_layout"] if variant.positions != "sinusoidal" else []
+    idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []
+    idle += ["positions_scale"] if variant.positions not in {"sinusoidal", "learned"} else []
+    idle += ["sinusoid_layout", "sinusoid_frequencies"] if variant.positions != "sinusoidal" else []
     idle += ["norm_bias", "norm_deviation"] if variant.norm == "rmsnorm" else []
+    idle += ["key_bias"] if not variant.qkv_bias else []
     idle += ["output_bias"] if not variant.output_projection else []
     return variant.but(**{choice: getattr(CANONICAL, choice) for choice in idle})
 
 
 def _another(trial: Trial, known: Mapping[str, str]) -> Trial | None:
     """Try the component at other sizes; None if there are none."""
+    sizes = {name: size for name, size in _SIZES[1].items() if name != "pad_id" or takes_pad_id(trial.subject)}
     try:
-        again = Trial.of(trial.subject, known, **_SIZES[1])
+        again = Trial.of(trial.subject, known, **sizes)
     except _TROUBLE:
         return None
     return again if again.sizes != trial.sizes else None

@@ -25,7 +25,7 @@ from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
-__all__ = ["Trial"]
+__all__ = ["Trial", "takes_pad_id"]
 
 _Placed = tuple[tuple[Rule, ...], dict[str, Array]]
 Known = Mapping[str, str]
@@ -193,7 +193,10 @@ class Trial:
         return None if sizes is None else self._component.parameters(sizes, variant)
 
     def _sizes(self, variant: Variant) -> dict[str, Any] | None:
-        """Return the sizes with this variant's heads; None if it does not allow such heads."""
+        """Return the sizes with this variant's heads; None if it does not allow such heads, or needs a padding id."""
+        offset = variant.position_offset
+        if offset == "pad_id + 1" != self.subject.variant.position_offset and not takes_pad_id(self.subject):
+            return None
         if "num_heads" not in self.sizes:
             return self.sizes
         kv_heads, width = (_whole(text, self.sizes) for text in (variant.kv_heads, variant.head_width))
@@ -202,6 +205,11 @@ class Trial:
         if variant.positions == "rotary" and width % 2:
             return None
         return {**self.sizes, "kv_heads": kv_heads, "head_width": width}
+
+
+def takes_pad_id(subject: Subject) -> bool:
+    """Whether a component is constructed with a padding id."""
+    return "pad_id" in subject.bound.construct.names()
 
 
 def _whole(expression: str, sizes: Mapping[str, Any]) -> int:

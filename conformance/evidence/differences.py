@@ -194,6 +194,8 @@ class Point:
         """Return the point where an instance is now."""
         raw = instance.read_raw() if instance.trainable else {}
         parameters = {p["name"]: raw[p["name"]].astype(np.float64) for p in instance.trainable}
+        if mode == "train" and not instance.keeps_parameters():  # gradients in training are those of other places
+            parameters = {}
         return cls(instance, inputs, parameters | _inputs(differentiable(instance, inputs)), mode, seed)
 
     @property
@@ -204,7 +206,7 @@ class Point:
     def output(self, ways: Mapping[str, Array], amount: float) -> Array:
         """Return the output `amount` along a direction, and leave the parameters there."""
         there = moved(self.arrays, ways, amount)
-        self.instance.write_raw({p["name"]: there[p["name"]] for p in self.instance.trainable})
+        self.instance.write_raw({p["name"]: there[p["name"]] for p in self.instance.trainable if p["name"] in there})
         names = self.instance.subject.bound.component.inputs
         inputs = (there.get(f"input {n}", a) for n, a in zip(names, self.inputs, strict=False))
         return self.instance(*inputs, mode=self.mode, seed=self.seed)

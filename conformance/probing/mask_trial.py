@@ -7,23 +7,24 @@ implementation that reads True the other way round, or hides nothing, is wrong u
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.config import MASK_SHAPES, MaskConfig
 from conformkit.conformance.binding.masks import MASKS, MaskForm
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
-__all__ = ["is_causal_by_itself", "is_causal_with_mask", "mask_forms", "unfit_methods"]
+__all__ = ["accepted_shape", "is_causal_by_itself", "is_causal_with_mask", "mask_forms", "unfit_methods"]
 
 
 _OF_KEYS = ("", "B 1 T", "B T T", "B H T T", "B T")
-_OF_PAIRS = ("", "B T T", "B H T T", "T T")
+_OF_PAIRS = ("", "B T T", "B H T T", "T T", "B T")
 
 
 def mask_forms(instance: Instance) -> Mapping[str, MaskForm]:
@@ -44,6 +45,21 @@ def mask_forms(instance: Instance) -> Mapping[str, MaskForm]:
             continue
         return forms
     return bound.masks
+
+
+def accepted_shape(instance: Instance, inputs: Sequence[Array]) -> str:
+    """Return the first shape in which a call of core takes the mask that it refuses as (T, T); nothing if none is."""
+    bound = instance.subject.bound
+    passes = bound.causal == "mask" or bound.mask.required
+    if bound.component.profile == "seq2seq" or not passes or bound.mask.shape != MaskConfig().shape:
+        return ""
+    for shape in (shape for shape in MASK_SHAPES if shape != bound.mask.shape):
+        try:
+            instance.with_bound(replace(bound, mask=replace(bound.mask, shape=shape)))(*inputs)
+        except (ImplementationFailure, ClauseFailure):
+            continue
+        return shape
+    return ""
 
 
 def is_causal_by_itself(instance: Instance) -> bool:

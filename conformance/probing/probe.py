@@ -87,8 +87,7 @@ class _Probe:
                 instance = self.subject.with_bound(self.bound).build(dtype=dtype)
                 if self.bound.component.profile == "seq2seq":
                     instance = self._with_calls(instance)
-                instance(*instance.example_inputs(Draw(0, "first call"), further=0))
-                instance = self._with_causality(instance)
+                instance = self._with_causality(self._called(instance))
             except ImplementationFailure as refused:
                 failure = failure or refused
                 continue
@@ -99,6 +98,21 @@ class _Probe:
         assert failure is not None
         self.bound = replace(self.bound, dtype="float64", precision="float64")
         raise failure
+
+    def _called(self, instance: Instance) -> Instance:
+        """Call it for the first time; if it refuses a mask (T, T), with one in another shape."""
+        inputs = instance.example_inputs(Draw(0, "first call"), further=0)
+        try:
+            instance(*inputs)
+        except ImplementationFailure:
+            from conformkit.conformance.probing.mask_trial import accepted_shape  # noqa: PLC0415 - hardly ever needed
+
+            if not (shape := accepted_shape(instance, inputs)):
+                raise
+            note = f"{self.bound.component.name} refuses a mask (T, T), and gets one of shape {shape}"
+            shaped = replace(self.bound.mask, shape=shape)
+            return self.learn(instance, replace(self.bound, mask=shaped, notes=(*self.bound.notes, note)))
+        return instance
 
     def _with_causality(self, instance: Instance) -> Instance:
         """Find out whether a model that takes a mask needs a causal one."""

@@ -268,6 +268,11 @@ class Instance:
         readable(self.trainable, found)
         return found
 
+    def keeps_parameters(self) -> bool:
+        """Whether its parameters have the same names and values in training mode as when they were bound."""
+        trained = self._ask({"op": "read", "mode": "train"})[1]
+        return all(n in trained and np.array_equal(a, trained[n], equal_nan=True) for n, a in self.read_raw().items())
+
     def write_raw(self, arrays: Mapping[str, Array]) -> None:
         """Write parameters by their own names."""
         if arrays:

@@ -25,7 +25,7 @@ from conformkit.conformance.evidence.tables import TABLE, check_row_gradient, ta
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
-from conformkit.spec.positional_encoding import positional_encoding
+from conformkit.spec.positional_encoding import first_position, positional_encoding
 
 HEAD = "head.weight"
 
@@ -239,10 +239,11 @@ def _with_positions_times(instance: Instance, ids: Array, scale: float) -> Array
     """Return the definition's result with positions multiplied by a number before they are added."""
     variant = instance.subject.variant
     nothing = np.zeros((1, instance.sizes["block_size"], instance.sizes["d_model"]))
-    table = scale * positional_encoding(instance.weights, nothing, variant=variant)[0]
+    first = first_position(variant, instance.sizes)
+    table = scale * positional_encoding(instance.weights, nothing, variant=variant, first=first)[0]
     weights = {**instance.weights, "positions.weight": table}
     component = instance.subject.bound.component
-    return component.forward(weights, {"ids": ids}, instance.sizes, variant.but(positions="learned"))
+    return component.forward(weights, {"ids": ids}, instance.sizes, variant.but(positions="learned", position_offset=0))
 
 
 def _silence(instance: Instance, weights: Mapping[str, Array]) -> None:

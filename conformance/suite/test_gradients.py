@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -140,6 +141,8 @@ def test_without_dropout_training_mode_gives_the_gradients_of_eval_mode(every: l
         told += 1
         cotangent = cotangent_for(instance, inputs, draw)
         want, got = (differentiate(instance, inputs, cotangent, mode=mode) for mode in ("eval", "train"))
+        if not instance.keeps_parameters():  # they have other places in training: what they stand for is compared
+            got, want = replace(got, parameters={}), replace(want, parameters={})
         _check_same(subject.name, _flat(got), _flat(want), subject.tolerance(depth(instance)))
     if not told:
         raise NotApplicable("whatever it exports drops at a rate that nobody can set")

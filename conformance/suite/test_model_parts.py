@@ -36,7 +36,7 @@ from conformkit.conformance.evidence.rows_of_ids import parameters_of
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
-from conformkit.spec.positional_encoding import sinusoids
+from conformkit.spec.positional_encoding import first_position, sinusoids
 
 SIZES: tuple[Mapping[str, Any], ...] = (
     {"num_layers": 1, "vocab_size": 11},
@@ -135,7 +135,8 @@ def test_the_final_norm_adds_the_declared_epsilon(model: Subject, draw: Draw) ->
     rows, ids = instance.weights["embedding.weight"], np.arange(min(4, instance.sizes["vocab_size"]))[:, None]
     width = rows.shape[-1]
     scale = np.sqrt(width) if model.variant.embedding_scale else 1.0
-    code = sinusoids(1, width, model.variant)[0] if model.variant.positions == "sinusoidal" else np.zeros(width)
+    first = first_position(model.variant, instance.sizes)
+    code = sinusoids(1, width, model.variant, first)[0] if model.variant.positions == "sinusoidal" else np.zeros(width)
     for times in each_of("times", (0.3, 1.0, 3.0)):
         instance.write({**silence, "embedding.weight": (times * faint * rows - code) / scale})
         bias = instance.weights.get("head.bias", 0.0)

@@ -58,11 +58,11 @@ class Transformer(nn.Module):
         check_at_least(0, num_encoder_layers=num_encoder_layers, num_decoder_layers=num_decoder_layers)
         self.tgt_vocab_size, self.max_len, self.pad_id = tgt_vocab_size, max_len, pad_id
         self.src_embedding = TokenEmbedding(src_vocab_size, d_model, pad_id, variant=variant)
-        self.src_positions = positions_for(d_model, max_len, variant)
+        self.src_positions = positions_for(d_model, max_len, variant, pad_id)
         self.src_embedding_norm = norm_for(d_model, variant) if variant.embedding_norm else None
         self.encoder = Encoder(d_model, num_heads, d_ff, num_encoder_layers, dropout, variant=variant)
         self.tgt_embedding = TokenEmbedding(tgt_vocab_size, d_model, pad_id, variant=variant)
-        self.tgt_positions = positions_for(d_model, max_len, variant)
+        self.tgt_positions = positions_for(d_model, max_len, variant, pad_id)
         self.tgt_embedding_norm = norm_for(d_model, variant) if variant.embedding_norm else None
         self.decoder = Decoder(d_model, num_heads, d_ff, num_decoder_layers, dropout, variant=variant)
         self.head = nn.Linear(d_model, tgt_vocab_size, bias=variant.head_bias)

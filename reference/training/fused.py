@@ -18,7 +18,7 @@ from conformkit.reference.feed_forward import FeedForward
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.norms import LayerNorm, RMSNorm
-from conformkit.reference.positional_encoding import LearnedPositions, SinusoidalPositions
+from conformkit.reference.positional_encoding import LearnedPositions, LearnedPositionsFrom, SinusoidalPositions
 
 __all__ = ["FusedLM"]
 
@@ -60,6 +60,7 @@ class _FusedPositions(nn.Module):
         super().__init__()
         if isinstance(positions, LearnedPositions):
             self.weight = positions.weight
+            self.first = positions.first if isinstance(positions, LearnedPositionsFrom) else 0
         elif isinstance(positions, SinusoidalPositions):
             self.register_buffer("table", positions.table.to(dtype, copy=True), persistent=False)
 
@@ -67,7 +68,7 @@ class _FusedPositions(nn.Module):
         """Map (B, T, D) to (B, T, D)."""
         length = x.shape[1]
         if "weight" in self._parameters:
-            return x + self.weight[:length]
+            return x + self.weight[self.first : self.first + length]
         if "table" in self._buffers:
             return x + cast("Tensor", self.table)[:length]
         return x

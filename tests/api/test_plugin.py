@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,31 @@ def test_parallel_runs_give_the_same_verdicts(folder: Path) -> None:
     _, together = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-n", "2")
     assert counts(alone) == counts(together), together
     assert counts(alone)["failed"] >= 1
+
+
+RELU = """
+    import numpy as np
+    class FeedForward:
+        def __init__(self, d_model, d_ff, dropout=0.0):
+            self.up, self.up_bias = np.random.randn(d_ff, d_model), np.random.randn(d_ff)
+            self.down, self.down_bias = np.random.randn(d_model, d_ff), np.random.randn(d_model)
+        def __call__(self, x):
+            return np.maximum(x @ self.up.T + self.up_bias, 0) @ self.down.T + self.down_bias
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2"), ("-k", "FFN-ORACLE or FFN-ACT")], ids=str)
+def test_an_undeclared_choice_is_one_failing_item_and_the_rest_is_judged_under_it(
+    folder: Path, options: tuple[str, ...]
+) -> None:
+    """Would break if ReLU, right but not declared, failed or skipped items that `conform run` passes."""
+    (folder / "relu.py").write_text(textwrap.dedent(RELU), encoding="utf-8")
+    only = ("--conform-only", "FFN")
+    _, text = pytest_run(folder, "--pyargs", "conformkit.conformance", *only, "--impl", "relu.py", "-v", *options)
+    failed = re.findall(r"::(FFN-[A-Z0-9-]+) FAILED|FAILED \S*::(FFN-[A-Z0-9-]+)", text)
+    assert {name for pair in failed for name in pair if name} == {"FFN-ACT"}, text
+    assert "blocked" not in text
+    assert '`activation = "relu"` under [variant]' in text
 
 
 @pytest.mark.full(guard="test_each_clause_is_an_item")

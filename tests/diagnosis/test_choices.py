@@ -40,6 +40,43 @@ def test_undeclared_biases_are_one_red_line_each_and_block_nothing(warm: LentFac
     assert {result.verdict for result in report.results} == {Verdict.PASS, Verdict.FAIL, Verdict.NOT_APPLICABLE}
 
 
+def test_keys_without_a_bias_beside_biases_are_found(warm: LentFactory, tmp_path: Path) -> None:
+    """Would break if Whisper's attention, right as it is, were told that its parameters are wrong."""
+    folder = write_reference(tmp_path / "whisper", variant=BIASED.but(key_bias=False))
+    report = judged(folder, warm, "MHA", toml="[variant]\nqkv_bias = true\noutput_bias = true\n")
+    assert [choice.line for choice in report.undeclared] == ["key_bias = false"]
+    assert red(report) == ["MHA-PARAM-COUNT"]
+
+
+@pytest.mark.parametrize(
+    ("variant", "line"),
+    [
+        (Variant(sinusoid_frequencies="tensor2tensor"), 'sinusoid_frequencies = "tensor2tensor"'),
+        (Variant(position_offset=2), "position_offset = 2"),
+        (Variant(positions="learned", position_offset=2), "position_offset = 2"),
+        (Variant(positions_scale=True), "positions_scale = true"),
+    ],
+    ids=["frequencies", "offset", "rows", "factor"],
+)
+def test_positions_as_fairseq_has_them_are_found(
+    warm: LentFactory, tmp_path: Path, variant: Variant, line: str
+) -> None:
+    """Would break if right tables of fairseq, BART or OPT were told that they are wrong."""
+    toml = f'[variant]\npositions = "{variant.positions}"\n'
+    report = judged(write_reference(tmp_path / "fairseq", variant=variant), warm, "PE", "LPE", toml=toml)
+    assert [choice.line for choice in report.undeclared] == [line]
+    assert len(red(report)) == 1
+
+
+def test_counting_from_1_is_a_mistake_and_no_choice(warm: LentFactory, tmp_path: Path) -> None:
+    shifted = Patch(
+        "positional_encoding.py", "positions = torch.arange(length,", "positions = 1 + torch.arange(length,"
+    )
+    report = judged(write_reference(tmp_path / "from_one", (shifted,)), warm, "PE")
+    assert not report.undeclared
+    assert "PE-POS-ZERO" in red(report)
+
+
 @pytest.mark.full(guard="test_undeclared_biases_are_one_red_line_each_and_block_nothing")
 def test_a_mistake_beside_a_choice_is_still_found(warm: LentFactory, tmp_path: Path) -> None:
     """Would break if a choice excused what is wrong besides it."""

@@ -35,10 +35,11 @@ PEERS = {
     "gpt_bigcode": (LM, {"GEN-CROP"}),
     "gpt_neo": (LM, {"GEN-CROP"}),
     "openai_gpt": (LM, {"GEN-CROP"}),
-    "opt": (LM, {"LM-PARAM-COUNT", "GEN-CROP"}),
-    "biogpt": (LM, {"LM-PARAM-COUNT", "GEN-CROP"}),
-    "xglm": (LM, {"LM-ORACLE"}),
+    "opt": (LM, {"GEN-CROP"}),
+    "biogpt": (LM, {"GEN-CROP"}),
+    "xglm": (LM, set()),
     "albert": (BLOCK, set()),
+    "beit": (BLOCK, set()),
     "camembert": (BLOCK, set()),
     "clip": (BLOCK, set()),
     "distilbert": (BLOCK, set()),
@@ -50,21 +51,22 @@ PEERS = {
     "siglip": (BLOCK, set()),
     "vit": (BLOCK, set()),
     "wav2vec2": (BLOCK, set()),
+    "whisper": (BLOCK, set()),
 }  # fmt: skip
 
 
 SEQ2SEQ: dict[str, set[str]] = {
     "torch_transformer": set(),
     "marian": set(),
-    "bart": {"S2S-PARAM-COUNT"},
+    "bart": set(),
     "t5": set(),
     "bert": set(),
     "pegasus": set(),
     "blenderbot": set(),
     "blenderbot_small": {"S2S-EMBED-TGT"},
-    "mbart": {"S2S-PARAM-COUNT"},
-    "plbart": {"S2S-PARAM-COUNT"},
-    "m2m_100": {"S2S-EMBED-TGT"},
+    "mbart": set(),
+    "plbart": set(),
+    "m2m_100": set(),
 }
 """Encoder-decoders and parts of them, judged by the whole of their profile."""
 

@@ -7,13 +7,20 @@ from dataclasses import fields
 
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, choices
 
+NEEDED = {
+    "rotary_layout": {"positions": "rotary"},
+    "rotary_base": {"positions": "rotary"},
+    "key_bias": {"qkv_bias": True},
+}
+"""By choice, the other choices without which it has no effect."""
+
 
 def single_changes() -> Iterator[tuple[str, Variant]]:
     """Yield each value of each choice but the canonical one, alone, with the other choices that it needs."""
     for field in (f for f in fields(Variant) if not f.name.startswith("shared_")):  # only for encoder-decoders
         values = alternatives(field.name, field.default)
         for value in values if isinstance(choices()[field.name], tuple) else values[:2]:
-            needs = {"positions": "rotary"} if field.name.startswith("rotary") else {}
+            needs = NEEDED.get(field.name, {})
             yield f"{field.name}={value}", CANONICAL.but(**needs, **{field.name: value})
 
 

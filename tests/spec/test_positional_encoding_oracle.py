@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformkit.spec.positional_encoding import positional_encoding, rotate, sinusoids
+from conformkit.spec.components import component
+from conformkit.spec.positional_encoding import first_position, positional_encoding, rotate, sinusoids
 from conformkit.spec.variants import CANONICAL
 
 LAYOUTS = st.sampled_from(["interleaved", "halves"])
@@ -73,6 +74,40 @@ def test_halves_hold_the_same_numbers_in_another_order() -> None:
     row = sinusoids(2, 8, CANONICAL.but(sinusoid_layout="halves"))[1]
     want = [0.841471, 0.099833, 0.010000, 0.001000, 0.540302, 0.995004, 0.999950, 1.000000]
     np.testing.assert_allclose(row, want, rtol=0, atol=6e-7)
+
+
+FAIRSEQ = CANONICAL.but(sinusoid_layout="halves", sinusoid_frequencies="tensor2tensor", position_offset=2)
+
+
+@pytest.mark.parametrize("width", [2, 3, 6, 7])
+def test_the_frequencies_of_tensor2tensor_end_at_a_ten_thousandth(width: int) -> None:
+    """As fairseq writes it: exp(-i · ln 10000 / (half - 1)), sines, cosines, and a 0 for an odd width."""
+    half = width // 2
+    angles = [2 * math.exp(-i * math.log(10000) / max(half - 1, 1)) for i in range(half)]
+    want = [*map(math.sin, angles), *map(math.cos, angles), *[0.0] * (width % 2)]
+    np.testing.assert_allclose(sinusoids(3, width, FAIRSEQ)[2], want, rtol=1e-12, atol=1e-12)
+
+
+def test_interleaved_frequencies_of_tensor2tensor_lie_in_pairs() -> None:
+    row = sinusoids(2, 5, CANONICAL.but(sinusoid_frequencies="tensor2tensor"))[1]
+    np.testing.assert_allclose(row, [math.sin(1), math.cos(1), math.sin(1e-4), math.cos(1e-4), 0.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("offset", "first"), [(0, 0), (2, 2), ("pad_id + 1", 4)])
+def test_positions_count_from_the_offset(offset: Any, first: int) -> None:
+    variant = CANONICAL.but(position_offset=offset)
+    assert first_position(variant, {"pad_id": 3}) == first
+    x, rows = np.zeros((1, 3, 4)), np.arange(28.0).reshape(7, 4)
+    fixed = positional_encoding({}, x, variant=variant, first=first)
+    learned = positional_encoding({"positions.weight": rows}, x, variant=variant.but(positions="learned"), first=first)
+    np.testing.assert_allclose(fixed[0, 0], code(first, 4, "interleaved"), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(learned[0], rows[first : first + 3])
+
+
+def test_a_table_has_the_rows_before_the_first_position_too() -> None:
+    variant = CANONICAL.but(positions="learned", position_offset=2)
+    parameters = component("PositionalEncoding").parameters({"max_len": 9, "d_model": 4}, variant)
+    assert parameters["positions.weight"].shape == (11, 4)
 
 
 def test_rows_have_squared_length_half_the_width_and_products_by_distance() -> None:

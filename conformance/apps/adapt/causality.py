@@ -18,7 +18,7 @@ from conformkit.spec.components import Component
 __all__ = ["settled"]
 
 _KINDS = (("bool", "attend"), ("bool", "hide"), ("float", "attend"))
-_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1")
+_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1", "B T T", "B 1 T T")
 
 
 def settled(component: Component, proposal: Proposal, call: Call, names: frozenset[str], bench: Bench) -> None:

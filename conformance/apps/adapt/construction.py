@@ -10,7 +10,17 @@ from types import MappingProxyType
 from typing import Any
 
 from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import LONGEST, constant, is_settings, meant, passed, sizes_of
+from conformkit.conformance.apps.adapt.meanings import (
+    LONGEST,
+    as_the_other_side,
+    constant,
+    equal_sizes,
+    is_head_width,
+    is_settings,
+    meant,
+    passed,
+    sizes_of,
+)
 from conformkit.conformance.apps.adapt.objects import alternatives
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.spec.components import Component
@@ -44,8 +54,8 @@ class Construction:
     construct: dict[str, Any]
     doubts: tuple[str, ...] = ()
     settings: str = ""
-    fixed: Mapping[str, int] = field(default_factory=dict)
-    """Sizes that are fixed in its module instead of an argument."""
+    fixed: Mapping[str, int | str] = field(default_factory=dict)
+    """Sizes that no argument sets: numbers of its module, or expressions over other sizes."""
 
 
 def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts = NO_PARTS) -> list[Construction]:
@@ -136,7 +146,9 @@ def _plain(
     if fill > min(len(missing), 4):
         return
     for order in permutations(missing, fill):
-        fixed = {name: numbers_there[name] for name in missing if name in numbers_there and name not in order}
+        left = [name for name in missing if name not in order]
+        fixed: dict[str, int | str] = {name: numbers_there[name] for name in left if name in numbers_there}
+        fixed = {**equal_sizes(known, left), **fixed}
         lacking = {"d_model", "vocab_size"} & (set(missing) - set(order) - set(fixed))
         if lacking and (lacking != {"d_model"} or component.inputs[:1] != ("x",) or not (known or order)):
             continue
@@ -152,6 +164,15 @@ def _plain(
 def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Construction]:
     """Yield the way that makes a settings object of this class, function or dictionary."""
     fields = [p for p in source.construct or source.call or () if p["kind"] in {"positional", "keyword"}]
+    yield from _with_fields(component, settings, source, fields, rest)
+    one_sided = [p for p in fields if p["default"] != "None" or p["name"] not in as_the_other_side(fields, component)]
+    if len(one_sided) < len(fields):
+        yield from _with_fields(component, settings, source, one_sided, rest)
+
+
+def _with_fields(
+    component: Component, settings: Mapping[str, Any], source: Item, fields: Signature, rest: Signature
+) -> Iterator[Construction]:
     inner, missing, unknown = passed(fields, component)
     if "d_model" in missing or "vocab_size" in missing:
         return
@@ -166,23 +187,26 @@ def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: S
     if source.kind == "mapping":
         given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
     value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
-    yield Construction({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)))
+    fixed = equal_sizes(inner, missing)
+    yield Construction({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)), fixed=fixed)
 
 
 def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
     """Return what must not keep its default: the longest input, and heads that must divide a width."""
     found: dict[str, Any] = {}
-    for name in (p["name"] for p in fields if p["name"] not in inner):
+    for name, default in ((p["name"], p["default"]) for p in fields if p["name"] not in inner):
         other = meant(name, ("num_heads", "kv_heads", "block_size"))
         if other == "block_size" and "num_heads" in sizes_of(component) and "block_size" not in sizes_of(component):
             found[name] = LONGEST
         elif other in {"num_heads", "kv_heads"} and "num_heads" not in sizes_of(component):
             found[name] = 1
+        elif is_head_width(name) and "num_heads" in sizes_of(component) and str(default).isdigit():
+            found[name] = constant(name, component)
         elif name.lower().endswith("eps"):
             found[name] = 1e-5
         elif name.lower() == "multiple_of":
             found[name] = 1
-        elif name in _FAMOUS and "vocab_size" in sizes_of(component):
+        elif name in _FAMOUS and {"vocab_size", "tgt_vocab_size"} & set(sizes_of(component)):
             found[name] = _FAMOUS[name]
     return found
 

@@ -14,6 +14,7 @@ import numpy as np
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.apps.adapt.candidates import named
 from conformkit.conformance.apps.adapt.construction import Construction, ways
+from conformkit.conformance.apps.adapt.hidden_ids import masks_that_hide
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.apps.adapt.toml_text import value_text
@@ -103,6 +104,9 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
         return _WHOLLY
     alone = search.fork()
     try:
+        if "src" in bench.subject(name, proposal.table).bound.component.inputs:
+            masks = masks_that_hide(name, proposal.table, bench)
+            proposal.table |= {"masks": masks} if masks else {}
         alone.look_at(_probed(name, proposal.table, bench, search))
     except WorkerLost:
         raise

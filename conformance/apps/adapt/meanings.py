@@ -9,18 +9,35 @@ from typing import Any
 from conformkit.conformance.binding.aliases import likely_meaning
 from conformkit.spec.components import Component
 
-__all__ = ["LONGEST", "constant", "is_settings", "meant", "passed", "required_sizes", "sizes_of"]
+__all__ = [
+    "LONGEST",
+    "as_the_other_side",
+    "constant",
+    "equal_sizes",
+    "is_head_width",
+    "is_settings",
+    "meant",
+    "passed",
+    "required_sizes",
+    "sizes_of",
+]
 
 LONGEST = 256
 """Value for a part that needs the longest input, which in the contract only the model gets."""
 _HEAD_WIDTHS = {
     "headsize", "headdim", "dimhead", "dhead", "headwidth", "dk", "dv", "headchannels", "kdim", "vdim", "keydim",
-    "valuedim", "perhead", "qkdim",
+    "valuedim", "perhead", "qkdim", "dkv",
 }  # fmt: skip
 _EITHER_WIDTH = {"hidden", "hiddendim", "dhidden", "dhid", "nhid"}
 """What some call the inner width of the feed-forward, and others the width of the model."""
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
+_SIDE = r"(?:encoder|decoder|enc|dec)"
+_SIDED = re.compile(rf"^(n_|num_|)_?{_SIDE}_(?=.)|(?<=.)_{_SIDE}$", re.IGNORECASE)
+_OF_BOTH_SIDES = {
+    "vocab_size": ("tgt_vocab_size", "src_vocab_size"), "num_layers": ("num_encoder_layers", "num_decoder_layers"),
+}  # fmt: skip
+"""Sizes that some models have once, and the contract once for each side."""
 _SETTINGS = {
     "config", "cfg", "conf", "args", "params", "hparams", "options", "opts", "opt", "settings", "modelargs", "hp",
     "modelconfig", "configuration", "c", "gptconfig", "s", "hps", "hyper", "spec", "modelparams",
@@ -44,7 +61,12 @@ def meant(name: str, wanted: Collection[str]) -> str | None:
         return "dropout"
     if "causal" in wanted and _folded(name) == "bidirectional":
         return "not causal"
-    return likely_meaning(name, wanted)
+    return likely_meaning(name, wanted) or likely_meaning(_without_side(name), wanted)
+
+
+def _without_side(name: str) -> str:
+    """Return the name of a size of one side without the side: `encoder_ffn_dim`, `num_decoder_layers`."""
+    return _SIDED.sub(r"\1", name)
 
 
 def passed(
@@ -55,14 +77,39 @@ def passed(
     wanted = sizes_of(component)
     for parameter in sorted(parameters, key=lambda p: p["name"] not in wanted):
         ours = meant(parameter["name"], wanted)
-        if ours and (ours == "dropout" or ours not in known.values()):
+        of_a_side = _without_side(parameter["name"]) != parameter["name"]
+        if ours and (ours == "dropout" or of_a_side or ours not in known.values()):
             known[parameter["name"]] = ours
+    _name_the_side(known, parameters, wanted)
     _tell_widths_apart(known, parameters, wanted)
     missing = [name for name in required_sizes(component) if name not in known.values()]
     unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in known]
     if any(p["name"] == "batch_first" for p in parameters):
         known["batch_first"] = True
     return {p["name"]: known[p["name"]] for p in parameters if p["name"] in known}, missing, unknown
+
+
+def _name_the_side(known: dict[str, Any], parameters: Sequence[Mapping[str, Any]], wanted: Collection[str]) -> None:
+    """Let `vocab_size` and `num_layers` be those of a side that has none of its own."""
+    for parameter in (p for p in parameters if p["name"] not in known):
+        sides = _OF_BOTH_SIDES.get(likely_meaning(parameter["name"], _OF_BOTH_SIDES) or "", ())
+        free = [side for side in sides if side in wanted and side not in known.values()]
+        if free:
+            known[parameter["name"]] = free[0]
+
+
+def as_the_other_side(parameters: Sequence[Mapping[str, Any]], component: Component) -> list[str]:
+    """Return the arguments for one side that may be those of the other: `decoder_vocab_size` beside `vocab_size`."""
+    known, _, _ = passed(parameters, component)
+    once = {sides for name in known if (sides := _OF_BOTH_SIDES.get(likely_meaning(name, _OF_BOTH_SIDES) or ""))}
+    ours = {side for sides in once for side in sides}
+    return [name for name, mine in known.items() if mine in ours and _without_side(name) != name]
+
+
+def equal_sizes(known: Mapping[str, Any], missing: Collection[str]) -> dict[str, str]:
+    """Return the sizes of one side that no argument sets, each with that of the other side, which is set."""
+    pairs = [pair for sides in _OF_BOTH_SIDES.values() for pair in (sides, sides[::-1])]
+    return {lacking: other for lacking, other in pairs if lacking in missing and other in known.values()}
 
 
 def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, Any]], wanted: Collection[str]) -> None:
@@ -81,10 +128,15 @@ def is_settings(name: str) -> bool:
     return _folded(name) in _SETTINGS
 
 
+def is_head_width(name: str) -> bool:
+    """Whether an argument of this name is the width of a head."""
+    return _folded(name) in _HEAD_WIDTHS
+
+
 def constant(name: str, component: Component) -> Any:
     """Return a value for an argument that the component's contract does not have; None if unknown."""
     folded = _folded(name)
-    if folded in _HEAD_WIDTHS:
+    if is_head_width(name):
         return "d_model // num_heads" if "num_heads" in sizes_of(component) else "d_model"
     other = meant(name, ("block_size", "max_len", "vocab_size", "num_layers", "d_ff", "num_heads", "kv_heads"))
     if other is not None:

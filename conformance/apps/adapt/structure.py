@@ -20,7 +20,12 @@ from conformkit.spec.variants import Variant
 __all__ = ["structure"]
 
 _CHOICES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "MultiHeadAttention": {"qkv_bias": (True,), "output_bias": (True,), "output_projection": (False,)},
+    "MultiHeadAttention": {
+        "qkv_bias": (True,),
+        "key_bias": (False,),
+        "output_bias": (True,),
+        "output_projection": (False,),
+    },
     "FeedForward": {"gated": (True,), "ffn_bias": (False,)},
     "TransformerBlock": {"norm": ("rmsnorm",)},
     "TinyTransformerLM": {"tied": (True,), "head_bias": (False,), "positions": ("learned",), "final_norm": (False,)},

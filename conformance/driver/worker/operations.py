@@ -152,6 +152,14 @@ class Operations:
         return {"parameters": [item.header() for item in self._held(header).values()]}, {}
 
     def _read(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        component = self._component(header)
+        if header.get("mode") is not None and not _is_function(component):
+            self.framework.set_mode(component, header["mode"])
+            return self._copied(header)
+        with self.framework.bound_layout(component):
+            return self._copied(header)
+
+    def _copied(self, header: Mapping[str, Any]) -> Answer:
         held = self._held(header)
         names = header.get("names")
         wanted = [name for name, item in held.items() if not item.lazy] if names is None else names
@@ -166,6 +174,10 @@ class Operations:
         return {"dtypes": dtypes, "left_out": left_out}, out
 
     def _write(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        with self.framework.bound_layout(self._component(header)):
+            return self._filled(header, arrays)
+
+    def _filled(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         held, done = self._held(header), set()
         for name, array in arrays.items():
             item = _existing(held, name)

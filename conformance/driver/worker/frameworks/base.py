@@ -119,6 +119,9 @@ class Framework(Protocol):
     def set_mode(self, component: Any, mode: str) -> None:
         """Switch between `train` and `eval`."""
 
+    def bound_layout(self, component: Any) -> AbstractContextManager[None]:
+        """Give parameters, for a while, the names and places that they had when it was built."""
+
     def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
         """Return the training flag of the component, and the distinct ones of all its parts."""
 

@@ -117,6 +117,11 @@ class Numpy:
         """Call `train()` or `eval()`, or set `training`, where they exist."""
         set_plain_mode(component, mode)
 
+    def bound_layout(self, component: Any) -> AbstractContextManager[None]:
+        """Change nothing."""
+        del component
+        return nullcontext()
+
     def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
         """Return the attribute `training` where it is a boolean."""
         flag = getattr(component, "training", None)

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.worker.frameworks.base import Gradients, HeldArray, RequestError, UnsupportedError
+from conformkit.conformance.driver.worker.frameworks.layouts import in_evaluation
 from conformkit.conformance.driver.worker.frameworks.numpy import (
     MAX_BYTES,
     Numpy,
@@ -199,6 +200,10 @@ class Torch:
                 component.train(training)
         else:
             set_plain_mode(component, mode)
+
+    def bound_layout(self, component: Any) -> AbstractContextManager[None]:
+        """Read and write in evaluation mode where a change of mode changes parameters."""
+        return in_evaluation(component)
 
     def modes(self, component: Any) -> tuple[bool | None, list[bool]]:
         """Return the training flag of the module, and the distinct ones of all its parts."""
