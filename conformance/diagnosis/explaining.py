@@ -109,10 +109,12 @@ def _twins(hypotheses: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
     """Yield the twins that were not tried of those that were: they fail as these do."""
     tried = {one.id for hypothesis in hypotheses for one in hypothesis.defects}
     for hypothesis in hypotheses:
-        known, *more = hypothesis.defects or (None,)
-        for name in twins_of(known.id) if known and not more else ():
-            if name not in tried and (twin := defect(name)) is not None:
-                tried.add(name)
+        if len(hypothesis.defects) != 1:
+            continue
+        (known,) = hypothesis.defects
+        for twin in filter(None, map(defect, twins_of(known.id))):
+            if twin.id not in tried:
+                tried.add(twin.id)
                 rarer = COMMON.index(twin.common) - COMMON.index(known.common)
                 yield replace(hypothesis, defects=(twin,), plausible=hypothesis.plausible - rarer)
 
