@@ -88,6 +88,8 @@ def _of_numbers(one: Result, ours: list[str], theirs: list[str]) -> Likeness:
     (got, want), (other_got, other_want) = (tuple(map(_NUMBER.findall, _halves(texts))) for texts in (ours, theirs))
     if _all_same([*got, *want], [*other_got, *other_want], sampled=sampled):
         return Likeness.EXACT if telling(one) and not sampled else Likeness.SAME
+    if [math.isfinite(float(n)) for n in got] != [math.isfinite(float(n)) for n in other_got]:
+        return Likeness.RED
     if _all_same(want, other_want) and not all(map(_plain, want)):
         return Likeness.RED  # different results although the same is wanted
     whole = [(a, b) for a, b in zip(got, other_got, strict=True) if a.isdigit() or b.isdigit()]
@@ -133,7 +135,7 @@ def _near(one: str, other: str) -> bool:
     a, b = float(one), float(other)
     if one.isdigit() and other.isdigit() and a < _MANY:
         return a == b
-    return math.isclose(a, b, rel_tol=_NEAR, abs_tol=_SPREAD)
+    return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=_NEAR, abs_tol=_SPREAD)
 
 
 def _plain(number: str) -> bool:

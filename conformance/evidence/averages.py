@@ -12,14 +12,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check
+from conformkit.conformance.assertions.checks import (
+    ClauseFailure,
+    NotApplicable,
+    NotYet,
+    check,
+    check_differs,
+    check_finite,
+)
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import nearest_allowed
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
-__all__ = ["check_mean_over_dropout", "drops_at_own_rate", "drops_what_scores_read", "drops_what_units_read"]
+__all__ = [
+    "check_mean_over_dropout",
+    "check_varies_in_training",
+    "drops_at_own_rate",
+    "drops_what_scores_read",
+    "drops_what_units_read",
+]
 
 DRAWS = 2000
 CALLS = 8
@@ -30,6 +43,16 @@ WHOLE = 4
 """The numbers besides 0 that an entry takes where scores, units, outputs are dropped as a whole: two scores give 4."""
 DIGITS = 4
 """Decimal places to which they are told apart, the largest being 1."""
+
+
+def check_varies_in_training(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:
+    """Check that dropout makes two calls differ; NaN is a finding of the clause about the mean over its draws."""
+    try:
+        check_finite(label, one)
+        check_finite(label, other)
+    except ClauseFailure as failure:
+        raise NotYet("MHA-DROPOUT-MEAN", failure) from None
+    check_differs(label, one, other, at_least=at_least)
 
 
 @dataclass(frozen=True, slots=True)

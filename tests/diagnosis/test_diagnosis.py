@@ -53,6 +53,11 @@ class TestLikeness:
     def test_different_numbers_throughout_may_be_due_to_other_weights(self):
         assert alike(NUMBERS, "output[0, 0] is 3.14159, want 2.71828 (float64, exactly)") is Likeness.WORDS
 
+    def test_nan_in_a_mean_is_like_nan_and_unlike_a_number(self):
+        mean = "the mean of output[0, 0] over 2000 draws is nan, want 0.8675, give or take nan"
+        assert alike(mean, mean) is Likeness.SAME
+        assert alike(mean, mean.replace("nan", "0.7")) is Likeness.RED
+
     def test_counts_do_not_depend_on_weights(self):
         ours, theirs = (f"gradient[0, {n}] is 1.{n}2345, want exactly 0; {n} of 25 entries" for n in (4, 4))
         assert alike(ours, theirs.replace("1.4", "2.4")) is Likeness.COUNTS
