@@ -195,7 +195,7 @@ class Witness:
 @pytest.fixture
 def three(monkeypatch):
     """Three equally plausible suspects, each known to break the clauses that fail here."""
-    found = [defects()[name] for name in ("sdpa-no-scale", "sdpa-scale-dk", "sdpa-scale-T")]
+    found = [defects()[name] for name in ("sdpa-no-scale", "sdpa-scale-capped", "sdpa-scale-T")]
     broken = ("SDPA-SCALE", "SDPA-FORMULA", "MHA-OUT-PROJ")
     chosen = [Suspect(replace(defect, clauses=broken), 3.0) for defect in found]
     monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_, **__: iter(chosen))
