@@ -98,7 +98,8 @@ def test_after_the_last_word_the_end_id_is_predicted(collate: Tool, draw: Draw) 
         predicted = _batch(collate, pairs, marks)[2]
         for row, (_, target) in enumerate(pairs):
             after = predicted[row, len(target) : len(target) + 1].tolist()
-            check(f"in row {row}, {after or 'nothing'} follows the last id, want [{marks[2]}]", after == [marks[2]])
+            label = f"in row {row}, {after or 'nothing'} follows the last id, want [{marks[2]}]"
+            check(f"{label}; {_where(predicted[row], len(target), marks[2])}", after == [marks[2]])
 
 
 @clause("S2SDATA-ALIGN")
@@ -235,6 +236,16 @@ def _batch(collate: Tool, pairs: Pairs, marks: tuple[int, int, int] = MARKS[0]) 
         check(f"{name} has shape {part.shape}, want {len(pairs)} rows", part.ndim == 2 and len(part) == len(pairs))
     check(f"tgt_in has shape {parts[1].shape}, tgt_out {parts[2].shape}", parts[1].shape == parts[2].shape)
     return parts
+
+
+def _where(row: Array, length: int, end: int) -> str:
+    """Say where the end id of a row is, its target having this many ids."""
+    found = np.flatnonzero(row == end) - length
+    behind = found[found >= 0]
+    if not behind.size:
+        return f"the end id is at position {found[0] + length} of the row" if found.size else "the row has no end id"
+    last = ", in the last column" if behind[0] + length == len(row) - 1 else ""
+    return f"the end id follows {behind[0]} ids later{last}"
 
 
 def _lead(src: Array, marks: tuple[int, int, int]) -> int:
