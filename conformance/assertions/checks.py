@@ -384,7 +384,7 @@ def _entry(label: str, at: tuple[int, ...]) -> str:
     """Name one entry: for `output, with a mask,` at (0, 2), `output[0, 2], with a mask,`."""
     index = f"[{', '.join(map(str, at))}]" if at else ""
     name, comma, condition = label.partition(", ")
-    if not comma or name.count("(") > name.count(")"):
+    if not comma or any(name.count(left) > name.count(right) for left, right in ("()", "[]")):
         return f"{label}{index}"
     return f"{name}{index}, {condition.removesuffix(',')},"
 

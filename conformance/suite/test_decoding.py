@@ -245,11 +245,13 @@ def test_beams_of_different_prompts_dont_mix(beam_search: Tool, model: Subject, 
 def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model: Subject, draw: Draw) -> None:
     instance = searcher(model, draw, vocab_size=3)
     logits = reader(instance)
-    for end, wide in each_of("end, wide", [(0, True), (1, True), (2, True), (1, False)]):
+    for end, wide, steps in each_of("end, wide, steps", [
+        (0, True, 3), (1, True, 3), (2, True, 3), (1, False, 3), (0, True, 1), (1, True, 1), (2, True, 1),
+    ]):  # fmt: skip
         prompt = draw.ids(3, 1, 2)
-        every = [(log_probability(logits, prompt[0], new), new) for new in _complete(3, 3, end)]
+        every = [(log_probability(logits, prompt[0], new), new) for new in _complete(3, steps, end)]
         width = len(every) if wide else 4  # with more beams than texts, the content of the others is undefined
-        beams = searched(beam_search, instance, prompt, 3, width, eos_id=end)
+        beams = searched(beam_search, instance, prompt, steps, width, eos_id=end)
         for score, new in beams.row(0):
             own = until_end(new, end)
             rest = new[len(own) :]
@@ -257,7 +259,7 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model
             want = log_probability(logits, prompt[0], own)
             check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
         best, text = max(every)
-        label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} ends with {best:.4f}"
+        label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} has {best:.4f}"
         check(label, not wide or beams.scores[0, 0] > best - SCORES)
 
 

@@ -278,6 +278,9 @@ def test_each_pair_gives_the_same_logits_in_any_batch(transformer: Subject, draw
 @clause("S2S-MASKS-BUILT")
 def test_without_masks_padding_and_future_are_hidden_all_the_same(transformer: Subject, draw: Draw) -> None:
     instance = build(transformer).scatter(draw)
+    whole = pairs(instance, draw, 2, 6, 4)  # without padding, only the future can be visible
+    got, want = instance(*whole), logits(instance, *whole)
+    check_close("logits of pairs without padding, no mask given,", got, want, transformer.tolerance(DEPTH))
     src, tgt = beside(instance, ragged(instance, draw))
     real = tgt != instance.sizes["pad_id"]
     got, want = instance(src, tgt)[real], logits(instance, src, tgt)[real]

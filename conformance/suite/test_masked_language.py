@@ -32,7 +32,9 @@ def test_labels_are_the_original_ids_at_chosen_places(mask_tokens: Tool) -> None
     made = _drawn(mask_tokens)
     check(f"most labels are {made.none}, an id that can be chosen; want -100", not FIRST <= made.none < SIZE)
     share = (made.chosen & made.text).sum() / made.text.sum()
-    check(f"{share:.0%} of the ids have a label, with a probability of {RATE}", 0.0 < share < 0.5)
+    own = (made.labels == made.ids)[made.text].mean()
+    label = f"{share:.0%} of the ids have a label, {own:.0%} their own id, with a probability of {RATE}"
+    check(label, 0.0 < share < 0.5)
     check_equal("the labels of chosen ids", made.labels[made.chosen], made.ids[made.chosen])
 
 
@@ -98,7 +100,9 @@ def test_the_same_seed_chooses_the_same_another_one_differently(mask_tokens: Too
 def test_most_chosen_ids_become_the_mask(mask_tokens: Tool) -> None:
     made = _drawn(mask_tokens)
     hidden, chosen = int((made.inputs[made.chosen] == MASK).sum()), int(made.chosen.sum())
-    check(f"of {chosen} chosen ids, {hidden} are the mask in the input, want more than half", 2 * hidden > chosen)
+    kept = int((made.inputs == made.ids)[made.chosen].sum())
+    label = f"of {chosen} chosen ids, {hidden} are the mask in the input, want more than half; {kept} stay"
+    check(label, 2 * hidden > chosen)
 
 
 @clause("MLM-FATE")

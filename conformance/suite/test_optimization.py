@@ -125,8 +125,10 @@ def test_the_first_step_is_as_long_as_the_learning_rate(adam_w: Tool) -> None:
     gradient = np.array(stored.inputs["g"])
     got = _steps(adam_w, np.zeros(3), [gradient], lr=stored.inputs["lr"], **_plain(adam_w))
     want = -np.array(stored.value["steps"])
+    steps = ", ".join(f"{step:.4g}" for step in got)
     for n in range(3):
-        check_close(f"the step from gradient {gradient[n]:g}", got[n : n + 1], want[n : n + 1], 1e-3)
+        label = f"the step from gradient {gradient[n]:g}, where the three steps are {steps},"
+        check_close(label, got[n : n + 1], want[n : n + 1], 1e-3)
 
 
 @clause("OPT-ADAM-OPTIONS")
@@ -363,11 +365,16 @@ def test_training_goes_on_as_if_it_had_not_stopped(
         fresh = trainee(model, draw)
         again = adam(fresh, own_adam)
         load_checkpoint(path=path, model=fresh, optimizer=again)
+    ways = []
     for one, own in ((instance, optimizer), (fresh, again)):
+        before = parameters_of(one)
         for gradients in later:
             _one_step(one, own, gradients)
+            ways.append(global_norm({name: value - before[name] for name, value in parameters_of(one).items()}))
+    without, loaded = ways[0], ways[len(later)]
+    under(f"the first step after loading is {loaded / without:.3g} times as long as without a stop")
     want = parameters_of(instance)
-    for name, value in parameters_of(fresh).items():
+    for name, value in sorted(parameters_of(fresh).items()):
         check_close(f"{name} after 3 steps from a checkpoint", value, want[name], 1e-6)
 
 

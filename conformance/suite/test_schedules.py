@@ -42,8 +42,9 @@ def test_the_rate_rises_in_a_straight_line_and_reaches_the_peak(cosine_schedule:
         rise = peak / warmup
         quarters = [warmup * part // 4 for part in (1, 2, 3)]
         for one, other in itertools.pairwise(quarters):
-            grown = _cosine(cosine_schedule, other, setting) - _cosine(cosine_schedule, one, setting)
-            close(f"the rise from step {one} to {other}", grown, rise * (other - one), allowed=0.05)
+            first, grown = (_cosine(cosine_schedule, step, setting) for step in (one, other))
+            label = f"the rise from step {one}, whose rate is {first:.6g}, to {other}"
+            close(label, grown - first, rise * (other - one), allowed=0.05)
         rate = _cosine(cosine_schedule, warmup, setting)
         label = f"the rate of step {warmup}, where the warm-up ends, is {rate:.6g}, want {peak:g}"
         check(label, abs(rate - peak) <= 1.01 * rise)

@@ -88,17 +88,20 @@ def test_what_is_predicted_is_the_target_in_order_and_whole(collate: Tool, draw:
         pairs = _pairs(draw)
         predicted = _batch(collate, pairs, marks)[2]
         for row, (_, target) in enumerate(pairs):
-            check_equal(f"what is predicted first in row {row}", predicted[row, : len(target)], target)
+            first = predicted[row, : len(target)]
+            check_equal(f"what is predicted first in row {row}, {first.tolist()},", first, target)
 
 
 @clause("S2SDATA-END")
 def test_after_the_last_word_the_end_id_is_predicted(collate: Tool, draw: Draw) -> None:
     for marks in each_of("marks", MARKS):
         pairs = _pairs(draw)
-        predicted = _batch(collate, pairs, marks)[2]
+        _, read, predicted = _batch(collate, pairs, marks)
         for row, (_, target) in enumerate(pairs):
             after = predicted[row, len(target) : len(target) + 1].tolist()
-            check(f"in row {row}, {after or 'nothing'} follows the last id, want [{marks[2]}]", after == [marks[2]])
+            label = f"in row {row}, {after or 'nothing'} follows the last id, want [{marks[2]}]"
+            elsewhere = ", but tgt_in has one" if marks[2] in read[row] and marks[2] not in predicted[row] else ""
+            check(f"{label}; {_where(predicted[row], len(target), marks[2])}{elsewhere}", after == [marks[2]])
 
 
 @clause("S2SDATA-ALIGN")
@@ -235,6 +238,16 @@ def _batch(collate: Tool, pairs: Pairs, marks: tuple[int, int, int] = MARKS[0]) 
         check(f"{name} has shape {part.shape}, want {len(pairs)} rows", part.ndim == 2 and len(part) == len(pairs))
     check(f"tgt_in has shape {parts[1].shape}, tgt_out {parts[2].shape}", parts[1].shape == parts[2].shape)
     return parts
+
+
+def _where(row: Array, length: int, end: int) -> str:
+    """Say where the end id of a row is, its target having this many ids."""
+    found = np.flatnonzero(row == end) - length
+    behind = found[found >= 0]
+    if not behind.size:
+        return f"the end id is at position {found[0] + length} of the row" if found.size else "the row has no end id"
+    last = ", in the last column" if behind[0] + length == len(row) - 1 else ""
+    return f"the end id follows {behind[0]} ids later{last}"
 
 
 def _lead(src: Array, marks: tuple[int, int, int]) -> int:

@@ -48,6 +48,8 @@ _STEPS = 4
 """New ids of a search whose other sizes are large."""
 _EVERY_TEXT = 27
 """Beams for every target of 3 ids, of a vocabulary of 3."""
+_MODELS = 7
+"""Models whose vocabulary has 3 ids: in all of them the best single id is the end id once in 3^7 times."""
 
 
 # --- keys and values, kept --------------------------------------------------------------------------------------------
@@ -228,7 +230,12 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, dr
     for width in each_of("width", [_EVERY_TEXT, _EVERY_TEXT, 4]):
         src = sources(instance, draw, 1, 2)
         beams = searched(instance, src, 3, width, eos_id=end)
-        by_either(readers(instance, src[0]), _check_ended, instance, beams, end, width)
+        by_either(readers(instance, src[0]), _check_ended, instance, beams, end, width, 3)
+    for _ in range(_MODELS):
+        instance = _searcher(transformer.as_asked, draw, size=3)
+        src, end = sources(instance, draw, 1, 2), _ends(instance)[0]
+        beams = searched(instance, src, 1, 3, eos_id=end)
+        by_either(readers(instance, src[0]), _check_ended, instance, beams, end, 3, 1)
 
 
 @clause("S2SBEAM-LENPEN")
@@ -370,11 +377,11 @@ def _compare_if_clear(reader: Model, instance: Instance, beams: Beams, steps: in
         _compare(reader, instance, beams, steps, width, row)
 
 
-def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, width: int) -> None:
+def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, width: int, steps: int) -> None:
     _check_scores(reader, instance, beams, end)
     for _, new in beams.row(0):
         rest = new[len(until_end(new, end)) :]
         check(f"after the end id {end}, {new} goes on with {rest}", len(set(rest)) < 2)
-    best, text = max((log_probability(reader, _prompt(instance), new), new) for new in _complete(instance, 3, end))
-    label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} ends with {best:.4f}"
-    check(label, width < _EVERY_TEXT or bool(beams.scores[0, 0] > best - SCORES))
+    best, text = max((log_probability(reader, _prompt(instance), new), new) for new in _complete(instance, steps, end))
+    label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} has {best:.4f}"
+    check(label, width < instance.sizes["tgt_vocab_size"] ** steps or bool(beams.scores[0, 0] > best - SCORES))

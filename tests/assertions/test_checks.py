@@ -96,6 +96,10 @@ FAIL = {
         lambda: check_close("decode(tgt, encode(src))", ONE * 1.1, ONE, 1e-2),
         "decode(tgt, encode(src))[0, 2] is 3.3, want 3",
     ),
+    "close-under-a-list": (
+        lambda: check_close("the score of [3, 1]", ONE * 1.1, ONE, 1e-2),
+        "the score of [3, 1][0, 2] is 3.3, want 3",
+    ),
     "close-nan-to-nan": (lambda: check_close("output", NAN, NAN, 1e9), "output[0, 2] is nan"),
     "close-infinite": (lambda: check_close("output", INFINITE, INFINITE, 1e9), "output[0, 2] is inf"),
     "close-to-zero": (lambda: check_close("output", np.full(3, 1e-9), np.zeros(3), 1e-9), "want 0"),
