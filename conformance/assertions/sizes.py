@@ -49,7 +49,7 @@ THRESHOLDS: Mapping[str, tuple[int, ...]] = {
     "vocab_size": _COUNTS, "src_vocab_size": _COUNTS, "tgt_vocab_size": _COUNTS, "top_k": (50, 128),
     "beams": (4,), "new_ids": (32, 128, 256),
     "prompt": _LENGTHS, "count": (256, 10_000), "entries": (300, 512),
-    "symbols": (64, 256, 1000), "batches": (10, 50), "parameters": (16,),
+    "symbols": (64, 256, 1000), "batches": (10, 50), "parameters": (16, 64),
     "rows": _WIDTHS, "columns": _WIDTHS, "updates": (16, 50), "step": (1000, 10_000), "warmup": (1000,),
 }  # fmt: skip
 """Sizes after which a case is needed, by name."""
@@ -69,8 +69,15 @@ _MANY_HEADS = {"num_heads": (8, 12), "tokens": (300, 420)}
 """Many heads in a long sequence: then keys may be kept in another way."""
 _ROUND_WIDTH = 64
 """Fast paths for a feed-forward are written for multiples of it."""
-_MANY_ROWS = 4096
-"""Rows of a batch, all positions of all sequences together: chunks are cut there where rows are independent."""
+_MANY_ROWS, _NOT_NARROW = 4096, (36, 44)
+"""Rows of a batch, all positions of all sequences together: chunks are cut there where rows are independent. They have
+this width, which makes more than 2^17 numbers."""
+_MANY_NUMBERS = {"num_heads": (2, 2), "head_width": (32, 36), "batch": (32, 36), "tokens": (66, 72)}
+"""More than 2^17 numbers at once, in no size alone: large arrays may be changed in place."""
+_LARGE_MATRIX = {"rows": (260, 400), "columns": (260, 400)}
+"""More than 2^16 entries."""
+_LARGE_BATCH = {"batch": (50, 64), "block_size": (130, 200)}
+"""More than 4,096 ids."""
 _INNER = 4
 """How many times wider than a model its feed-forward network usually is: a fast path may be written for that."""
 _STEPS = 1 << 12
@@ -83,7 +90,7 @@ _ROUND = 16
 FOLLOWING = ("block_size", "max_len")
 """Sizes that are at least as large as another one, the number of positions."""
 _CHUNKED = frozenset({"tokens", "keys"})
-"""Where chunks are cut, one mark is a band of its own: the last chunk is then a whole one, or empty."""
+"""Where chunks are cut, two marks are bands of their own, the last one among them: a whole number of all chunks."""
 _EXACT = frozenset({"head_width", "d_k", "d_v", "d_model", "num_heads"})
 """Where fast paths are written for single sizes, each mark is a band of its own."""
 _SINGLE = frozenset({"head_width", "d_k", "d_v"})
@@ -177,9 +184,25 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
         and all(name in domain and most <= domain[name][1] for name, (_, most) in heads.items())
     ):
         yield {**case, "batch": domain["batch"][0], **{name: draw.integer(*sizes) for name, sizes in heads.items()}}
+    yield from _many_numbers(case, domain, draw)
+
+
+def _many_numbers(case: Case, domain: Domain, draw: Integers) -> Iterator[dict[str, int]]:
+    """Yield cases in which no size is very large alone, but their product is."""
     if not {"num_heads", "d_k", "keys"} & domain.keys() and {"batch", "tokens"} <= domain.keys():
         batch = domain["batch"][1] - draw.integer(0, domain["batch"][1] // 4)
-        yield {**case, "batch": batch, "tokens": min(_MANY_ROWS // batch + draw.integer(1, 8), domain["tokens"][1])}
+        many = {"batch": batch, "tokens": min(_MANY_ROWS // batch + draw.integer(1, 8), domain["tokens"][1])}
+        yield {**case, **many, **_within({"d_model": _NOT_NARROW}, domain, draw)}
+    if {"d_ff", "head_width", "tokens"} <= domain.keys() and "block_size" not in domain:
+        yield {**case, **_within(_MANY_NUMBERS, domain, draw)}
+    for together in (_LARGE_MATRIX, _LARGE_BATCH):
+        if together.keys() <= domain.keys() and not {"tokens", "vocab_size"} & domain.keys():
+            yield {**case, **_within(together, domain, draw)}
+
+
+def _within(sizes: Mapping[str, Band], domain: Domain, draw: Integers) -> dict[str, int]:
+    """Draw those of some sizes that a domain has, no larger than it allows."""
+    return {name: min(draw.integer(*band), domain[name][1]) for name, band in sizes.items() if name in domain}
 
 
 def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> list[Band]:
@@ -190,7 +213,7 @@ def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> li
         return [band for band in found if band == max(found) or (coverage != "last bands" and band in marks)]
     if name in _CHUNKED:
         within = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
-        found += [(mark, mark) for mark in _shuffled(within, draw)[:1]]
+        found += [(mark, mark) for mark in _shuffled(within[:-1], draw)[:1] + within[-1:]]
     if coverage == "some bands":
         return _few(name, _shuffled(found, draw))
     usual = () if name in _EXACT else (size for size in _USUAL.get(name, ()) if size <= domain[name][1])
@@ -226,11 +249,12 @@ def _size(band: Band, high: int, draw: Integers) -> int:
 
 
 def _few(name: str, found: list[Band]) -> list[Band]:
-    """Return the last band, another one, and the middle mark where marks are bands of their own."""
+    """Return the last band, another one, and a mark where marks are bands of their own: the middle or the last one."""
     last = max(found, default=None)
-    middle = [(mark, mark) for mark in THRESHOLDS.get(name, ())[1:2] if (mark, mark) in found]
-    others = [band for band in found if band != last and band not in middle][:1]
-    return [*others, *middle, *([last] if last else [])]
+    marks = sorted(band for band in found if band[0] == band[1] and band != last)
+    of_marks = marks[-1:] if name == "tokens" else [band for band in marks if band[0] in THRESHOLDS[name][1:2]]
+    others = [band for band in found if band != last and band not in of_marks][:1]
+    return [*others, *of_marks, *([last] if last else [])]
 
 
 def _shuffled(items: Sequence[Item], draw: Integers) -> list[Item]:

@@ -32,6 +32,8 @@ def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str, padded
     def check(sizes: Case) -> None:
         instance = built(sizes)
         inputs = drawn_inputs(instance, draw.at(sizes), sizes)
+        for ids in (array for array in inputs if array.dtype.kind == "i"):
+            ids[:, -1] = ids[:, 0]  # some row of the table is read twice
         if padded is not None:
             inputs, _ = padded(instance, inputs, draw.at(sizes))
         if trains:

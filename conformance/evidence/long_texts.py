@@ -101,6 +101,8 @@ def _check_ended(instance: Instance, src: Array, whole: Array, **options: Any) -
     end = _most_scattered(whole, {pad, begin(instance)})
     if end is None:
         return
+    ids_left = (np.cumsum(whole == end, axis=1) > 0).sum(axis=1)
+    src = src[np.argsort(-ids_left, kind="stable")]  # the first rows end first: they must not end the others
     new = unwatched(instance, src, whole.shape[1], eos_id=end, **options)
     ended = np.cumsum(new == end, axis=1) > (new == end)
     check(
