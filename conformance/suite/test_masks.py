@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -21,6 +22,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.attention import Attend
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
@@ -39,7 +41,18 @@ def test_true_means_that_the_query_may_attend(attend: Attend, draw: Draw) -> Non
     allowed, hidden = np.where(mask, weights, np.inf).min(), np.where(mask, 0.0, weights).max()
     told = f"at equal scores a key marked True has weight {allowed:.3g}, one marked False {hidden:.3g}"
     compared = Compared(weights, mask / mask.sum(axis=-1, keepdims=True), 1e-6, hidden=~mask)
-    check(told, bool(allowed >= hidden - 1e-6), compared=compared)
+    holds = bool(allowed >= hidden - 1e-6)
+    check(told, holds, *(() if holds else (_two_axes(attend, q, k),)), compared=compared)
+
+
+def _two_axes(attend: Attend, q: Array, k: Array) -> str:
+    """Return how a mask of queries and keys alone is read."""
+    mask = _checkered(5)
+    with contextlib.suppress(ImplementationFailure):
+        weights = attend.weights(0.0 * q, k, mask)
+        inverted = np.where(mask, weights, np.inf).min() < np.where(mask, 0.0, weights).max()
+        return f"a mask {mask.shape} is read {'the other way round, too' if inverted else 'as it should be'}"
+    return f"a mask {mask.shape} is refused"
 
 
 @clause("MASK-NONE")
