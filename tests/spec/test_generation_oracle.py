@@ -90,6 +90,14 @@ def test_temperature_comes_before_top_p() -> None:
     assert int((next_token_probabilities(LOGITS, top_p=0.8) > 0).sum()) == 3
 
 
+def test_temperature_may_come_last() -> None:
+    found = next_token_probabilities(LOGITS, temperature=0.5, top_p=0.8, temperature_last=True)
+    kept = next_token_probabilities(LOGITS, top_p=0.8) > 0
+    want = np.where(kept, np.exp(2.0 * LOGITS), 0.0)
+    np.testing.assert_allclose(found, want / want.sum())
+    assert int((found > 0).sum()) == 3
+
+
 def test_top_k_comes_before_top_p() -> None:
     # of three ids the first has 0.6285, of all five 0.5486
     np.testing.assert_array_equal(next_token_probabilities(LOGITS, top_k=3, top_p=0.6), [1, 0, 0, 0, 0])
