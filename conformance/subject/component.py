@@ -227,10 +227,21 @@ class Instance:
 
     @property
     def counted(self) -> list[Mapping[str, Any]]:
-        """Its trainable parameters with those that conform.toml ignores: they are learned like any other."""
-        bound = self.subject.bound
+        """Its trainable parameters with those that conform.toml ignores, and those that training mode makes trainable.
+
+        They are learned like any other.
+        """
+        bound, frozen = self.subject.bound, {p["name"] for p in self.listing if not p["trainable"]}
         hidden = [p for p in self.listing if p["trainable"] and p["alias"] is None and bound.conceals(p["name"])]
-        return [*self.trainable, *hidden]
+        in_training = self._listed("train") if frozen and self.subject.offers("modes") else []
+        thawed = [p for p in in_training if p["trainable"] and p["alias"] is None and p["name"] in frozen]
+        return [*self.trainable, *hidden, *thawed]
+
+    def _listed(self, mode: str) -> list[Mapping[str, Any]]:
+        """Return the parameters as they are in a mode, and leave the object in evaluation mode."""
+        found: list[Mapping[str, Any]] = self._ask({"op": "parameters", "mode": mode})[0]["parameters"]
+        self._ask({"op": "parameters", "mode": "eval"})
+        return found
 
     def make_lazy_parameters(self) -> None:
         """Call once, so that parameters whose shape depends on the first input are created."""

@@ -149,6 +149,9 @@ class Operations:
         return target if kind == "function" else self.framework.copied(target)
 
     def _parameters(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        component = self._component(header)
+        if header.get("mode") is not None and not _is_function(component):
+            self.framework.set_mode(component, header["mode"])
         return {"parameters": [item.header() for item in self._held(header).values()]}, {}
 
     def _read(self, header: Mapping[str, Any], _: Arrays) -> Answer:
