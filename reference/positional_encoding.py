@@ -166,11 +166,11 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         self.positions = positions_for(d_model, max_len, variant)
         scaled = variant.positions_scale and not isinstance(self.positions, NoPositions)
-        self.scale = math.sqrt(d_model) if scaled else 1.0
+        self.scale = math.sqrt(d_model) if scaled else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, T, D) to (…, T, D)."""
-        y: Tensor = self.positions(self.scale * x)
+        y: Tensor = self.positions(x if self.scale is None else self.scale * x)
         return y
 
 

@@ -33,7 +33,10 @@ UNSCALED = Patch("attention.py", "(q / math.sqrt(q.shape[-1]))", "q")
 RELU = Patch("feed_forward.py", '"gelu": gelu,', '"gelu": relu,')
 RIGHT = Path(__file__).parents[1] / "right"
 full = partial(pytest.param, marks=pytest.mark.full)
-UNDECLARED = {name: variant for name, variant in every_variant().items() if variant != CANONICAL}
+UNDECLARED = {
+    name: variant for name, variant in every_variant().items()
+    if variant != CANONICAL and variant.position_offset != "pad_id + 1"  # a model without a pad_id has no such offset
+}  # fmt: skip
 
 
 def looked_at(folder: Path, warm: LentFactory, declaration: str = "") -> list[Undeclared]:

@@ -17,7 +17,9 @@ NEEDED = {
 
 def single_changes() -> Iterator[tuple[str, Variant]]:
     """Yield each value of each choice but the canonical one, alone, with the other choices that it needs."""
-    for field in (f for f in fields(Variant) if not f.name.startswith("shared_")):  # only for encoder-decoders
+    # sharing is for encoder-decoders; the reference samples in one order, tests/suite/test_temperature_last.py in the other
+    others = ("shared_", "temperature_last")
+    for field in (f for f in fields(Variant) if not f.name.startswith(others)):
         values = alternatives(field.name, field.default)
         for value in values if isinstance(choices()[field.name], tuple) else values[:2]:
             needs = NEEDED.get(field.name, {})
