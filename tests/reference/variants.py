@@ -17,7 +17,7 @@ NEEDED = {
 
 def single_changes() -> Iterator[tuple[str, Variant]]:
     """Yield each value of each choice but the canonical one, alone, with the other choices that it needs."""
-    # sharing is for encoder-decoders; the reference samples in one order, tests/suite/test_temperature_last.py in the other
+    # sharing is for encoder-decoders; the reference samples in one order, the other is tests/suite's affair
     others = ("shared_", "temperature_last")
     for field in (f for f in fields(Variant) if not f.name.startswith(others)):
         values = alternatives(field.name, field.default)
