@@ -173,8 +173,7 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
         long = {name: draw.integer(round(_LONG * domain[name][1]), domain[name][1]) for name in ("tokens", "keys")}
         yield {**case, **long, "batch": min(2, domain["batch"][1])}
     if {"num_heads", "tokens"} <= domain.keys() and "d_ff" not in domain:
-        many = {name: min(draw.integer(*sizes), domain[name][1]) for name, sizes in _MANY_HEADS.items()}
-        yield {**case, **many, "batch": domain["batch"][0]}
+        yield {**case, **_within(_MANY_HEADS, domain, draw), "batch": domain["batch"][0]}
     if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _WIDE_MODEL["head_width"][1]:
         few = {name: domain[name][0] for name in ("batch", "num_layers")}
         yield {**case, **few, **{name: draw.integer(*sizes) for name, sizes in _WIDE_MODEL.items()}}

@@ -18,7 +18,9 @@ from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
 from conformkit.spec.decoding import Model, beam_search, until_end
 
-__all__ = ["SCORES", "Beams", "check_penalized", "clear", "reader", "searched", "searcher"]
+__all__ = [
+    "SCORES", "Beams", "check_penalized", "check_scores", "clear", "every_text", "reader", "searched", "searcher",
+]  # fmt: skip
 
 SCORES = 1e-4
 """How far sums of log-probabilities may be apart, in float32."""
@@ -92,6 +94,20 @@ def clear(model: Model, prompt: Array, steps: int, width: int, **options: Any) -
     return all(other - one > 1e-3 for one, other in itertools.pairwise(totals))
 
 
+def every_text(size: int, steps: int, end: int) -> list[list[int]]:
+    """Return every text of this many ids of a vocabulary, or fewer if it ends earlier."""
+    every = itertools.product(range(size), repeat=steps)
+    return [list(own) for own in sorted({tuple(until_end(list(new), end)) for new in every})]
+
+
+def check_scores(beams: Beams, score: Callable[[list[int]], float], end: int | None = None) -> None:
+    """Check the scores of one prompt's beams; `score` gives that of a text up to its end."""
+    for got, new in beams.row(0):
+        own = until_end(new, end)
+        want = score(own)
+        check_close(f"the score of {own}", np.array([got]), np.array([want]), SCORES, scale=max(1.0, -want))
+
+
 def check_penalized(
     beams: Beams, total: Callable[[list[int]], float], penalty: float, end: int | None, every: Iterable[list[int]] = ()
 ) -> None:
@@ -110,9 +126,7 @@ def check_penalized(
         return float(total(own) / ((5 + len(own)) / 6) ** penalty)
 
     score = as_in_gnmt if all(_near(got, as_in_gnmt(own)) for got, own in found) else by_length
-    for got, own in found:
-        want = score(own)
-        check_close(f"the score of {own}", np.array([got]), np.array([want]), SCORES, scale=max(1.0, -want))
+    check_scores(beams, score, end)
     falling = [round(got, 4) for got, _ in found]
     check(f"the scores are {falling}, want them to fall", bool((np.diff(falling) <= SCORES).all()))
     for best, own in sorted(((score(own), own) for own in every), reverse=True)[:1]:

@@ -17,7 +17,17 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
-from conformkit.conformance.evidence.beams import SCORES, Beams, check_penalized, clear, reader, searched, searcher
+from conformkit.conformance.evidence.beams import (
+    SCORES,
+    Beams,
+    check_penalized,
+    check_scores,
+    clear,
+    every_text,
+    reader,
+    searched,
+    searcher,
+)
 from conformkit.conformance.evidence.greedy_text import GREEDY, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
@@ -191,9 +201,7 @@ def test_a_score_is_the_sum_of_log_probabilities(beam_search: Tool, model: Subje
     logits = reader(instance)
     for steps, width in each_of("steps, width", [(1, 3), (4, 2), (3, 4)]):
         prompt = draw.ids(5, 1, 3)
-        for score, new in searched(beam_search, instance, prompt, steps, width).row(0):
-            want = log_probability(logits, prompt[0], new)
-            check_close(f"the score of {new}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+        check_scores(searched(beam_search, instance, prompt, steps, width), partial(log_probability, logits, prompt[0]))
 
 
 @clause("BEAM-SORTED")
@@ -249,7 +257,7 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model
         (0, True, 3), (1, True, 3), (2, True, 3), (1, False, 3), (0, True, 1), (1, True, 1), (2, True, 1),
     ]):  # fmt: skip
         prompt = draw.ids(3, 1, 2)
-        every = [(log_probability(logits, prompt[0], new), new) for new in _complete(3, steps, end)]
+        every = [(log_probability(logits, prompt[0], new), new) for new in every_text(3, steps, end)]
         width = len(every) if wide else 4  # with more beams than texts, the content of the others is undefined
         beams = searched(beam_search, instance, prompt, steps, width, eos_id=end)
         for score, new in beams.row(0):
@@ -270,7 +278,7 @@ def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, 
     for penalty, end in each_of("penalty, end", itertools.product((0.6, 1.0), [None, *(range(5) if ended else ())])):
         _check_penalized(beam_search, five, draw.ids(5, 1, 3), 4, 3, penalty, end)
     for penalty, end in each_of("penalty, end", itertools.product((0.6, 2.0), range(3) if ended else ())):
-        _check_penalized(beam_search, few, draw.ids(3, 1, 2), 3, len(_complete(3, 3, end)), penalty, end)
+        _check_penalized(beam_search, few, draw.ids(3, 1, 2), 3, len(every_text(3, 3, end)), penalty, end)
 
 
 @clause("BEAM-SIZES")
@@ -333,19 +341,13 @@ def _clear(
     return np.stack(found or drawn[:1])
 
 
-def _complete(size: int, steps: int, end: int) -> list[list[int]]:
-    """Return every text of this many ids, or fewer if it ends earlier."""
-    every = [list(new) for new in itertools.product(range(size), repeat=steps)]
-    return [list(own) for own in sorted({tuple(until_end(new, end)) for new in every})]
-
-
 def _check_penalized(
     tool: Tool, instance: Instance, prompt: Array, steps: int, width: int, penalty: float, end: int | None
 ) -> None:
     """Search with a length penalty; where there is room for every text, the best of all must be first."""
     options = {} if end is None else {"eos_id": end}
     beams = searched(tool, instance, prompt, steps, width, length_penalty=penalty, **options)
-    every = _complete(instance.sizes["vocab_size"], steps, end) if end is not None else []
+    every = every_text(instance.sizes["vocab_size"], steps, end) if end is not None else []
     total = partial(log_probability, reader(instance), prompt[0])
     check_penalized(beams, total, penalty, end, every if len(every) <= width else ())
 

@@ -38,7 +38,7 @@ def test_true_means_that_the_query_may_attend(attend: Attend, draw: Draw) -> Non
     q, k, _ = draw.qkv(attend.leading(), queries=5, keys=5)
     mask = np.broadcast_to(_checkered(5), (*q.shape[:-1], 5))
     weights = attend.weights(0.0 * q, k, mask)
-    allowed, hidden = np.where(mask, weights, np.inf).min(), np.where(mask, 0.0, weights).max()
+    allowed, hidden = _least_and_most(weights, mask)
     told = f"at equal scores a key marked True has weight {allowed:.3g}, one marked False {hidden:.3g}"
     compared = Compared(weights, mask / mask.sum(axis=-1, keepdims=True), 1e-6, hidden=~mask)
     holds = bool(allowed >= hidden - 1e-6)
@@ -49,10 +49,14 @@ def _two_axes(attend: Attend, q: Array, k: Array) -> str:
     """Return how a mask of queries and keys alone is read."""
     mask = _checkered(5)
     with contextlib.suppress(ImplementationFailure):
-        weights = attend.weights(0.0 * q, k, mask)
-        inverted = np.where(mask, weights, np.inf).min() < np.where(mask, 0.0, weights).max()
-        return f"a mask {mask.shape} is read {'the other way round, too' if inverted else 'as it should be'}"
+        allowed, hidden = _least_and_most(attend.weights(0.0 * q, k, mask), mask)
+        return f"a mask {mask.shape} is read {'the other way round, too' if allowed < hidden else 'as it should be'}"
     return f"a mask {mask.shape} is refused"
+
+
+def _least_and_most(weights: Array, mask: Array) -> tuple[float, float]:
+    """Return the smallest weight where a mask is True, and the largest where it is False."""
+    return float(np.where(mask, weights, np.inf).min()), float(np.where(mask, 0.0, weights).max())
 
 
 @clause("MASK-NONE")

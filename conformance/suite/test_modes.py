@@ -70,8 +70,7 @@ def test_training_mode_drops_again_after_an_evaluation(every: list[Subject], dra
     for subject in each(every, "dropout", "modes"):
         instance, inputs = subject.example(draw, dropout=0.5)
         instance(*inputs)
-        one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
-        check_varies_in_training(f"{subject.name}: the output in training mode with another random state", one, other)
+        _check_varies(instance, inputs)
 
 
 @clause("DET-DROPOUT-USED")
@@ -82,8 +81,7 @@ def test_a_dropout_rate_that_is_accepted_is_used(every: list[Subject], draw: Dra
         raise NotApplicable("no part takes a dropout rate as an argument of its own")
     for subject in taking:
         instance, inputs = subject.example(draw, dropout=0.5)
-        one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
-        check_varies_in_training(f"{subject.name}: the output in training mode with another random state", one, other)
+        _check_varies(instance, inputs)
 
 
 @clause("DET-DROPOUT-RATE")
@@ -125,6 +123,12 @@ def test_a_rate_of_1_gives_finite_outputs_or_is_refused(every: list[Subject], dr
             instance, inputs = subject.example(draw, num_layers=1, dropout=1.0)
             output = instance(*inputs, mode="train", seed=1)
         check_finite(f"{subject.name}: the output with dropout rate 1", output)
+
+
+def _check_varies(instance: Instance, inputs: tuple[Array, ...]) -> None:
+    one, other = (instance.call(*inputs, mode="train", seed=seed).out for seed in (1, 2))
+    label = f"{instance.subject.name}: the output in training mode with another random state"
+    check_varies_in_training(label, one, other)
 
 
 def _check_shares(subject: Subject, draw: Draw, rate: float) -> None:

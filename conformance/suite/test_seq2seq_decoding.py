@@ -17,7 +17,7 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
-from conformkit.conformance.evidence.beams import SCORES, Beams, check_penalized, clear
+from conformkit.conformance.evidence.beams import SCORES, Beams, check_penalized, check_scores, clear, every_text
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, target_logits, total_log_probability
 from conformkit.conformance.evidence.seq2seq_generation import (
@@ -341,27 +341,18 @@ def _misleading(instance: Instance, draw: Draw) -> Array:
 
 def _check_scores(reader: Model, instance: Instance, beams: Beams, end: int | None = None) -> None:
     check(f"the scores are {beams.scores[0].tolist()}, none that of a text", bool(beams.row(0)))
-    for score, new in beams.row(0):
-        own = until_end(new, end)
-        want = log_probability(reader, _prompt(instance), own)
-        check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
+    check_scores(beams, partial(log_probability, reader, _prompt(instance)), end)
 
 
 def _check_penalized(instance: Instance, src: Array, steps: int, width: int, penalty: float, end: int | None) -> None:
     """Search with a length penalty; where there is room for every text, the best of all must be first."""
     beams = searched(instance, src, steps, width, length_penalty=penalty, eos_id=end)
-    every = _complete(instance, steps, end) if end is not None and width == _EVERY_TEXT else []
+    every = every_text(instance.sizes["tgt_vocab_size"], steps, end) if end is not None and width == _EVERY_TEXT else []
 
     def judge(reader: Model) -> None:
         check_penalized(beams, partial(log_probability, reader, _prompt(instance)), penalty, end, every)
 
     by_either(readers(instance, src[0]), judge)
-
-
-def _complete(instance: Instance, steps: int, end: int) -> list[list[int]]:
-    """Return every target of this many ids, or fewer if it ends earlier."""
-    every = itertools.product(range(instance.sizes["tgt_vocab_size"]), repeat=steps)
-    return [list(own) for own in sorted({tuple(until_end(list(new), end)) for new in every})]
 
 
 def _compare(reader: Model, instance: Instance, beams: Beams, steps: int, width: int, row: int = 0) -> None:
@@ -382,6 +373,7 @@ def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, widt
     for _, new in beams.row(0):
         rest = new[len(until_end(new, end)) :]
         check(f"after the end id {end}, {new} goes on with {rest}", len(set(rest)) < 2)
-    best, text = max((log_probability(reader, _prompt(instance), new), new) for new in _complete(instance, steps, end))
+    every = every_text(instance.sizes["tgt_vocab_size"], steps, end)
+    best, text = max((log_probability(reader, _prompt(instance), new), new) for new in every)
     label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} has {best:.4f}"
     check(label, width < instance.sizes["tgt_vocab_size"] ** steps or bool(beams.scores[0, 0] > best - SCORES))

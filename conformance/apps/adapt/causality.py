@@ -12,13 +12,13 @@ from typing import Any
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.apps.adapt.calling import Call
 from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.binding.config import MASK_SHAPES
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component
 
 __all__ = ["settled"]
 
 _KINDS = (("bool", "attend"), ("bool", "hide"), ("float", "attend"))
-_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1", "B T T", "B 1 T T")
 
 
 def settled(component: Component, proposal: Proposal, call: Call, names: frozenset[str], bench: Bench) -> None:
@@ -60,7 +60,7 @@ def _off(call: Call) -> dict[str, Any]:
 def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
     """Find the kind, shape and meaning of True with which a causal mask makes it causal."""
     table = {**proposal.table, "causal": "mask", "call": call.written(mask=True)}
-    for (kind, true), shape in product(_KINDS, _SHAPES):
+    for (kind, true), shape in product(_KINDS, MASK_SHAPES):
         mask: dict[str, Any] = {"kinds": [kind]} | ({"true": true} if true != "attend" else {})
         mask |= {"shape": shape} if shape != "T T" else {}
         if _holds(component, {**table, "mask": mask}, bench):

@@ -155,14 +155,22 @@ class LateJudge:
         return Result(clause(name), Verdict.PASS)
 
 
-@pytest.fixture
-def late_run(monkeypatch):
-    """Let a run have time for the first of three clauses."""
+def loaded(monkeypatch, opened, judge):
+    """Let a run judge, by this judge, what this opens instead of a worker."""
 
     @contextmanager
     def prepared(request, early=None):
         del early
         yield Located(Location("file", "a", Path(request.impl)), Config()), None
+
+    monkeypatch.setattr(runner, "prepared", prepared)
+    monkeypatch.setattr(runner, "opened", opened)
+    monkeypatch.setattr(runner, "Judge", judge)
+
+
+@pytest.fixture
+def late_run(monkeypatch):
+    """Let a run have time for the first of three clauses."""
 
     @contextmanager
     def opened(request, warm=None, *, located, components):
@@ -174,9 +182,7 @@ def late_run(monkeypatch):
         )  # fmt: skip
         yield fake, located.location
 
-    monkeypatch.setattr(runner, "prepared", prepared)
-    monkeypatch.setattr(runner, "opened", opened)
-    monkeypatch.setattr(runner, "Judge", LateJudge(THREE[0]))
+    loaded(monkeypatch, opened, LateJudge(THREE[0]))
 
     def run(request, **_):
         return runner.run(RunRequest(request.impl, only=THREE, isolation="none", seconds=9.0))
@@ -212,20 +218,13 @@ def test_a_submission_that_runs_out_of_time_gets_the_same_points_whatever_the_lo
     session = FakeSession(monkeypatch, load=load)
 
     @contextmanager
-    def prepared(request, early=None):
-        del early
-        yield Located(Location("file", "a", Path(request.impl)), Config()), None
-
-    @contextmanager
     def opened(request, warm=None, *, located, components):
         del warm, components
         made = Implementation(session, Config())
         made.deadline = Deadline.after(request.seconds, patient=request.patient)
         yield made, located.location
 
-    monkeypatch.setattr(runner, "prepared", prepared)
-    monkeypatch.setattr(runner, "opened", opened)
-    monkeypatch.setattr(runner, "Judge", AskingJudge)
+    loaded(monkeypatch, opened, AskingJudge)
     rules = policy(limits=RunLimits(seconds=2.0))
     package = pack(find(submissions(anna__py=ATTENTION)).found[0], rules.archive)
     (tmp_path / "scratch").mkdir()
