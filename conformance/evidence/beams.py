@@ -129,9 +129,9 @@ def check_penalized(
     check_scores(beams, score, end)
     falling = [round(got, 4) for got, _ in found]
     check(f"the scores are {falling}, want them to fall", bool((np.diff(falling) <= SCORES).all()))
-    for best, own in sorted(((score(own), own) for own in every), reverse=True)[:1]:
-        label = f"the first beam is {found[0][1]} with {found[0][0]:.4f}, {own} has {best:.4f}"
-        check(label, found[0][0] > best - SCORES)
+    if ranked := [(score(own), own) for own in every]:
+        (first, text), (best, own) = found[0], max(ranked)
+        check(f"the first beam is {text} with {first:.4f}, {own} has {best:.4f}", first > best - SCORES)
 
 
 def _near(one: float, other: float) -> bool:
