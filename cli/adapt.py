@@ -13,6 +13,7 @@ import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import Isolation
+from conformkit.cli.waiting import working
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.adapt.adapt import Adapted
@@ -32,7 +33,11 @@ def adapt(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     profile: Annotated[
-        str, typer.Option(metavar="core|seq2seq", help="seq2seq looks for the parts of an encoder-decoder.")
+        str,
+        typer.Option(
+            metavar="core|seq2seq|encoder|vit",
+            help="seq2seq looks for the parts of an encoder-decoder, encoder for those of BERT, vit for those of ViT.",
+        ),
     ] = "core",
     isolation: Isolation = "process",
 ) -> None:
@@ -46,7 +51,7 @@ def adapt(
     if not impl.strip():
         wrong("IMPL", "is empty; give a module's name, a .py file or a folder.")
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
-    what = one_of("--profile", profile, ("core", "seq2seq"))
+    what = one_of("--profile", profile, ("core", "seq2seq", "encoder", "vit"))
     named = _named(component or [], what)
     _check_free(out, force=force)
     found = _adapted(impl, how, what, named)
@@ -62,15 +67,16 @@ def adapt(
 
 def _named(words: Sequence[str], profile: str) -> dict[str, str]:
     """Read the --component options; end with the code for wrong usage if one is invalid."""
-    from conformkit.spec.components import SEQ2SEQ_NAMES, components_of
+    from conformkit.spec.components import component, components_of, is_component
 
     known = components_of(profile)
     found: dict[str, str] = {}
     for word in words:
         name, _, path = (part.strip() for part in word.partition("="))
         if name not in known:
-            if name in SEQ2SEQ_NAMES:
-                wrong("--component", f"{name} is a component of an encoder-decoder; add --profile seq2seq.")
+            if is_component(name):
+                other = component(name).profile
+                wrong("--component", f"{name} is a component of profile {other}; add --profile {other}.")
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; nearest: {near[0]}" if near else ""
             wrong("--component", f"{name!r} is not a component{hint}. Components: {', '.join(known)}.")
@@ -103,7 +109,7 @@ def _adapted(impl: str, isolation: str, profile: str, named: dict[str, str]) -> 
         from conformkit.conformance.apps.adapt.adapt import adapt as adapt_to
         from conformkit.conformance.engine.request import RunRequest
 
-        with explained(impl):
+        with explained(impl), working(f"trying how {impl} is built and called"):
             return adapt_to(RunRequest(impl, isolation=isolation, profile=profile), named, early)
     finally:
         early.close()

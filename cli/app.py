@@ -18,6 +18,7 @@ from conformkit.cli.grade import grade
 from conformkit.cli.init import init
 from conformkit.cli.inspect import inspect
 from conformkit.cli.missing import Command
+from conformkit.cli.port import port
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run
 from conformkit.cli.sample import sample
@@ -45,6 +46,7 @@ app.command(cls=Command)(explain)
 app.command(cls=Command)(defects)
 app.command(cls=Command)(repro)
 app.command(cls=Command)(inspect)
+app.command(cls=Command)(port)
 app.command(cls=Command)(grade)
 app.command(cls=Command)(autograder)
 app.command(cls=Command)(train)

@@ -19,7 +19,8 @@ def autograder(
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The zip to write.")] = Path("autograder.zip"),
     kit: Annotated[
-        str, typer.Option(metavar="REQUIREMENT|WHEEL", help="What to install; by default this version of conformkit.")
+        str,
+        typer.Option(metavar="REQUIREMENT|WHEEL", help="What to install; by default a wheel of this kit, in the zip."),
     ] = "",
     isolation: Annotated[
         str,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conformkit.cli.exits import wrong
+from conformkit.cli.exits import Exit, fail, wrong
 
 if TYPE_CHECKING:
     from conformkit.conformance.defects import Defect
@@ -70,11 +70,26 @@ def _measure(ids: Sequence[str], seed: int) -> None:
     from conformkit.conformance.diagnosis.measuring import measure
 
     found: dict[str, Sequence[str]] = {}
+    _check_patches(ids)
     for name, red in measure(ids, seed):
         found[name] = red
         print(f"{name}: {', '.join(red) or 'nothing'}", *_untold(name, red), sep="\n", flush=True)
     killed, total = kill_rate(found)
     print(f"\n{killed} of {total} known mistakes break a clause that is binding (MUST)")
+
+
+def _check_patches(ids: Sequence[str]) -> None:
+    """Exit with the code for wrong usage, before anything is judged, if a patch does not fit the reference."""
+    from conformkit.conformance.defects import defects as catalogue
+    from conformkit.conformance.diagnosis.patching import PatchError, patched
+
+    for name in ids:
+        known = catalogue()[name]
+        try:
+            patched(known.patches)
+        except PatchError as error:
+            place = f"conformance/defects/{known.stem}/{name}.toml"
+            fail(Exit.USAGE, f"{place}: {error}", "`find` must occur once in that file, or in what `at` names")
 
 
 def _untold(name: str, red: Sequence[str]) -> Iterator[str]:
@@ -110,5 +125,5 @@ def _fields(defect: Defect, red: Sequence[str]) -> dict[str, object]:
         "id": defect.id, "stem": defect.stem, "title": defect.title, "common": defect.common,
         "clauses": list(defect.clauses), "also": list(defect.also), "red": list(red), "sources": list(defect.sources),
         "hint": {"symptom": defect.hint.symptom, "area": defect.hint.area, "mistake": defect.hint.mistake},
-        "variant": defect.variant.differences(),
+        "variant": defect.choices,
     }  # fmt: skip

@@ -139,7 +139,7 @@ def _some(names: Sequence[str], most: int = 8) -> str:
 def _defect(known: Defect, width: int) -> Iterator[str]:
     yield from textwrap.wrap(f"{known.id} · {known.title}", width, break_on_hyphens=False)
     yield ""
-    variant = ", ".join(f"{name} = {_number(value)}" for name, value in known.variant.differences().items())
+    variant = ", ".join(f"{name} = {_number(value)}" for name, value in known.choices.items())
     facts = {
         "symptom": known.hint.symptom, "look at": known.hint.area, "fix": known.hint.mistake, "common": known.common,
         "variant": variant, "caught by": ", ".join(kills().get(known.id, ())), "source": "; ".join(known.sources),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from conformkit.cli.exits import Exit, fail, wrong
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.driver.errors import IsolationUnavailable
+from conformkit.conformance.driver.errors import DeviceUnavailable, IsolationUnavailable
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.text import one_line, plain
 from conformkit.spec.clauses import UnknownClauseError
@@ -31,5 +31,5 @@ def explained(impl: str) -> Iterator[None]:
         wrong("--only", f"{error}.")
     except KeyboardInterrupt:
         fail(Exit.INTERRUPTED, "stopped before any clause was judged")
-    except IsolationUnavailable as error:
+    except (DeviceUnavailable, IsolationUnavailable) as error:
         fail(Exit.NO_ISOLATION, str(error), *error.advice)

@@ -14,7 +14,7 @@ import typer
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 
 if TYPE_CHECKING:
-    from conformkit.conformance.apps.grade.grade import GradeRequest, Summary
+    from conformkit.conformance.apps.grade.grade import GradeRequest, GradingPlan, Summary
     from conformkit.conformance.apps.grade.policy import Policy
     from conformkit.conformance.apps.grade.submissions import SubmissionList
     from conformkit.conformance.report.terminal import Color
@@ -53,6 +53,10 @@ def grade(
     single: Annotated[
         bool, typer.Option("--single", help="SUBMISSIONS is one submission, not a folder of them.")
     ] = False,
+    again: Annotated[
+        list[str] | None,
+        typer.Option("--again", metavar="NAME", help="Judge this submission again; repeat the option for others."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be graded and how, then exit.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="List every submission with its points.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the last line only.")] = False,
@@ -80,8 +84,10 @@ def grade(
     from conformkit.conformance.apps.grade.grade import GradeRequest
 
     request = GradeRequest(
-        submissions, _policy(policy, isolation), out, workers or _cores(), _executor(executor), single=single
-    )
+        submissions, _policy(policy, isolation), out, workers or _cores(), _executor(executor), single=single,
+        again=tuple(again or ()),
+    )  # fmt: skip
+    _check_names(request)
     with _explained():
         if dry_run:
             _show_plan(request)
@@ -89,6 +95,22 @@ def grade(
         summary = _grade(request, shade, quiet=quiet)
     _show(summary, request, shade, verbose=verbose, quiet=quiet)
     raise typer.Exit(Exit.KIT_FAILED if summary.outcomes["kit failed"] else Exit.CONFORMS)
+
+
+def _check_names(request: GradeRequest) -> None:
+    """Exit with code 2 if a submission to judge again is not there."""
+    if not request.again:
+        return
+    from difflib import get_close_matches
+
+    from conformkit.conformance.apps.grade.grade import look
+
+    with _explained():
+        names = [found.name for found in look(request).found]
+    for name in request.again:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            wrong("--again", f"there is no submission {name!r}{f'; nearest: {near[0]}' if near else ''}.")
 
 
 def _cores() -> int:
@@ -124,6 +146,7 @@ def _executor(text: str) -> str:
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
     """Turn an exception that ends a run into a sentence and an exit code."""
+    from conformkit.conformance.apps.grade.course import CourseError
     from conformkit.conformance.apps.grade.executor import ClusterLost, ExecutorUnusable
     from conformkit.conformance.apps.grade.harness import NoIsolation
     from conformkit.conformance.apps.grade.store import StoreBroken, StoreDamaged, StoreUnusable
@@ -133,6 +156,8 @@ def _explained() -> Iterator[None]:
     again = "finished grades are stored; run the same command to continue"
     try:
         yield
+    except CourseError as error:
+        wrong("--policy", f"{error}.")
     except NothingToGrade as error:
         wrong("SUBMISSIONS", f"{error}.")
     except StoreUnusable as error:
@@ -155,12 +180,17 @@ def _grade(request: GradeRequest, color: Color, *, quiet: bool) -> Summary:
     from conformkit.conformance.report import terminal
 
     page = terminal.console(sys.stderr, color)
+
+    def announce(plan: GradingPlan) -> None:
+        if not quiet and plan.counted:
+            terminal.say(page, str(plan))
+
     with watched(page, bar=sys.stderr.isatty(), quiet=quiet) as tell:
-        return grade_all(request, tell)
+        return grade_all(request, tell, announce)
 
 
 def _show_plan(request: GradeRequest) -> None:
-    from conformkit.conformance.apps.grade.grade import look
+    from conformkit.conformance.apps.grade.grade import look, planned
     from conformkit.conformance.text import number, one_line
 
     search: SubmissionList = look(request)
@@ -173,6 +203,7 @@ def _show_plan(request: GradeRequest) -> None:
         what = f"{len(group.clauses)} clauses: {one_line(group.title)} ({group.credit})"
         print(f"{number(group.points):>8} points for {what}")
     seed = "hidden" if policy.seed is None else policy.seed
+    print(planned(request))
     print(f"{len(search.found)} submissions, isolation {policy.isolation}, seed {seed}, hints {policy.hints}")
 
 

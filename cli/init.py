@@ -25,7 +25,7 @@ def init(
             metavar="NAME",
             autocompletion=profiles,
             help="core; lm adds tokenizers, data, loss, optimizer, training; seq2seq is an encoder-decoder, "
-            "milestone1 to milestone5 are its steps.",
+            "milestone1 to milestone5 are its steps; encoder is BERT, vit a vision transformer.",
         ),
     ] = "core",
 ) -> None:

@@ -6,13 +6,15 @@ import contextlib
 import difflib
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
-from conformkit.cli.options import ConfigPath, Impl, Isolation, check_named
+from conformkit.cli.options import ConfigPath, Impl, Isolation
 from conformkit.cli.reports import STDOUT, report_targets, write_files
+from conformkit.cli.waiting import working
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.inspect.inspection import Inspection
@@ -21,11 +23,21 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 _MOST = 4096
-_SIZES = ("d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_size", "max_len", "d_k", "d_v")
+_SIZES = (
+    "d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_size", "max_len", "d_k", "d_v", "src_vocab_size",
+    "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers", "image_size", "patch_size", "channels", "num_classes",
+)  # fmt: skip
 
 
 def inspect(
-    impl: Impl,
+    context: typer.Context,
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]", help="The folder of a run of conform train, or a checkpoint, instead of --impl."
+        ),
+    ] = None,
+    impl: Impl = "",
     component: Annotated[
         str, typer.Option(metavar="NAME", help="A component of the contract; by default the model, if there is one.")
     ] = "",
@@ -40,6 +52,7 @@ def inspect(
         str, typer.Option("--json", metavar="PATH", help="Write the result as JSON; - is stdout.")
     ] = "",
     isolation: Isolation = "process",
+    device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Device to compute on.")] = "cpu",
     config: ConfigPath = None,
     color: Annotated[
         str, typer.Option(metavar="auto|always|never", help="auto respects NO_COLOR, FORCE_COLOR.")
@@ -47,23 +60,31 @@ def inspect(
 ) -> None:
     """Look inside: shapes in every part, parameters, gradients, entropy of attention, dead or exploding values.
 
-    The component is constructed, called and differentiated once, with its own initial weights.
+    The component is constructed, called and differentiated once, with its own initial weights. Of a training run it
+    reads the loss curve (diverged, flat, overfit, a rate that is too high or too low) and looks into the best model:
+    how far heads look, how unlike they are, what is dead, what a mask lets through.
 
     Example: conform inspect --impl mypkg --component TransformerBlock --size d_model=96
 
     Exit code 0 if nothing stands out; 1 if something does, or if it fails; conform --help lists the others.
     """
-    check_named(impl)
-    from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
-
-    if component in SEQ2SEQ_NAMES:
-        problem = f"{component} is a part of an encoder-decoder, which inspect does not support"
-        wrong("--component", f"{problem}; conform run --profile seq2seq judges it.")
-    chosen = one_of("--component", component, list(COMPONENTS)) if component else ""
-    how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
-    sizes = _sizes(size or [])
     targets = report_targets({"--json": json_path})
+    if run is not None:
+        source = context.get_parameter_source("impl")
+        if impl and source is not None and source.name == "COMMANDLINE":  # pyproject.toml may name a default
+            wrong("--impl", "contradicts RUN; name one of them.")
+        from conformkit.cli.inspect_run import inspect_run
+
+        inspect_run(run, targets, device, shade)
+    if not impl.strip():
+        names = "a module, a .py file or a folder, or as RUN the folder of a run of conform train"
+        wrong("--impl", f"is empty; name {names}.")
+    from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES
+
+    chosen = one_of("--component", component, [*COMPONENTS, *SEVERAL_NAMES]) if component else ""
+    how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
+    sizes = _sizes(size or [])
     from conformkit.conformance.driver.client.head_start import head_start
 
     early = head_start(impl, how)
@@ -72,10 +93,18 @@ def inspect(
     from conformkit.conformance.apps.inspect.inspect import inspect as look
 
     request = InspectRequest(
-        impl, component=chosen, sizes=sizes, batch=batch, tokens=tokens, seed=seed, isolation=how, config=config
+        impl,
+        component=chosen,
+        sizes=sizes,
+        batch=batch,
+        tokens=tokens,
+        seed=seed,
+        isolation=how,
+        config=config,
+        device=device,
     )
     try:
-        with explained(impl):
+        with explained(impl), working(f"looking into {impl}"):
             found = look(request, early)
     except InspectionFailed as error:
         fail(Exit.DIFFERS, str(error), f"where: {error.where}" if error.where else "")

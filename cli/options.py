@@ -36,7 +36,7 @@ Only = Annotated[
     typer.Option(
         metavar="PREFIX",
         autocompletion=clause_ids,
-        help="Only these clauses; repeat the option, or separate by commas.",
+        help="Only these clauses, or those about a component; repeat the option, or separate by commas.",
     ),
 ]
 Without = Annotated[
@@ -48,7 +48,7 @@ Profile = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=profiles,
-        help="The named set of clauses that must hold: core, lm, seq2seq, or milestone1 to milestone5.",
+        help="The named set of clauses that must hold: core, lm, seq2seq, encoder, vit, or milestone1 to milestone5.",
     ),
 ]
 Strictness = Annotated[

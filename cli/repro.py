@@ -11,6 +11,7 @@ import typer
 from conformkit.cli.completion import clause_ids
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import FORMATS, ConfigPath, Dtype, Impl, Isolation, check_named
+from conformkit.cli.waiting import working
 from conformkit.spec.clauses import UnknownClauseError, clause
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def repro(
     ],
     impl: Impl,
     out: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The script to write; by default repro_CLAUSE.py, here.")
+        Path | None,
+        typer.Option(metavar="PATH", help="The script to write; by default repro_sdpa_scale.py for SDPA-SCALE."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed of the run in which it failed.")] = 0,
     dtype: Dtype = "",
@@ -57,9 +59,10 @@ def repro(
     from conformkit.conformance.apps.repro.reproduce import reproduce
     from conformkit.conformance.engine.request import RunRequest
 
-    profile = "seq2seq" if clause(name).profile == "seq2seq" else "core"
+    own = clause(name).profile
+    profile = "core" if own == "lm" else own
     request = RunRequest(impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form)
-    with explained(impl):
+    with explained(impl), working(f"judging {name}, and looking for smaller inputs"):
         found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)
     _tell(found, path)
 

@@ -93,7 +93,11 @@ def run(
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(metavar="cpu|cuda|mps", help="The device on which the implementation computes.")
+        str,
+        typer.Option(
+            metavar="cpu|cuda|mps|ghost",
+            help="The device on which the implementation computes; ghost exists in name only.",
+        ),
     ] = "cpu",
     dtype: Dtype = "",
     hidden: Annotated[
@@ -123,6 +127,9 @@ def run(
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="List every clause, with its error relative to the tolerance.")
     ] = False,
+    warnings: Annotated[
+        bool, typer.Option("--warnings", help="Show clauses that are SHOULD or MAY in full, not one line each.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print the verdict line only.")] = False,
     color: Shade = "auto",
 ) -> None:
@@ -146,7 +153,7 @@ def run(
         "only": prefixes, "without": prefixes_of(without or [], "--without"),
         "seed": number, "drawn": drawn,
         "strict": strict, "isolation": how, "config": config,
-        "device": one_of("--device", device, ("cpu", "cuda", "mps")),
+        "device": one_of("--device", device, ("cpu", "cuda", "mps", "ghost")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "seconds": seconds or (None if thorough else _SECONDS),
         "thorough": thorough or 0, "hints": hints, "hidden": hidden, "pages": _pages(pages),
@@ -161,7 +168,7 @@ def run(
     with _commands_off(wanted=github, piped=piped):
         report = _judge(impl, options, shade, bar=not quiet, piped=piped)
         write_files(targets, lambda option: _form(option)(report))
-        _show(report, shade, verbose=verbose, quiet=quiet, piped=piped, repeat=repeat)
+        _show(report, shade, verbose=verbose, warnings=warnings, quiet=quiet, piped=piped, repeat=repeat)
     if github:
         _tell_github(report, piped=piped)
     raise typer.Exit(_code(report))
@@ -254,12 +261,21 @@ def _form(option: str) -> Callable[[Report], str]:
     return form
 
 
-def _show(report: Report, color: Color, *, verbose: bool, quiet: bool, piped: bool, repeat: Sequence[str]) -> None:
+def _show(
+    report: Report, color: Color, *, verbose: bool, warnings: bool, quiet: bool, piped: bool, repeat: Sequence[str]
+) -> None:
     from conformkit.conformance.report import terminal
+    from conformkit.conformance.report.tally import last_time, remember
+
+    before = last_time(report)
+    if report.complete and not report.hidden:
+        remember(report)
 
     page = terminal.console(sys.stderr if piped else sys.stdout, color)
     with contextlib.suppress(BrokenPipeError):
-        terminal.write(report, page, verbose=verbose, quiet=quiet or piped, repeat=repeat)
+        terminal.write(
+            report, page, verbose=verbose, warnings=warnings, quiet=quiet or piped, repeat=repeat, before=before
+        )
 
 
 def _code(report: Report) -> Exit:

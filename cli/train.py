@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformkit.conformance.report.terminal import Color
     from conformkit.reference.training.config import TrainingConfig
     from conformkit.reference.training.loop import TrainingEnd
-    from conformkit.reference.training.session import TrainingSession
+    from conformkit.reference.training.sessions import RunSession
 
 __all__ = ["explained", "train"]
 
@@ -53,7 +53,9 @@ def train(
     ablate: Annotated[
         str, typer.Option(metavar="TABLE", help="Train and compare each variant of a table (PATH, small or capstone).")
     ] = "",
-    steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of updates.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Number of updates; fewer of them shorten the warm-up too.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed of weights and windows.")] = None,
     device: Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Device to compute on.")] = "",
     changes: Annotated[
@@ -86,17 +88,17 @@ def train(
     wanted = {name: value for name, value in given.items() if value is not None} | _settings(changes or [])
     _check_alone(resume=resume, checkpoint=checkpoint, recipe=recipe, config=config, out=out, ablate=ablate)
     with explained():
-        from conformkit.reference.training import session
+        from conformkit.reference.training import sessions
 
         if resume is not None:
-            _train(session.resume(resume, wanted, checkpoint), shade, quiet=quiet, pictures=pictures)
+            _train(sessions.resume_run(resume, wanted, checkpoint), shade, quiet=quiet, pictures=pictures)
             return
         chosen = _chosen(recipe, config, wanted)
         name = recipe or (config.stem if config else "tiny")
         if ablate:
             _ablate(ablate, chosen, out or Path("runs", f"{name}-ablation"), shade, quiet=quiet, pictures=pictures)
             return
-        _train(session.begin(chosen, out or Path("runs", name)), shade, quiet=quiet, pictures=pictures)
+        _train(sessions.begin_run(chosen, out or Path("runs", name)), shade, quiet=quiet, pictures=pictures)
 
 
 def _check_alone(**options: object) -> None:
@@ -127,21 +129,28 @@ def _settings(words: Sequence[str]) -> dict[str, Any]:
 def _chosen(recipe: str, path: Path | None, changes: Mapping[str, Any]) -> TrainingConfig:
     from conformkit.reference.training import config
 
-    return config.with_changes(config.read_config(path) if path else config.recipe(recipe or "tiny"), changes)
+    chosen = config.read_config(path) if path else config.recipe(recipe or "tiny")
+    return config.with_changes(chosen, config.shortened(chosen, changes))
 
 
-def _train(session: TrainingSession, color: Color, *, quiet: bool, pictures: bool) -> None:
+def _train(session: RunSession, color: Color, *, quiet: bool, pictures: bool) -> None:
     """Train, report, and exit with the code."""
     from conformkit.reference.training.interrupts import stopping
     from conformkit.reference.training.loop import train as run_loop
     from conformkit.reference.training.progress import Silent, watching
 
     run, page, bar = session.run, _page(color), _page(color, sys.stderr)
+    if threads := run.config.speed.threads:
+        import torch
+
+        torch.set_num_threads(threads)
     watched = contextlib.nullcontext(Silent()) if quiet else watching(page, bar, run.config.training.steps, run.step)
     if not quiet:
-        _say(page, _beginning(session))
+        from conformkit.reference.training.memory import memory_estimate, shown
+
+        _say(page, f"{session.description}; about {shown(memory_estimate(run))} of memory")
     with stopping() as asked, watched as listener:
-        outcome = run_loop(run, session.folder, listener, asked, session.sample)
+        outcome = run_loop(run, session.folder, listener, asked, session.sample, session.looked)
     if outcome.end == "interrupted":
         fail(
             Exit.INTERRUPTED, f"stopped at step {outcome.step}; nothing is lost",
@@ -150,14 +159,23 @@ def _train(session: TrainingSession, color: Color, *, quiet: bool, pictures: boo
     _finish(session, outcome, page, pictures=pictures)
 
 
-def _finish(session: TrainingSession, outcome: TrainingEnd, page: Console, *, pictures: bool) -> None:
-    from conformkit.reference.training.report import write_report
+def _finish(session: RunSession, outcome: TrainingEnd, page: Console, *, pictures: bool) -> None:
+    from conformkit.reference.training.reports import write_report
 
     session.sample_best()
     missing = write_report(session, pictures=pictures)
     _say(page, _ending(session, outcome))
-    if missing:
-        _say(page, missing)
+    for line in [*session.scores(), *_findings(session), *([missing] if missing else [])]:
+        _say(page, line)
+
+
+def _findings(session: RunSession) -> list[str]:
+    """Return what stands out in the curves of the run, a line each."""
+    from conformkit.reference.training import metrics
+    from conformkit.reference.training.diagnosis import curves, diagnose
+
+    measured = curves(metrics.read_lines(session.folder.metrics), session.floor, text=not session.run.config.data.task)
+    return [f"{one.name}: {one.problem}\n    {one.advice}" for one in diagnose(measured)]
 
 
 def _ablate(table: str, config: TrainingConfig, out: Path, color: Color, *, quiet: bool, pictures: bool) -> None:
@@ -180,16 +198,7 @@ def _ablate(table: str, config: TrainingConfig, out: Path, color: Color, *, quie
         _say(page, line)
 
 
-def _beginning(session: TrainingSession) -> str:
-    run, tokens = session.run, session.tokens
-    parameters = sum(parameter.numel() for parameter in run.model.parameters())
-    return (
-        f"{parameters:,} parameters, vocabulary {run.tokenizer.vocab_size}, {len(tokens.train):,} tokens to learn "
-        f"from, {len(tokens.val):,} to validate on, {run.config.training.steps:,} steps of {run.tokens_a_step:,} tokens"
-    )
-
-
-def _ending(session: TrainingSession, outcome: TrainingEnd) -> str:
+def _ending(session: RunSession, outcome: TrainingEnd) -> str:
     words = {"done": "trained", "early": "stopped early: the validation loss no longer falls"}
     best = f"; best validation loss {outcome.best[1]:.4f} at step {outcome.best[0]}" if outcome.best else ""
     floor = f" (the least possible is {session.floor:.4f})" if session.floor is not None else ""

@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -38,10 +39,11 @@ def colored(command: str) -> str:
     _, *arguments = shlex.split(command)
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUTF8": "1", "FORCE_COLOR": "1"}
     environment.pop("NO_COLOR", None)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "conformkit.cli", *arguments],
-        cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8", check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as cache:  # a first run: nothing is known of the one before
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "conformkit.cli", *arguments], cwd=ROOT,
+            env=environment | {"XDG_CACHE_HOME": cache}, capture_output=True, text=True, encoding="utf-8", check=False,
+        )  # fmt: skip
     if done.stderr.strip():
         raise RuntimeError(f"{command}: {done.stderr.strip()}")
     return done.stdout

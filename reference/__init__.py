@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from conformkit.reference.beam import beam_search
     from conformkit.reference.checkpoints import load_checkpoint, save_checkpoint
     from conformkit.reference.data import get_batch, sliding_windows, train_val_split
+    from conformkit.reference.encoder.embeddings import BertEmbeddings
+    from conformkit.reference.encoder.model import BertModel
+    from conformkit.reference.encoder.pretraining import BertForPreTraining
     from conformkit.reference.loss import bits_per_character, cross_entropy, perplexity
     from conformkit.reference.optimization import AdamW, clip_grad_norm
     from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
@@ -43,10 +46,15 @@ if TYPE_CHECKING:
     from conformkit.reference.seq2seq.model import Transformer
     from conformkit.reference.steps import evaluate, train_step
     from conformkit.reference.tokenizers import BPETokenizer, CharTokenizer
+    from conformkit.reference.vision.model import VisionTransformer
+    from conformkit.reference.vision.patches import PatchEmbedding
 
 __all__ = [
     "AdamW",
     "BPETokenizer",
+    "BertEmbeddings",
+    "BertForPreTraining",
+    "BertModel",
     "CharTokenizer",
     "CrossAttention",
     "Decoder",
@@ -57,6 +65,7 @@ __all__ = [
     "LabelSmoothingLoss",
     "LayerNorm",
     "MultiHeadAttention",
+    "PatchEmbedding",
     "PositionalEncoding",
     "RMSNorm",
     "SelfAttention",
@@ -64,6 +73,7 @@ __all__ = [
     "TokenEmbedding",
     "Transformer",
     "TransformerBlock",
+    "VisionTransformer",
     "attention_entropy",
     "beam_search",
     "bits_per_character",
@@ -99,6 +109,9 @@ _LATER = {
     "beam": ("beam_search",),
     "checkpoints": ("load_checkpoint", "save_checkpoint"),
     "data": ("get_batch", "sliding_windows", "train_val_split"),
+    "encoder.embeddings": ("BertEmbeddings",),
+    "encoder.model": ("BertModel",),
+    "encoder.pretraining": ("BertForPreTraining",),
     "loss": ("bits_per_character", "cross_entropy", "perplexity"),
     "optimization": ("AdamW", "clip_grad_norm"),
     "schedules": ("cosine_schedule", "inverse_sqrt_schedule"),
@@ -114,6 +127,8 @@ _LATER = {
     "seq2seq.model": ("Transformer",),
     "steps": ("evaluate", "train_step"),
     "tokenizers": ("BPETokenizer", "CharTokenizer"),
+    "vision.model": ("VisionTransformer",),
+    "vision.patches": ("PatchEmbedding",),
 }
 
 

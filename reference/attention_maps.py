@@ -15,9 +15,10 @@ from torch import Tensor
 from conformkit.reference.attention import attention_weights
 from conformkit.reference.generation import _evaluating
 from conformkit.reference.kv_cache import project
-from conformkit.reference.masks import causal_mask, mask_scores
+from conformkit.reference.masks import causal_mask, combine_masks, mask_scores
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
+from conformkit.reference.scores import capped, variant_mask
 
 __all__ = ["attention_maps"]
 
@@ -48,5 +49,9 @@ def _weights(attention: MultiHeadAttention, x: Tensor) -> Tensor:
     """Return the weights that a layer gives to its input: (B, T, D) → (B, H, T, T)."""
     q, k, _ = project(attention, x)  # (B, H, T, dh), (B, Hkv, T, dh)
     k = k.repeat_interleave(attention.num_heads // attention.kv_heads, dim=1)  # (B, H, T, dh)
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # (B, H, T, T)
-    return attention_weights(mask_scores(scores, causal_mask(x.shape[1], device=x.device)))
+    length, variant = x.shape[1], attention.variant
+    scores = capped((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), variant.score_cap)  # (B, H, T, T)
+    own = variant_mask(length, length, attention.num_heads, variant, causal=True, device=x.device)
+    mask = combine_masks(causal_mask(length, device=x.device), own)
+    assert mask is not None
+    return attention_weights(mask_scores(scores, mask))

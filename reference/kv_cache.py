@@ -19,8 +19,10 @@ from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.generation import _check_options, _evaluating, next_ids
 from conformkit.reference.language_model import LanguageModel
-from conformkit.reference.masks import causal_mask
+from conformkit.reference.masks import causal_mask, combine_masks
+from conformkit.reference.repetition import penalized
 from conformkit.reference.rotary import rotate
+from conformkit.reference.scores import capped, capped_attention, variant_mask
 
 if TYPE_CHECKING:
     from conformkit.reference.block import TransformerBlock
@@ -76,7 +78,7 @@ def cached_logits(model: LanguageModel, ids: Tensor, cache: KVCache) -> Tensor:
         x = model.norm(x)
     cache.length = start + ids.shape[1]
     logits: Tensor = model.head(x)  # (B, t, V)
-    return logits
+    return capped(logits, model.logit_cap)
 
 
 def project(attention: MultiHeadAttention, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -89,6 +91,8 @@ def project(attention: MultiHeadAttention, x: Tensor, start: int = 0) -> tuple[T
         for part in (attention.q(x), attention.k(x), attention.v(x))
     )
     variant = attention.variant
+    if variant.qk_norm != "none":
+        q, k = attention.normalized(q, k)
     if variant.positions == "rotary":
         q, k = (
             _from_position(start, lambda rows: rotate(rows, variant.rotary_base, variant.rotary_layout), part)
@@ -114,8 +118,22 @@ def _attend(attention: MultiHeadAttention, x: Tensor, layer: LayerCache) -> Tens
     served = attention.num_heads // attention.kv_heads
     k, v = k.repeat_interleave(served, dim=1), v.repeat_interleave(served, dim=1)  # (B, H, n + t, dh) each
     mask = causal_mask(q.shape[2], k.shape[2], device=x.device)  # (t, n + t): the queries are the last positions
+    if attention.variant.window or attention.variant.positions == "alibi":
+        mask = _with_variant(mask, attention)
+    if attention.variant.score_cap:
+        mixed = capped_attention(q, k, v, mask, attention.variant.score_cap).transpose(1, 2).flatten(2)  # (B, t, H·dh)
+        return mixed if attention.out is None else attention.out(mixed)
     y = scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2)  # (B, t, H·dh)
     return y if attention.out is None else attention.out(y)
+
+
+def _with_variant(mask: Tensor, attention: MultiHeadAttention) -> Tensor:
+    """Add what a window hides and ALiBi subtracts to a causal mask: (t, n + t) → (t, n + t) or (H, t, n + t)."""
+    queries, keys = mask.shape
+    own = variant_mask(queries, keys, attention.num_heads, attention.variant, causal=True, device=mask.device)
+    combined = combine_masks(mask, own)
+    assert combined is not None
+    return combined
 
 
 def _from_position(start: int, transform: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -138,11 +156,12 @@ def continue_ids(
     eos_id: int | None = None,
     *,
     use_cache: bool = True,
+    repetition_penalty: float = 1.0,
 ) -> Tensor:
     """Continue each row as `generate` does, with the cache if wanted, and until the row has drawn `eos_id`.
 
     A row that has ended is filled with `eos_id` while others go on; when all have, no more is added. An `eos_id` in the
-    prompt ends nothing.
+    prompt ends nothing. `repetition_penalty` above 1 makes ids of the text so far, the prompt included, less probable.
 
     Shapes: idx (B, T), T at least 1 → (B, T + n), n at most max_new_tokens, of the same dtype
     Raises: as `generate`.
@@ -159,6 +178,8 @@ def continue_ids(
                 logits = cached_logits(model, ids[:, cache.length :], cache)[:, -1]  # (B, V)
             else:
                 logits = model(ids[:, -model.block_size :])[:, -1]  # (B, V)
+            if repetition_penalty != 1.0:
+                logits = penalized(logits, ids, repetition_penalty)  # (B, V)
             new = next_ids(logits, temperature, top_k, top_p)  # (B, 1)
             if eos_id is not None:
                 new = new.masked_fill(ended, eos_id)

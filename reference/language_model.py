@@ -36,6 +36,7 @@ class LanguageModel(WithModes, Protocol):
 
     block_size: int
     scale: float
+    logit_cap: float
     embedding: nn.Embedding
     blocks: nn.ModuleList
     head: nn.Linear

@@ -10,6 +10,7 @@ silent (GPT-2 has one).
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from conformkit.reference.generation import generate
 from conformkit.reference.kv_cache import continue_ids
 from conformkit.reference.norms import norm_for
 from conformkit.reference.positional_encoding import LearnedPositions, positions_for
+from conformkit.reference.scores import capped
 from conformkit.reference.sizes import check_at_least
 from conformkit.spec.variants import CANONICAL, Variant
 
@@ -56,12 +58,16 @@ class TinyTransformerLM(nn.Module):
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.positions = positions_for(d_model, block_size, variant)
         self.embedding_norm = norm_for(d_model, variant) if variant.embedding_norm else None
+        self.embedding_dropout = nn.Dropout(0.0)
         self.blocks = nn.ModuleList(
             TransformerBlock(d_model, num_heads, d_ff, dropout, variant=variant) for _ in range(num_layers)
         )
+        if variant.window:
+            for layer, block in enumerate(self.blocks):
+                cast("TransformerBlock", block).attention.variant = variant.of_layer(layer)
         self.norm = norm_for(d_model, variant) if variant.final_norm else None
         self.head = nn.Linear(d_model, vocab_size, bias=variant.head_bias)
-        self.log_probabilities = variant.log_probabilities
+        self.log_probabilities, self.logit_cap = variant.log_probabilities, variant.logit_cap
         self._initialize(variant)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -73,11 +79,14 @@ class TinyTransformerLM(nn.Module):
         x = self.positions(x)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
+        x = self.embedding_dropout(x)
         for block in self.blocks:
             x = block(x)
         if self.norm is not None:
             x = self.norm(x)
         logits: Tensor = self.head(x)  # (B, T, V)
+        if self.logit_cap:
+            logits = capped(logits, self.logit_cap)
         if self.log_probabilities:
             logits = logits.log_softmax(dim=-1)
         return logits

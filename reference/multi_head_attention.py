@@ -12,9 +12,12 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from conformkit.reference.attention import scaled_dot_product_attention
+from conformkit.reference.dropout import attention_with_dropout
 from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import causal_mask, combine_masks
+from conformkit.reference.norms import norm_for
 from conformkit.reference.rotary import rotate
+from conformkit.reference.scores import capped_attention, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
 from conformkit.spec.variants import CANONICAL, Variant
 
@@ -54,6 +57,11 @@ class MultiHeadAttention(nn.Module):
             self.k.register_parameter("bias", None)
         self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
         self.dropout = nn.Dropout(dropout)
+        self.weight_dropout = 0.0
+        if variant.qk_norm != "none":
+            one_head = variant.qk_norm == "heads"
+            self.q_norm = norm_for(self.head_width if one_head else query_width, variant)
+            self.k_norm = norm_for(self.head_width if one_head else key_width, variant)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map (B, T, D) to (B, T, D); `mask` hides more than causality does."""
@@ -62,15 +70,23 @@ class MultiHeadAttention(nn.Module):
         q = self._split(self.q(x), self.num_heads)  # (B, H, T, dh)
         k = self._split(self.k(x), self.kv_heads)  # (B, Hkv, T, dh)
         v = self._split(self.v(x), self.kv_heads)  # (B, Hkv, T, dh)
+        if self.variant.qk_norm != "none":
+            q, k = self.normalized(q, k)
         if self.variant.positions == "rotary":
             q = rotate(q, self.variant.rotary_base, self.variant.rotary_layout)
             k = rotate(k, self.variant.rotary_base, self.variant.rotary_layout)
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, T, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, T, dh)
+        if self.variant.window or self.variant.positions == "alibi":
+            mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
+        if self.variant.score_cap:
+            return self._capped(q, k, v, mask=mask)
         if self.causal:
             mask = combine_masks(mask, causal_mask(x.shape[1], device=x.device))  # (…, T, T)
         heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, T, dh)
+        if self.weight_dropout > 0.0 and self.training:
+            heads = attention_with_dropout(q, k, v, mask, self.weight_dropout)  # (B, H, T, dh)
         y = heads.transpose(1, 2).flatten(2)  # (B, T, H·dh)
         if self.out is not None:
             y = self.out(y)  # (B, T, D)
@@ -80,6 +96,28 @@ class MultiHeadAttention(nn.Module):
     def _split(self, rows: Tensor, heads: int) -> Tensor:
         """Give each head its consecutive share of the features: (B, T, h·dh) → (B, h, T, dh)."""
         return rows.reshape(*rows.shape[:-1], heads, self.head_width).transpose(1, 2)
+
+    def normalized(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries (B, H, T, dh) and keys (B, Hkv, T, dh), after their norms."""
+        if self.variant.qk_norm == "heads":
+            return self.q_norm(q), self.k_norm(k)
+        rows = (self.q_norm(q.transpose(1, 2).flatten(2)), self.k_norm(k.transpose(1, 2).flatten(2)))  # (B, T, h·dh)
+        return self._split(rows[0], self.num_heads), self._split(rows[1], self.kv_heads)
+
+    def _variant_mask(self, x: Tensor) -> Tensor | None:
+        """Return what the variant's window hides and its ALiBi subtracts for x (B, T, D): (T, T) or (H, T, T)."""
+        length = x.shape[1]
+        return variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
+
+    def _capped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend as `forward` does, with capped scores: (B, H, T, dh) each → (B, T, D)."""
+        seen = combine_masks(mask, causal_mask(q.shape[2], device=q.device)) if self.causal else mask  # (…, T, T)
+        mixed = capped_attention(q, k, v, seen, self.variant.score_cap)  # (B, H, T, dh)
+        rows = mixed.transpose(1, 2).flatten(2)  # (B, T, H·dh)
+        if self.out is not None:
+            rows = self.out(rows)  # (B, T, D)
+        given: Tensor = self.dropout(rows)
+        return given
 
     def _check_heads(self) -> None:
         if self.num_heads % self.kv_heads:

@@ -9,7 +9,7 @@ the same update as one large batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,8 @@ __all__ = ["IGNORED", "Optimizer", "accumulate", "evaluate", "train_step"]
 IGNORED = -100
 """The target that does not count."""
 
-Batch = tuple[Tensor, Tensor]
+Batch = tuple[Any, Tensor]
+"""What a model is called with, such as ids (B, T), and the targets (B, T)."""
 
 
 class Optimizer(Protocol):

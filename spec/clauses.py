@@ -18,11 +18,11 @@ __all__ = [
 SPEC_VERSION = "1.0"
 
 CORE = (
-    "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads", "rotary",
-    "feed_forward", "positional_encoding",
+    "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads",
+    "rotary", "windows", "qk_norm", "soft_caps", "alibi", "feed_forward", "positional_encoding",
     "block", "norms", "embedding", "model", "model_parts", "generation", "sampling",
     "gradients", "stability", "behaviour", "modes",
-    "initialization", "refusals", "cost",
+    "initialization", "devices", "refusals", "cost",
 )  # fmt: skip
 LM = (
     "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding", "reports", "training", "learning",
@@ -31,6 +31,8 @@ SEQ2SEQ = (
     "cross_attention", "padding", "token_embedding", "encoder", "decoder", "encoder_decoder", "seq2seq_data",
     "smoothing_loss", "masked_language", "seq2seq_generation", "seq2seq_decoding", "seq2seq_training",
 )  # fmt: skip
+ENCODER = ("bert_embeddings", "bert_model", "pretraining", "masked_language")
+VISION = ("patch_embedding", "vision_transformer")
 MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
     "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
@@ -42,9 +44,16 @@ MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """The design document's checkpoints towards an encoder-decoder: selections of documents."""
-PROFILES: Mapping[str, tuple[str, ...]] = {"core": CORE, "lm": LM, "seq2seq": SEQ2SEQ, **MILESTONE_PROFILES}
+PROFILES: Mapping[str, tuple[str, ...]] = {
+    "core": CORE,
+    "lm": LM,
+    "seq2seq": SEQ2SEQ,
+    "encoder": ENCODER,
+    "vit": VISION,
+    **MILESTONE_PROFILES,
+}
 """Documents by profile, in the order in which one builds a transformer, which is also the order of a run."""
-STEMS = (*CORE, *LM, *SEQ2SEQ)
+STEMS = tuple(dict.fromkeys((*CORE, *LM, *SEQ2SEQ, *ENCODER, *VISION)))
 
 
 class Level(StrEnum):
@@ -170,8 +179,8 @@ def _document(stem: str) -> tuple[Clause, ...]:
 def select(prefixes: tuple[str, ...], profile: str | None = None) -> tuple[Clause, ...]:
     """Return the clauses whose ids equal or begin with one of the prefixes; all clauses without prefixes.
 
-    A whole id selects that clause alone. A prefix ends at a hyphen: `MASK` selects `MASK-NONE`, `MAS` raises. With a
-    profile, only its clauses are returned.
+    A whole id selects that clause alone, a component's name (`MultiHeadAttention`) all clauses about it. A prefix ends
+    at a hyphen: `MASK` selects `MASK-NONE`, `MAS` raises. With a profile, only its clauses are returned.
     """
     if profile is None:
         return _selected(prefixes)
@@ -187,6 +196,7 @@ def _selected(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:
     for prefix in prefixes:
         head = prefix.upper().rstrip("-")
         matching = {head} & clauses().keys() or {i for i in clauses() if i.startswith(head + "-")}
+        matching = matching or {i for i, c in clauses().items() if c.component == prefix != "all"}
         if not matching:
             raise UnknownClauseError(prefix, _nearest(prefix))
         chosen |= matching

@@ -9,7 +9,7 @@ from typing import Any
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights
 from conformkit.spec.parameters import Parameter, Sizes
-from conformkit.spec.variants import Variant
+from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 __all__ = ["DROPOUT", "Argument", "Component", "Method", "heads", "required"]
 
@@ -32,7 +32,8 @@ class Method:
     """A method of a component that takes arrays and returns one: its inputs, other names for it, its oracle, shape.
 
     `options` are its arguments that are not arrays; `outputs` is the number of arrays it returns. Without an oracle or
-    a shape, tests define the expected result.
+    a shape, tests define the expected result. What the call itself returns besides its first result, as a pair, is also
+    described here: `beside` is its place.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Method:
     extent: Extent | None = None
     options: tuple[Argument, ...] = ()
     outputs: int = 1
+    beside: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,16 @@ class Component:
     methods: tuple[Method, ...] = ()
     extent: Extent | None = None
     depth: int = 1
+
+    @property
+    def several(self) -> bool:
+        """Whether calls may have several arrays, whose masks say which positions are padding."""
+        return self.profile in {"seq2seq", "encoder", "vit"}
+
+    @property
+    def base(self) -> Variant:
+        """The choices that are canonical for it."""
+        return BASES.get(self.profile, CANONICAL)
 
     def method(self, name: str) -> Method:
         """Return one of its methods."""

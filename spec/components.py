@@ -25,11 +25,11 @@ from conformkit.spec.parameters import (
 )
 from conformkit.spec.positional_encoding import first_position, input_scale, positional_encoding
 from conformkit.spec.self_attention import self_attention
-from conformkit.spec.variants import Variant
+from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 __all__ = [
-    "COMPONENTS", "GENERATE", "PARTS", "SEQ2SEQ_NAMES", "Argument", "Component", "Method", "Parameter", "Sizes",
-    "component", "components_of", "is_component",
+    "COMPONENTS", "ENCODER_NAMES", "GENERATE", "PARTS", "SEQ2SEQ_NAMES", "SEVERAL_NAMES", "VIT_NAMES", "Argument",
+    "Component", "Method", "Parameter", "Sizes", "base_of", "component", "components_of", "is_component",
 ]  # fmt: skip
 
 
@@ -131,6 +131,8 @@ PARTS: Mapping[str, frozenset[str]] = {
     "TransformerBlock": _SUBLAYERS, "EncoderLayer": _SUBLAYERS, "DecoderLayer": _SUBLAYERS, "Encoder": _STACK,
     "Decoder": _STACK, "TinyTransformerLM": _SUBLAYERS | {"TransformerBlock", "PositionalEncoding", "TokenEmbedding"},
     "Transformer": _STACK | {"Encoder", "Decoder", "PositionalEncoding", "TokenEmbedding"},
+    "BertModel": frozenset({"BertEmbeddings"}), "BertForPreTraining": frozenset({"BertEmbeddings", "BertModel"}),
+    "VisionTransformer": frozenset({"PatchEmbedding"}),
 }  # fmt: skip
 """The components of which a component is made, directly or not."""
 
@@ -138,22 +140,38 @@ SEQ2SEQ_NAMES = (
     "CrossAttention", "TokenEmbedding", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", "Transformer",
 )  # fmt: skip
 """The components of profile seq2seq, described in the module seq2seq_components."""
+ENCODER_NAMES = ("BertEmbeddings", "BertModel", "BertForPreTraining")
+VIT_NAMES = ("PatchEmbedding", "VisionTransformer")
+"""The components of profiles encoder and vit, described in the module encoder_components."""
+SEVERAL_NAMES = (*SEQ2SEQ_NAMES, *ENCODER_NAMES, *VIT_NAMES)
+"""The components whose calls may have several arrays."""
 
 
 def component(name: str) -> Component:
     """Return a component of any profile. Raises KeyError."""
-    return COMPONENTS[name] if name in COMPONENTS else _seq2seq()[name]
+    if name in COMPONENTS:
+        return COMPONENTS[name]
+    if name in ENCODER_NAMES:
+        return _encoder()[name]
+    return _vit()[name] if name in VIT_NAMES else _seq2seq()[name]
+
+
+def base_of(name: str) -> Variant:
+    """Return the choices that are canonical for a component, or for a tool."""
+    return BASES["encoder"] if name in ENCODER_NAMES else BASES["vit"] if name in VIT_NAMES else CANONICAL
 
 
 def is_component(name: str) -> bool:
     """Whether a component of any profile has this name."""
-    return name in COMPONENTS or name in SEQ2SEQ_NAMES
+    return name in COMPONENTS or name in SEVERAL_NAMES
 
 
 def components_of(profile: str) -> Mapping[str, Component]:
     """Return the components of a profile, in the order in which one builds them."""
     if profile in {"core", "lm"}:
         return COMPONENTS
+    if profile in {"encoder", "vit"}:
+        return _encoder() if profile == "encoder" else _vit()
     every = {**COMPONENTS, **_seq2seq()}
     if profile == "seq2seq":
         return _seq2seq()
@@ -165,6 +183,18 @@ def _seq2seq() -> Mapping[str, Component]:
     from conformkit.spec.seq2seq_components import SEQ2SEQ  # noqa: PLC0415 - core does not need it
 
     return SEQ2SEQ
+
+
+def _encoder() -> Mapping[str, Component]:
+    from conformkit.spec.encoder_components import ENCODER  # noqa: PLC0415 - core does not need it
+
+    return ENCODER
+
+
+def _vit() -> Mapping[str, Component]:
+    from conformkit.spec.encoder_components import IMAGES  # noqa: PLC0415 - core does not need it
+
+    return IMAGES
 
 
 GENERATE: tuple[Argument, ...] = (

@@ -12,6 +12,7 @@ from conformkit.spec.layers import Weights, linear
 from conformkit.spec.multi_head_attention import merge_heads, split_heads
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.scores import normalized
 from conformkit.spec.variants import Variant
 
 __all__ = ["CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule", "attend"]
@@ -52,11 +53,11 @@ def attend(
 
     `turned`: queries and keys are of one sequence, and rotary positions rotate them if the variant has these.
     """
-    q = split_heads(linear(weights, "q", query), num_heads)  # (B, H, Tq, d)
-    k = split_heads(linear(weights, "k", key), kv_heads)  # (B, Hkv, Tk, d)
+    q = split_heads(normalized(weights, "q_norm", linear(weights, "q", query), num_heads, variant), num_heads)
+    k = split_heads(normalized(weights, "k_norm", linear(weights, "k", key), kv_heads, variant), kv_heads)
     v = split_heads(linear(weights, "v", value), kv_heads)  # (B, Hkv, Tk, d)
     if turned and variant.positions == "rotary":
         q, k = rotate(q, variant), rotate(k, variant)
     k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, Tk, d)
-    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask))
+    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap))
     return linear(weights, "out", mixed) if variant.output_projection else mixed

@@ -13,6 +13,7 @@ from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.loss import log_softmax
 from conformkit.spec.positional_encoding import first_position, positional_encoding
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.scores import capped
 from conformkit.spec.variants import Variant
 
 __all__ = ["TinyTransformerLM", "TinyTransformerLMConstructor", "TinyTransformerLMModule", "tiny_transformer_lm"]
@@ -75,10 +76,11 @@ def tiny_transformer_lm(
             num_heads=num_heads,
             kv_heads=kv_heads,
             causal=True,
-            variant=variant,
+            variant=variant.of_layer(layer),
         )
     if variant.final_norm:
         x = normalize(weights, "norm", x, variant)
     logits = x @ weights["embedding.weight" if variant.tied else "head.weight"].T  # (B, T, V)
     logits = np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)
+    logits = capped(logits, variant.logit_cap)
     return log_softmax(logits) if variant.log_probabilities else logits

@@ -9,9 +9,9 @@ import numpy as np
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear
-from conformkit.spec.masks import causal_mask
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.scores import normalized, visible
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -65,11 +65,16 @@ def multi_head_attention(
 
     With fewer key/value heads than heads, each serves num_heads / kv_heads consecutive query heads.
     """
-    q = split_heads(linear(weights, "q", x), num_heads)  # (B, H, T, d)
-    k = split_heads(linear(weights, "k", x), kv_heads)  # (B, Hkv, T, d)
+    q = split_heads(
+        normalized(weights, "q_norm", linear(weights, "q", x), num_heads, variant), num_heads
+    )  # (B, H, T, d)
+    k = split_heads(
+        normalized(weights, "k_norm", linear(weights, "k", x), kv_heads, variant), kv_heads
+    )  # (B, Hkv, T, d)
     v = split_heads(linear(weights, "v", x), kv_heads)  # (B, Hkv, T, d)
     if variant.positions == "rotary":
         q, k = rotate(q, variant), rotate(k, variant)
     k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, T, d)
-    mixed = merge_heads(scaled_dot_product_attention(q, k, v, causal_mask(x.shape[-2]) if causal else None))
+    mask = visible(x.shape[-2], num_heads, variant, causal=causal)
+    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap))
     return linear(weights, "out", mixed) if variant.output_projection else mixed

@@ -52,13 +52,17 @@ def has_bias(projection: str, variant: Variant) -> bool:
 
 
 def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
-    """Return the projections of queries, keys, values and of the heads' outputs."""
+    """Return the projections of queries, keys, values and of the heads' outputs, and the norms of queries and keys."""
     m, width, heads, kv_heads = (sizes[n] for n in ("d_model", "head_width", "num_heads", "kv_heads"))
     found: dict[str, Parameter] = {}
     for name, own in zip("qkv", (heads, kv_heads, kv_heads), strict=True):
         found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=has_bias(name, variant))
     if variant.output_projection:
         found |= linear_parameters("out", matrix("m", "(h d)", h=heads, d=width, m=m), bias=variant.output_bias)
+    if variant.qk_norm != "none":
+        for name, own in (("q_norm", heads), ("k_norm", kv_heads)):
+            vector = Parameter("d" if variant.qk_norm == "heads" else "(h d)", {"h": own, "d": width})
+            found |= _norm(name, vector, variant)
     return found
 
 
@@ -73,7 +77,10 @@ def feed_forward_parameters(sizes: Sizes, variant: Variant) -> dict[str, Paramet
 
 def norm_parameters(name: str, width: int, variant: Variant) -> dict[str, Parameter]:
     """Return the scale, and the shift if there is one, of a norm."""
-    vector = Parameter("m", {"m": width})
+    return _norm(name, Parameter("m", {"m": width}), variant)
+
+
+def _norm(name: str, vector: Parameter, variant: Variant) -> dict[str, Parameter]:
     has_bias = variant.norm == "layernorm" and variant.norm_bias
     return {f"{name}.weight": vector} | ({f"{name}.bias": vector} if has_bias else {})
 

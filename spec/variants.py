@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
-__all__ = ["CANONICAL", "FAMOUS", "FREE", "Variant", "alternatives", "choices", "described", "written"]
+__all__ = [
+    "BASES", "BERT", "CANONICAL", "FAMOUS", "FREE", "VIT", "Variant", "alternatives", "choices", "described", "written",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,17 @@ class Variant:
     kv_heads: str = "num_heads"
     """Number of key/value heads, an expression; fewer than `num_heads` is grouped-query attention."""
     head_width: str = "d_model // num_heads"
-    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    qk_norm: Literal["none", "heads", "all"] = "none"
+    """A norm of their own on queries and keys, before any rotation: over each head's features, or over all at once."""
+    score_cap: float = 0.0
+    """Scores s become cap · tanh(s / cap) before they are masked; 0: they stay."""
+    window: int = 0
+    """Causal attention sees so many keys, the last of them the query's own; 0: all."""
+    window_layers: Literal["all", "even", "odd", "5 of 6"] = "all"
+    """The model's layers, counted from 0, that have the window; `5 of 6`: all but each sixth."""
+    positions: Literal["sinusoidal", "learned", "rotary", "none", "alibi"] = "sinusoidal"
+    alibi_slopes: Literal["interleaved", "geometric"] = "interleaved"
+    """Of head counts that are no power of 2. interleaved: as published; geometric: 2^(-8(h + 1) / H) for any H."""
     sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
     sinusoid_frequencies: Literal["vaswani", "tensor2tensor"] = "vaswani"
     """vaswani: 10000^(-2i/D). tensor2tensor: 10000^(-i/(⌊D/2⌋ - 1)), whose last one is 1/10000."""
@@ -63,8 +75,20 @@ class Variant:
     shared_positions: bool = False
     """Source and target of an encoder-decoder share one learned table of positions; unused if none is learned."""
     head_bias: bool = True
+    logit_cap: float = 0.0
+    """Logits z become cap · tanh(z / cap); 0: they stay."""
     log_probabilities: bool = False
     """A model returns the log-softmax of its logits: the same predictions, for a loss without a softmax of its own."""
+    segments: bool = True
+    """An encoder's embeddings add a learned row for the segment of each position, as BERT's do."""
+    pooler: bool = True
+    """A BERT has a pooler: a linear map of the first position, then tanh."""
+    head_transform: bool = True
+    """Before the masked-language head's matrix: a linear map, the activation, a norm."""
+    next_sentence_head: bool = True
+    """A BERT with its pretraining heads has a pooler and the head for the next sentence, not only the one for ids."""
+    pooling: Literal["class", "mean"] = "class"
+    """What a vision transformer classifies: the class token, or the mean of all patches, then without that token."""
     temperature_last: bool = False
     """Sampling filters by the probabilities at temperature 1, and applies the temperature to what is left."""
 
@@ -72,13 +96,26 @@ class Variant:
         """Return a copy with some choices changed."""
         return replace(self, **changes)
 
-    def differences(self) -> dict[str, Any]:
-        """Return the choices that are not canonical, by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+    def of_layer(self, layer: int) -> Variant:
+        """Return the variant of one of a model's blocks, counted from 0: some may have a window, others not."""
+        sees_all = {"all": False, "even": layer % 2 == 1, "odd": layer % 2 == 0, "5 of 6": layer % 6 == 5}
+        return self.but(window=0) if self.window and sees_all[self.window_layers] else self
+
+    def meets(self, choice: str, wanted: str) -> bool:
+        """Whether a choice has one of the values `a | b`, or none of those of `not a | b`, as clauses write them."""
+        value = getattr(self, choice)
+        said = str(value).lower() if isinstance(value, bool) else str(value)
+        listed = [one.strip() for one in wanted.removeprefix("not ").split("|")]
+        return (said in listed) != wanted.startswith("not ")
+
+    def differences(self, base: Variant | None = None) -> dict[str, Any]:
+        """Return the choices that are not canonical, or not those of a base, by name."""
+        canonical = {f.name: f.default if base is None else getattr(base, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name, value in canonical.items() if getattr(self, name) != value}
 
 
 CANONICAL = Variant()
-FREE = ("head_bias",)
+FREE = ("head_bias", "pooler", "next_sentence_head")
 """Choices of which either is right where nothing is declared: GPT-2's and Llama's heads have no bias, others do."""
 
 
@@ -93,6 +130,9 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "kv_heads": ("1", "num_heads // 2", "num_heads // 4", "num_heads // 3", "2", "4"),
     "head_width": ("d_model", "2 * d_model // num_heads", "d_model // 2", "2", "4", "6", "8", "16", "32", "64"),
     "rotary_base": (500000.0, 1000000.0, 1000.0, 500.0, 100000.0),
+    "score_cap": (50.0, 30.0, 20.0, 10.0, 15.0, 5.0, 25.0, 100.0),
+    "logit_cap": (30.0, 15.0, 50.0, 20.0, 10.0, 5.0),
+    "window": (2, 3, 4, 1, 8, 16, 32, 64),
 }
 """Common values of open choices, the most frequent first."""
 
@@ -136,6 +176,13 @@ FAMOUS: Mapping[str, Variant] = {
 }  # fmt: skip
 """The choices of well-known models, by the usual names of their styles."""
 
+BERT = FAMOUS["bert"]
+"""What is canonical in profile encoder. Source: Devlin et al. 2019, and the code published with it."""
+VIT = Variant(qkv_bias=True, output_bias=True, positions="learned")
+"""What is canonical in profile vit. Source: Dosovitskiy et al. 2021, §3.1, which names no epsilon."""
+BASES: Mapping[str, Variant] = {"encoder": BERT, "vit": VIT}
+"""The canonical choices of profiles in which they are not CANONICAL."""
+
 
 _WORDS: Mapping[tuple[str, Any], str] = {
     ("norm", "layernorm"): "LayerNorm", ("norm", "rmsnorm"): "RMSNorm",
@@ -157,6 +204,16 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("ffn_bias", True): "a feed-forward with biases", ("ffn_bias", False): "a feed-forward without biases",
     ("positions", "sinusoidal"): "sinusoidal positions", ("positions", "learned"): "learned positions",
     ("positions", "rotary"): "rotary positions", ("positions", "none"): "no positions",
+    ("positions", "alibi"): "ALiBi",
+    ("alibi_slopes", "interleaved"): "ALiBi's published slopes",
+    ("alibi_slopes", "geometric"): "ALiBi's slopes as one geometric series",
+    ("qk_norm", "none"): "queries and keys without a norm",
+    ("qk_norm", "heads"): "a norm on each head's queries and keys",
+    ("qk_norm", "all"): "a norm on all queries and all keys", ("score_cap", 0.0): "scores without a cap",
+    ("logit_cap", 0.0): "logits without a cap", ("window", 0): "attention to all earlier keys",
+    ("window_layers", "all"): "the window in all layers", ("window_layers", "even"): "the window in layers 0, 2, …",
+    ("window_layers", "odd"): "the window in layers 1, 3, …",
+    ("window_layers", "5 of 6"): "the window in 5 layers of 6",
     ("sinusoid_layout", "interleaved"): "interleaved sines and cosines",
     ("sinusoid_layout", "halves"): "all sines, then all cosines",
     ("sinusoid_frequencies", "vaswani"): "frequencies 10000^(-2i/D)",
@@ -178,6 +235,13 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("shared_positions", False): "separate tables of positions for source and target",
     ("head_bias", True): "a head with a bias", ("head_bias", False): "a head without a bias",
     ("log_probabilities", True): "log-probabilities", ("log_probabilities", False): "logits",
+    ("segments", True): "embeddings of segments", ("segments", False): "no embeddings of segments",
+    ("pooler", True): "a pooler", ("pooler", False): "no pooler",
+    ("head_transform", True): "a masked-language head that transforms first",
+    ("head_transform", False): "a masked-language head of one matrix",
+    ("next_sentence_head", True): "a head for the next sentence",
+    ("next_sentence_head", False): "no head for the next sentence",
+    ("pooling", "class"): "a class token that is classified", ("pooling", "mean"): "the mean of all patches",
     ("temperature_last", True): "filters before the temperature",
     ("temperature_last", False): "the temperature before filters",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The suite inside other programs: a report for Python, clauses as test cases of another pytest suite."""
+"""The suite inside other programs: clauses as test cases of another pytest suite."""
 
 from __future__ import annotations
 
@@ -7,65 +7,38 @@ import os
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from conformkit.conformance.api.live import module_of
 from conformkit.conformance.diagnosis.choices import found_choices
 from conformkit.conformance.diagnosis.undeclared import searched
+from conformkit.conformance.driver.spawn.shared import SharedFactory
+from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.judge import Judge, Verdicts
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunOptions, RunRequest, requested
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.report.markdown import as_markdown
+from conformkit.conformance.report.causes import labelled
 from conformkit.conformance.report.wording import command
-from conformkit.conformance.runner import empty_report, run
+from conformkit.conformance.runner import empty_report
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, clause, select
 
-__all__ = ["ClauseBroken", "EmbeddedSuite", "check", "parametrize_with_clauses"]
+__all__ = ["ClauseBroken", "EmbeddedSuite", "parametrize_with_clauses"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ClauseBroken(AssertionError):
-    """A binding clause fails; the text is what `conform run` prints about it."""
+    """A binding clause fails; the text is what `conform run` prints about it, the numbers first."""
+
+    __module__ = "builtins"  # as pytest's own outcomes: in a summary of 80 columns a long name hides the numbers
 
     def __init__(self, result: Result, report: Report) -> None:
         super().__init__(_story(result, report))
         self.result = result
-
-
-class ShownReport(Report):
-    """A report that a notebook shows as Markdown."""
-
-    @classmethod
-    def of(cls, report: Report) -> ShownReport:
-        """Return the same report as an instance of this class."""
-        return cls(**{each.name: getattr(report, each.name) for each in fields(report)})
-
-    def _repr_markdown_(self) -> str:
-        """Return the Markdown that a notebook shows."""
-        return as_markdown(self)
-
-
-def check(impl: object, **options: Unpack[RunOptions]) -> ShownReport:
-    """Judge an implementation and return the report; options are those of `RunRequest` (profile, only, seed, …).
-
-    `impl` is what `conform run --impl` takes, or a class or function with a name of the contract, or a mapping from
-    such names: live objects are judged in this process, in isolation `none`, as in a notebook.
-
-    Raises: LoadFailure if it cannot be loaded or bound, ConfigError if its conform.toml can't be used, ValueError
-    for an object without a name of the contract.
-    """
-    if isinstance(impl, str | os.PathLike):
-        return ShownReport.of(run(requested("check", os.fspath(impl), **options)))
-    if options.setdefault("isolation", "none") != "none":
-        raise ValueError(f"a live object can't move to isolation {options['isolation']}; put it into a file")
-    with module_of(impl) as name:
-        return ShownReport.of(run(requested("check", name, **options)))
 
 
 class EmbeddedSuite:
@@ -77,6 +50,9 @@ class EmbeddedSuite:
         self._open: tuple[Judge, Report] | None = None
         self._searched: set[str] = set()
         """Components in which undeclared choices were looked for."""
+        self._warm: SharedFactory | None = None
+        self._causes: dict[str, dict[str, Result]] = {}
+        """By component, the results with the known mistakes in them."""
         self._final: dict[str, Result] = {}
         """All verdicts, once a choice was found: those under the choice, and one red line for it."""
 
@@ -110,9 +86,46 @@ class EmbeddedSuite:
         judge = Judge(implementation, tests(self.request.profile), seed=self.request.seed, verdicts=Verdicts.of(known))
         return [judge.result(item.id) for item in clauses]
 
-    def settle(self, clause_id: str) -> Result:
-        """Turn a verdict into pytest's: return it, skip with the reason, xfail a SHOULD, or raise."""
-        return _settle(self.result(clause_id), self._opened()[1])
+    def settle(self, clause_id: str, *, expected: bool = False) -> Result:
+        """Turn a verdict into pytest's: return it, skip with the reason, xfail a SHOULD, or raise.
+
+        The cause of an `expected` failure is not looked for.
+        """
+        __tracebackhide__ = True
+        result, report = self.result(clause_id), self._opened()[1]
+        return _settle(result if expected or not report.breaks(result) else self._explained(result), report)
+
+    def _explained(self, result: Result) -> Result:
+        """Return a failure with the known mistake that it looks like, looked for once in each component."""
+        if not result.verdict.red or self._final or not self.request.diagnose:
+            return result
+        about = result.clause.component
+        if about not in self._causes:
+            own = [self.result(item.id) for item in self.clauses() if item.component == about]
+            self._causes[about] = {} if self._final else self._named(own)
+        return self._causes[about].get(result.clause.id, result)
+
+    def _named(self, results: Sequence[Result]) -> dict[str, Result]:
+        from conformkit.conformance.diagnosis.causes import name_causes
+        from conformkit.conformance.diagnosis.choices import Choices
+
+        named: Sequence[Result] = results
+        implementation = self._opened()[0].implementation
+        try:
+            for causes in name_causes(self.request, Choices(results=results), implementation, None, self._trusted):
+                named = causes.results or named
+        except NOT_ITS_FAULT:
+            raise
+        except Exception:  # noqa: BLE001 - the boundary: no verdict depends on it
+            return {}
+        return {each.clause.id: each for each in named}
+
+    def _trusted(self) -> WorkerFactory:
+        """Return the process that forks references with mistakes in them, started once."""
+        if self._warm is None:
+            self._warm = SharedFactory(worker_factory(self.request.limits.threads, torch=True))
+            self._stack.callback(self._warm.close)
+        return self._warm
 
     def _opened(self) -> tuple[Judge, Report]:
         if self._open is None:
@@ -127,7 +140,9 @@ class EmbeddedSuite:
         """End the worker."""
         self._stack.close()
         self._open = None
+        self._warm = None
         self._searched.clear()
+        self._causes.clear()
         self._final.clear()
 
     def clauses(self) -> list[Clause]:
@@ -136,6 +151,7 @@ class EmbeddedSuite:
 
 
 def _settle(result: Result, report: Report) -> Result:
+    __tracebackhide__ = True
     import pytest
 
     if result.verdict is Verdict.PASS:
@@ -175,9 +191,10 @@ def parametrize_with_clauses(
 
     def case(item: Clause) -> Any:
         def check_clause() -> None:
+            __tracebackhide__ = True
             if item.id in expected:
                 _insist(suite.result(item.id), expected[item.id])
-            suite.settle(item.id)
+            suite.settle(item.id, expected=item.id in expected)
 
         reason = expected.get(item.id, "")
         marks = [pytest.mark.xfail(reason=reason, strict=True, raises=ClauseBroken)] if reason else []
@@ -207,8 +224,8 @@ def _insist(result: Result, reason: str) -> None:
 
 
 def _story(result: Result, report: Report) -> str:
+    """Return the text of a failure; its first line stands in pytest's summary, next to the clause's id."""
     item = result.clause
-    lines = [f"{item.id} · {item.title}", result.message or result.reason, *result.details]
-    lines += [f"where: {result.where}"] if result.where else []
-    lines += [f"why:   {item.why}", f"fix:   {item.fix}", f"again: {command(report, item.id)}"]
-    return "\n".join(lines)
+    lines = [result.message or result.reason or item.title, *result.details, f"{item.id} · {item.title}"]
+    lines += [f"{label} {fact}" for label, fact in labelled(report, result)]
+    return "\n".join([*lines, f"again: {command(report, item.id)}"])

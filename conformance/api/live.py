@@ -11,10 +11,11 @@ from importlib.machinery import ModuleSpec
 from itertools import count
 from typing import Any
 
-from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
+from conformkit.spec.clauses import select
+from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, components_of
 from conformkit.spec.tools import TOOLS
 
-__all__ = ["module_of"]
+__all__ = ["as_argument", "judged", "module_of"]
 
 _NUMBERS = count(1)
 
@@ -38,6 +39,26 @@ def module_of(live: object) -> Iterator[str]:
         del sys.modules[module.__name__]
 
 
+def judged(live: object, profile: str) -> tuple[str, ...]:
+    """Return which clauses are about these objects: their own, and those about whatever there is.
+
+    Raises ValueError for a name that the contract does not have.
+    """
+    names = _members(live)
+    wanted = {name for name, part in components_of(profile).items() if {part.export, *part.further} & names.keys()}
+    wanted |= names.keys() | {"all"}
+    return tuple(item.id for item in select((), profile) if item.component in wanted)
+
+
+def as_argument(live: object) -> str:
+    """Return how the objects are written in a call of `check`: `MyAttention`, or a mapping with a name for each."""
+    members = _members(live)
+    told = {name: str(getattr(value, "__name__", name)) for name, value in members.items()}
+    if not isinstance(live, Mapping) and list(told) == list(told.values()):
+        return next(iter(told))
+    return f"{{{', '.join(f'{chr(34)}{name}{chr(34)}: {value}' for name, value in told.items())}}}"
+
+
 def _libraries(value: object) -> dict[str, types.ModuleType]:
     named: dict[str, Any] = getattr(value, "__globals__", {})
     return {name: item for name, item in named.items() if isinstance(item, types.ModuleType)}
@@ -45,7 +66,7 @@ def _libraries(value: object) -> dict[str, types.ModuleType]:
 
 def _members(live: object) -> Mapping[str, Any]:
     members = dict(live) if isinstance(live, Mapping) else {str(getattr(live, "__name__", type(live).__name__)): live}
-    known = [component.export for component in COMPONENTS.values()] + [*SEQ2SEQ_NAMES, *TOOLS]
+    known = [component.export for component in COMPONENTS.values()] + [*SEVERAL_NAMES, *TOOLS]
     strange = [str(name) for name in members if name not in known]
     if strange or not members:
         name = strange[0] if strange else ""

@@ -1,10 +1,11 @@
-"""The pytest plugin: `pytest --pyargs conformkit.conformance --impl mypkg`, one item per clause.
+"""The pytest plugin: `pytest --pyargs conformkit.conformance --conform-impl mypkg`, one item per clause.
 
 pytest loads it wherever the package is installed, so it imports nothing of the kit before it is used.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,9 +21,9 @@ _BENCH: pytest.StashKey[EmbeddedSuite] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of `conform run`, under names that no other plugin uses."""
+    """Add the options of `conform run`, each as `--conform-…`: other names belong to other people's conftest.py."""
     group = parser.getgroup("conformkit", "conformance of transformers")
-    group.addoption("--impl", metavar="NAME|PATH", help="the implementation to judge")
+    group.addoption("--conform-impl", metavar="NAME|PATH", help="the implementation to judge")
     group.addoption("--conform-only", metavar="PREFIX", action="append", default=[], help="only these clauses")
     group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
     group.addoption("--conform-level", metavar="LEVEL", default="MUST", choices=("MUST", "SHOULD"), help="what binds")
@@ -35,8 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Reject wrong usage before collection."""
     asked = any(argument.split("::")[0].startswith("conformkit.conformance") for argument in config.args)
-    if asked and not config.getoption("--impl"):
-        message = "say which implementation to judge: --impl NAME|PATH"
+    if asked and not config.getoption("--conform-impl"):
+        message = "say which implementation to judge: --conform-impl NAME|PATH"
         raise pytest.UsageError(message)
     if config.getoption("--conform-only"):
         from conformkit.spec.clauses import UnknownClauseError, select
@@ -76,7 +77,8 @@ class SuiteDirectory(pytest.Directory):
         """Yield one file per document."""
         bench = _bench(self.config)
         for document in dict.fromkeys(clause.document for clause in bench.clauses()):
-            yield ClauseFile.from_parent(self, path=self.path / f"test_{document}.py")
+            path = self.path / f"test_{document}.py"
+            yield ClauseFile.from_parent(self, path=path, nodeid=_pasteable(path, self.config.rootpath))
 
 
 class ClauseFile(pytest.File):
@@ -142,15 +144,23 @@ def _bench(config: pytest.Config) -> EmbeddedSuite:
         from conformkit.spec.clauses import Level
 
         option = config.getoption
-        if not option("--impl"):
-            pytest.exit("say which implementation to judge: --impl NAME|PATH", returncode=4)
+        if not option("--conform-impl"):
+            pytest.exit("say which implementation to judge: --conform-impl NAME|PATH", returncode=4)
         request = RunRequest(
-            impl=option("--impl"), profile=option("--conform-profile"), level=Level(option("--conform-level")),
+            impl=option("--conform-impl"), profile=option("--conform-profile"), level=Level(option("--conform-level")),
             only=_only(config), seed=option("--conform-seed"), isolation=option("--conform-isolation"),
             config=option("--conform-config"), folder=config.invocation_params.dir,
         )  # fmt: skip
         config.stash[_BENCH] = EmbeddedSuite(request)
     return config.stash[_BENCH]
+
+
+def _pasteable(path: Path, root: Path) -> str:
+    """Return an id with which pytest finds the file again; by itself it names files outside its root by half a path."""
+    try:
+        return Path(os.path.relpath(path, root)).as_posix()
+    except ValueError:  # another drive
+        return path.as_posix()
 
 
 def _only(config: pytest.Config) -> tuple[str, ...]:

@@ -115,10 +115,10 @@ class Draw:
             return self._rounded(float(kind == "weight") + self._random.normal(0.0, 0.3, parameter.shape))
         if kind == "bias":
             return self.values(*parameter.shape, scale=0.5)
-        if role in {"embedding", "positions"}:
+        if role in {"embedding", "positions", "segments", "class_token"}:
             return self.values(*parameter.shape)
         sharp = 1.6 if role in {"q", "k"} and not self._half else 1.0
-        return self.values(*parameter.shape, scale=gain * sharp / math.sqrt(parameter.shape[-1]))
+        return self.values(*parameter.shape, scale=gain * sharp / math.sqrt(math.prod(parameter.shape[1:])))
 
     def _rounded(self, values: Array) -> Array:
         return rounded(values, *self._forms)

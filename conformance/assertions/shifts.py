@@ -53,6 +53,7 @@ def shift(draw: Integers) -> Shift:
     added = {name: draw.integer(0, _MOST) for name in _SHIFTED}
     positions = draw.integer(0, 2)
     added |= {"block_size": positions, "max_len": positions, "head_width": 2 * draw.integer(0, 1)}
+    added |= {"num_classes": draw.integer(0, _MOST), "image_size": 2 * draw.integer(0, 1)}
     return Shift(added, positions)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.arguments import Expression
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import OPTIONS
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
@@ -20,7 +21,7 @@ def abilities(bound: Bound) -> dict[str, bool]:
     named = bound.construct.names()
     settable = bound.causal in {"construct", "mask", "flag"}
     taken = bound.call.names()
-    takes = bool(taken & set(MASK_NAMES)) if bound.component.profile == "seq2seq" else "mask" in taken
+    takes = bool(taken & set(MASK_NAMES)) if bound.component.several else "mask" in taken
     options = bound.generation.call.names() if bound.generation else _taken_by(bound, "generate")
     declared = bound.config.generate.options if bound.config.generate else None
     offered = options if declared is None else declared
@@ -35,6 +36,7 @@ def abilities(bound: Bound) -> dict[str, bool]:
         "float-masks": takes and "float" in bound.mask.kinds,
         "any-rank": bound.limits.rank is None,
         "own-values": {"key", "value"} <= taken,
+        **({"segments-optional": _may_leave_out(bound, "segments")} if "segments" in bound.component.inputs else {}),
         **dict.fromkeys(bound.methods, True),
         "generate": (bound.generation is not None or "generate" in bound.methods) and not bound.generation_stub,
         **({"length-penalty": "length_penalty" in _taken_by(bound, "beam_search"),
@@ -43,6 +45,12 @@ def abilities(bound: Bound) -> dict[str, bool]:
         "samples": samples_only or "temperature" in offered,
         **{name.replace("_", "-"): name in offered for name in OPTIONS},
     }  # fmt: skip
+
+
+def _may_leave_out(bound: Bound, ours: str) -> bool:
+    """Whether a call takes this input, by a name that has a default."""
+    places = [name for name, value in bound.call.named.items() if isinstance(value, Expression) and value.text == ours]
+    return bool(places) and not bound.insisted.intersection(places)
 
 
 def _taken_by(bound: Bound, method: str) -> frozenset[str]:

@@ -75,6 +75,16 @@ _ALIASES: dict[str, Aliases] = {
         "n_decoder_layers decoder_layers num_dec_layers n_dec_layers dec_layers decoder_depth",
     ),
     "pad_id": _names("pad pad_idx padding_idx pad_token_id pad_index src_pad_idx pad_token padding_id"),
+    "num_segments": _names("type_vocab_size n_segments segments num_token_types n_types token_types num_types"),
+    "image_size": _names("img_size input_size image resolution image_res img_dim img_width img"),
+    "patch_size": _names("patch p patch_dim patch_width kernel_size"),
+    "channels": _names("in_channels num_channels in_chans n_channels c in_ch chans image_channels"),
+    "num_classes": _names("n_classes num_labels classes n_class class_num out_dim n_labels num_outputs"),
+    "images": _names("x img image pixel_values imgs pixels inputs input batch X"),
+    "segments": _names(
+        "token_type_ids segment_ids segment_info segment_label segs seg segment_labels token_types type_ids seg_ids "
+        "token_type segment segment_tokens token_type_id",
+    ),
     "dropout": _names(
         "p dropout_p drop p_drop dropout_rate resid_pdrop drop_rate pdrop",
         likely="rate attnp residp pattn presid pattention",

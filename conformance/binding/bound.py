@@ -138,7 +138,7 @@ class Bound:
 
         `cast` is the number format in which they arrive, for one that does not cross the wire.
         """
-        if self.component.profile == "seq2seq":
+        if self.component.several:
             return self._call_of_several(inputs, values, strided=strided, cast=cast, method=method)
         batch = next((a.shape[0] for a in inputs.values() if a.ndim > 1), 1)
         arrays = {name: self._mask(a, batch) if name == "mask" else self._swapped(a) for name, a in inputs.items()}
@@ -172,7 +172,7 @@ class Bound:
         args, kwargs = _filled(chosen, {**empty, **values, **known})
         output = list(bound.output) if isinstance(bound.output, tuple) else bound.output
         header = {"args": args, "kwargs": kwargs, "output": output} | self._each(arrays)
-        return header | (_entry(bound.name) if method else {}), arrays
+        return header | (_entry(bound.name) if method and bound.name else {}), arrays
 
     def generate_request(
         self, ids: Array, count: int, options: Mapping[str, Any]
@@ -231,7 +231,7 @@ class Bound:
         if self.config.layout != "one sequence":
             return {}
         shared = {"positions", *(name for name, form in self.masks.items() if form.shape == "T T")}
-        of_masks = 1 if self.component.profile == "seq2seq" else 3  # (Tq, Tk) is for all sequences
+        of_masks = 1 if self.component.several else 3  # (Tq, Tk) is for all sequences
         each = [
             name for name, array in arrays.items()
             if name not in shared

@@ -22,7 +22,7 @@ from conformkit.conformance.binding.rules import PatternError, Rule, check_rule,
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig, read_tool
-from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES, component
+from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, base_of, component
 from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
 
@@ -33,6 +33,7 @@ __all__ = [
 
 CALL_NAMES = (
     "x", "q", "k", "v", "ids", "mask", "causal", "positions", "query", "key", "value", "memory", "src", "tgt",
+    "segments", "images",
     *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T",
 )  # fmt: skip
 """What expressions in `call` may use."""
@@ -143,7 +144,7 @@ class Config:
 
     def variant_for(self, component: str) -> Variant:
         """Return the variant of a component: the general one, overridden by its own."""
-        return Variant(**{**self.variant, **self.component(component).variant})
+        return base_of(component).but(**{**self.variant, **self.component(component).variant})
 
     def limits_for(self, component: str) -> SizeLimits:
         """Return the limits of a component: the general ones, overridden by its own."""
@@ -190,7 +191,7 @@ def _read(document: Node, path: Path) -> Config:
         document = _tool(document).get("conform", replace(document, value={}))
     tables = document.table(("implementation", "variant", "limits", "components"))
     head = tables["implementation"].table(("framework", "module", "dtypes")) if "implementation" in tables else {}
-    known = (*COMPONENTS, *SEQ2SEQ_NAMES)
+    known = (*COMPONENTS, *SEVERAL_NAMES)
     named = tables["components"].table((*known, *TOOLS), "component") if "components" in tables else {}
     components = {name: node for name, node in named.items() if name in known}
     config = Config(
@@ -264,6 +265,8 @@ def _variant(node: Node) -> dict[str, Any]:
             found[name] = value.flag()
         elif kind is float:
             found[name] = value.positive()
+        elif kind is int:
+            found[name] = value.whole(1, MAX_SIZE)
         elif isinstance(value.value, str):
             found[name] = value.expression([n for n in NUMBERS if n not in {"kv_heads", "head_width"}])
         else:
@@ -278,7 +281,7 @@ _SEVERAL_KEYS = (*(key for key in _COMPONENT_KEYS if key not in {"causal", "mask
 
 def _component(name: str, node: Node) -> ComponentConfig:
     keys = (*_COMPONENT_KEYS, "generate") if name == "TinyTransformerLM" else _COMPONENT_KEYS
-    if name in SEQ2SEQ_NAMES:
+    if name in SEVERAL_NAMES:
         more = {"causal": {"x", "tgt_mask"} <= set(component(name).inputs), "methods": bool(component(name).methods)}
         keys = (*_SEVERAL_KEYS, *(key for key, has in more.items() if has))
     readers: dict[str, Any] = {
@@ -290,7 +293,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "output": read_selector,
         "others": lambda n: {place: words.text(200) for place, words in n.table().items()},
         "weights_output": read_index,
-        "causal": lambda n: n.choice(("always", "mask") if name in SEQ2SEQ_NAMES else CAUSAL),
+        "causal": lambda n: n.choice(("always", "mask") if name in SEVERAL_NAMES else CAUSAL),
         "layout": lambda n: n.choice(LAYOUTS),
         "mask": _mask,
         "masks": lambda n: {mask: _form(mask, value) for mask, value in n.table(MASK_NAMES, "mask").items()},
@@ -365,6 +368,8 @@ def _weights(name: str, node: Node) -> Iterator[Rule]:
 def canonical_axes(name: str) -> dict[str, str]:
     """Return the axes of every canonical parameter that a component has in some variant, {i} for a layer."""
     sizes = dict.fromkeys(SIZE_NAMES, 1)
-    fullest = Variant(gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True)
+    fullest = Variant(
+        gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True, qk_norm="heads",
+    )  # fmt: skip
     found = component(name).parameters(sizes, fullest)
     return {folded(name): parameter.axes for name, parameter in found.items()}

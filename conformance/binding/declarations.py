@@ -18,7 +18,8 @@ from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.passed import ORDER, kinds_of
 from conformkit.conformance.binding.rules import WEIGHT, StoredPart
 from conformkit.conformance.binding.tool_config import ToolConfig
-from conformkit.spec.variants import CANONICAL, written
+from conformkit.spec.components import base_of
+from conformkit.spec.variants import written
 
 __all__ = ["CHANGING", "KINDS", "KIND_OF_KEY", "RENAMING", "Excuse", "excuses", "is_first"]
 
@@ -28,7 +29,7 @@ KINDS: Mapping[str, str] = {
     "weights": "numbers by which weights are multiplied, or that are added to them",
     **{name: factor.words for name, factor in FACTORS.items()},
     "factors": "arguments that are computed from sizes, such as a scale, or are not what the contract passes",
-    "computed": "flags in other words, such as bidirectional = not causal, and other counts of the same ids",
+    "computed": "flags in other words, such as bidirectional = not causal, other counts of ids, and sizes passed twice",
     "constants": "arguments that are constants, or objects made for a call",
     "ignore": "trainable parameters that are neither written nor compared",
     "path": "another object than the one that stands under the contract's name",
@@ -192,8 +193,9 @@ def _of_weight(name: str, target: str, part: StoredPart) -> Iterator[Excuse]:
 
 def _of_variant(variant: Mapping[str, Any], name: str, key: str) -> Iterator[Excuse]:
     of = f" of {name}" if name else ""
+    canonical = base_of(name)
     for choice, value in variant.items():
-        if value != getattr(CANONICAL, choice):
+        if value != getattr(canonical, choice):
             yield Excuse("variant", key, name, f"the variant{of} has {written(choice, value)}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -146,17 +147,25 @@ def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfi
     declared = config.limits_for(component.name)
     if own.layout == "one sequence":
         declared = replace(declared, rank=3)  # the kit's inputs have a batch axis, over which it loops
+    if "num_segments" in {a.name for a in component.arguments} - _construct_names(component, export, own):
+        declared = SizeLimits({"num_segments": Range(2, 2)}).merged(declared)  # the contract's default
     if own.construct is not None or not export.get("construct"):
         return declared
     both = _one_for_both(component, export["construct"]).values()
     return SizeLimits({second: Range(equals=first) for first, second in both}).merged(declared)
 
 
+def _construct_names(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> frozenset[str]:
+    """Return the sizes that its constructor is given."""
+    is_function = export["kind"] == "function" and not own.factory
+    return _construct(component, export, own, is_function=is_function).names()
+
+
 def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Arguments:
     if own.call is not None:
         return own.call
     inputs = component.inputs
-    if component.profile == "seq2seq":
+    if component.several:
         return _call_of_several(component, export)
     required = {name for name in inputs if name != "mask"}
     if export["call"] is None:
@@ -172,6 +181,9 @@ def _call_of_several(component: Component, export: Mapping[str, Any]) -> Argumen
     required = [name for name in component.inputs if name not in MASKS]
     if export["call"] is None:
         return Arguments(tuple(Expression(name) for name in required), {})
+    if "segments" in component.inputs and not any(meaning(p["name"], ("segments",)) for p in export["call"]):
+        with suppress(SignatureMismatch):
+            return call_of(export["call"], [name for name in component.inputs if name != "segments"])
     try:
         return call_of(export["call"], component.inputs)
     except SignatureMismatch as mismatch:
@@ -199,6 +211,10 @@ def _methods(
         declared = own.methods.get(method.name) or MethodConfig()
         if (standing := _standing_method(method, declared, export)) is not None:
             yield method.name, standing
+            continue
+        if method.beside is not None and declared.path is None and declared.call is None:
+            place = method.beside if declared.output is None else declared.output
+            yield method.name, BoundMethod("", _call(component, export, own), insisted_on(export["call"]), place)
             continue
         name = _place(method, declared, described, module)
         if name is None or (stub_of(export, name) and name != "generate"):
@@ -280,7 +296,7 @@ def _check_names(component: Component, export: Mapping[str, Any], construct: Arg
     """Raise ExportMismatch if a declared argument depends on a size that this component does not have."""
     sizes = {a.name for a in component.arguments} | ({"kv_heads", "head_width"} if _has_heads(component) else set())
     inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
-    if component.profile == "seq2seq":
+    if component.several:
         inputs = {*component.inputs, *MASK_NAMES}
     further = {"constructed": {"dtype"}, "called": {*inputs, "T"}}
     for what, arguments in (("constructed", construct), ("called", call)):

@@ -36,7 +36,10 @@ _SINGLE: Mapping[str, tuple[str, ...]] = {
     "(h d) m": _MATRIX_OUT,
     "m (h d)": ("m (h d)", "(h d) m", "h d m", "m h d", "h m d", "m (d h)", "(d h) m"),
     "(h d)": ("(h d)", "h d", "(d h)"),
-}
+    "m c p q": (
+        "m c p q", "m (c p q)", "m (p q c)", "(c p q) m", "(p q c) m", "p q c m", "m p q c",
+    ),
+}  # fmt: skip
 _FUSED: Mapping[str, tuple[str, ...]] = {
     "(h d) m": (
         "(s h d) m", "m (s h d)", "s h d m", "s (h d) m", "s m (h d)", "(h s d) m", "m (h s d)", "m s h d", "s m h d",

@@ -13,6 +13,7 @@ __all__ = ["LIMITED", "MAX_SIZE", "NUMBERS", "SIZE_NAMES", "Range", "SizeLimits"
 NUMBERS = (
     "d_model", "num_heads", "kv_heads", "head_width", "d_ff", "vocab_size", "block_size", "max_len", "num_layers",
     "d_k", "d_v", "src_vocab_size", "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers",
+    "num_segments", "image_size", "patch_size", "channels", "num_classes",
 )  # fmt: skip
 """What expressions in `limits` may use."""
 SIZE_NAMES = (*NUMBERS, "dropout", "causal", "pad_id")

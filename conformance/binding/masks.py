@@ -97,7 +97,7 @@ def never_given(names: Iterable[str], inputs: Collection[str]) -> list[str]:
 
 def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
     """Return the number of queries of a mask: those of the target, unless it is the source's own mask."""
-    order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src")
+    order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src", "ids")
     return int(next(inputs[side].shape[1] for side in order if side in inputs))
 
 
@@ -105,7 +105,7 @@ def hiding_nothing(name: str, inputs: Mapping[str, Array]) -> Array:
     """Return the mask that hides nothing, for calls that require one."""
     sides = {
         "src_mask": ("src", "key", "x"), "tgt_mask": ("tgt", "x", "key"), "memory_mask": ("memory", "src", "key", "x"),
-        "mask": ("key", "x", "src"),
+        "mask": ("key", "x", "src", "ids"),
     }  # fmt: skip
     keys = next(inputs[side] for side in sides[name] if side in inputs)
     rows = keys.shape[1] if name == "tgt_mask" else 1

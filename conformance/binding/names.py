@@ -26,6 +26,12 @@ def _linear_names(*stems: str) -> set[str]:
     return found
 
 
+def _norm_names(*stems: str) -> set[str]:
+    """Return common names of the norms of queries or keys: qnorm, normq, qln, querylayernorm and so on."""
+    words = ("norm", "layernorm", "ln", "rmsnorm", "rms", "gain", "gamma", "scale")
+    return {stem + word for stem in stems for word in words} | {word + stem for stem in stems for word in words}
+
+
 _ROLES: dict[str, set[str]] = {
     "q": _linear_names("q", "query", "queries", "qs", "qry"),
     "k": _linear_names("k", "key", "keys", "ks"),
@@ -35,6 +41,8 @@ _ROLES: dict[str, set[str]] = {
     "qk": _linear_names("qk", "querykey"),
     "out": _linear_names("o", "out", "output", "proj")
     | {"cproj", "unify", "unifyheads", "dense", "merge", "combine", "mix"},
+    "q_norm": _norm_names("q", "query"),
+    "k_norm": _norm_names("k", "key"),
     "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")
     | {"cfc", "0", "3", "intermediate"},
     "gate": _linear_names("gate", "g", "1"),
@@ -57,6 +65,25 @@ _ROLES: dict[str, set[str]] = {
         "norm", "lnf", "finalnorm", "lnfinal", "normf", "finallayernorm", "ln", "outnorm", "normout", "lnout",
         "layernorm", "normfinal", "rmsnorm", "lastnorm", "headnorm",
     },
+    "segments": {
+        "segments", "segment", "seg", "segmentembedding", "segmentembeddings", "segemb", "segembed", "tokentype",
+        "tokentypeembeddings", "tokentypeembedding", "typeembedding", "typeembeddings", "tokentypes", "types", "wse",
+    },
+    "pooler": {"pooler", "pool", "pooling", "poolerdense", "clsdense", "poolw", "poolb", "pooldense"},
+    "transform": {
+        "transform", "mlmdense", "mlmtransform", "lmdense", "mlm", "transformw", "transformb", "predictiontransform",
+        "headdense", "headtransform", "predictions",
+    },
+    "transform_norm": {"transformnorm", "mlmnorm", "mlmlayernorm", "lmnorm", "headnorm", "transformln", "mlmln"},
+    "next_sentence": {
+        "nextsentence", "nsp", "seqrelationship", "nsphead", "nextsentencehead", "isnext", "next", "nspw", "nspb",
+        "nspclassifier", "follows",
+    },
+    "patch": {
+        "patch", "patches", "proj", "projection", "conv", "conv1", "patchembed", "patchembedding", "patchembeddings",
+        "topatch", "topatches", "patchproj", "patchprojection", "patchify", "patcher", "stem", "topatchembedding",
+    },
+    "class_token": {"classtoken", "clstoken", "cls", "class", "classembedding", "clsemb", "classtok"},
     "embedding_norm": {
         "embeddingnorm", "embnorm", "lnemb", "embedln", "embln", "layernormembedding", "embeddingslayernorm",
     },
@@ -137,11 +164,33 @@ def fit(theirs: str, canonical: tuple[str, ...], *, three: bool = False) -> floa
         return score + _of_three_norms(path, int(role[-1]))
     if role in {"norm1", "norm2"}:
         return score + _numbered_norm(path, first=role == "norm1")
+    if role in _OF_PLACES and path and _is_norm(path[-1]):
+        return score + _norm_at(path[:-1], role)
     names = _ROLES.get(role, set())
     for distance, segment in enumerate(reversed(path[-3:])):
         if segment in names:
             return score + 6.0 - 2.0 * distance
     return score
+
+
+_OF_PLACES = {
+    "embedding_norm": re.compile(r"^emb|embed"),
+    "transform_norm": re.compile(r"head|transform|predict|mlm|^lm|^cls$|guess"),
+}
+"""Norms that are told apart by what contains them."""
+
+
+def _is_norm(name: str) -> bool:
+    bare = re.sub(r"\d+$", "", name)
+    return bare in _NORMS and all(name not in _ROLES[role] for role in _OF_PLACES)
+
+
+def _norm_at(path: tuple[str, ...], role: str) -> float:
+    """Return how well a norm's containers fit: those of the embeddings, or of the masked-language head."""
+    found = {name for name, words in _OF_PLACES.items() if any(words.search(segment) for segment in path[-3:])}
+    if role in found:
+        return 5.0
+    return -3.0 if found else 1.0
 
 
 def _role(canonical: tuple[str, ...]) -> tuple[str, str, str]:

@@ -30,11 +30,17 @@ _SWITCHES = frozenset({"temperature > 0", "temperature == 0"})
 
 
 def kinds_of(arguments: Arguments) -> Iterable[tuple[str | int, str, Any]]:
-    """Yield each argument's name or place, the kind of excuse that it is (empty for none), and its value."""
-    for place, value in enumerate(arguments.positional):
-        yield place, kind_of(value), value
-    for name, value in arguments.named.items():
-        yield name, kind_of(value, name), value
+    """Yield each argument's name or place, the kind of excuse that it is (empty for none), and its value.
+
+    A size that is passed once is a renaming. Passed to a second argument, it may select code that callers don't get.
+    """
+    passed: set[str] = set()
+    places: list[tuple[str | int, Any]] = [*enumerate(arguments.positional), *arguments.named.items()]
+    for place, value in places:
+        kind = kind_of(value, place if isinstance(place, str) else "")
+        size = value.text if isinstance(value, Expression) and value.text in NUMBERS else ""
+        yield place, "computed" if size in passed and not kind else kind, value
+        passed |= {size} - {""}
 
 
 def kind_of(value: Any, name: str = "") -> str:
@@ -60,9 +66,10 @@ def without_kinds(arguments: Arguments | None, kinds: AbstractSet[str]) -> Argum
     """Return arguments without named ones that are excuses of these kinds, and positional ones from the first on."""
     if arguments is None:
         return None
-    refused = (place for place, value in enumerate(arguments.positional) if kind_of(value) in kinds)
-    named = {name: value for name, value in arguments.named.items() if kind_of(value, name) not in kinds}
-    return Arguments(arguments.positional[: next(refused, None)], named)
+    refused = {place for place, kind, _ in kinds_of(arguments) if kind in kinds}
+    last = next((place for place in range(len(arguments.positional)) if place in refused), None)
+    named = {name: value for name, value in arguments.named.items() if name not in refused}
+    return Arguments(arguments.positional[:last], named)
 
 
 def _strictest(kinds: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from conformkit.conformance.binding.rules import WEIGHT, PatternError, Rule, Sto
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 
-__all__ = ["shapes", "to_canonical", "to_implementation"]
+__all__ = ["shapes", "single_rules", "to_canonical", "to_implementation"]
 
 
 def to_implementation(
@@ -72,6 +72,20 @@ def to_canonical(
 def shapes(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> dict[str, tuple[int, ...]]:
     """Return the shape that the rules want of each of the implementation's parameters."""
     return {target: place.shape for place in _places(rules, parameters) for target in place.targets}
+
+
+def single_rules(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Iterator[Rule]:
+    """Yield rules that say the same, each about one layer, and about one parameter where it was about all below a name.
+
+    A rule that stacks all layers in one array stays as it is.
+    """
+    counted = (rule.at(n=_depth(rule, parameters)) for rule in rules)
+    for rule in itertools.chain.from_iterable(_renamings(rule, parameters) for rule in counted):
+        for layer in _layers(rule, parameters) if rule.layered else ():
+            parts = tuple(replace(part, name=part.name.replace("{i}", layer)) for part in rule.parts)
+            yield replace(rule.at(i=int(layer)), parts=parts)
+        if not rule.layered:
+            yield rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ __all__ = ["STANDARD", "LimitWithoutValue", "NoSizeError", "complete", "complete
 STANDARD: Mapping[str, int] = {
     "d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 9, "max_len": 9,
     "src_vocab_size": 13, "tgt_vocab_size": 11, "num_encoder_layers": 2, "num_decoder_layers": 3,
+    "num_segments": 4, "image_size": 8, "patch_size": 2, "channels": 3, "num_classes": 7,
 }  # fmt: skip
 """Used where a clause sets no size; all different, so that no equality is accidental."""
 
@@ -49,6 +50,8 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
             sizes[name] = nearest_allowed(name, sizes[name], limits)
     if variant.shared_embeddings and "tgt_vocab_size" in sizes:
         sizes["tgt_vocab_size"] = sizes["src_vocab_size"]
+    if "patch_size" in sizes:
+        sizes["image_size"] = _whole_patches(sizes, limits)
     unsaid: list[ExpressionError] = []
     for heads_and_width in _heads_and_widths(sizes, limits):
         found = _worked_out(_with_dependent(sizes | heads_and_width, limits), variant, limits, unsaid)
@@ -58,6 +61,16 @@ def complete(wanted: Mapping[str, Any], component: Component, variant: Variant, 
     if unsaid:
         raise LimitWithoutValue(f"the variant gives kv_heads or head_width no value: {unsaid[0]}")
     raise NoSizeError(f"no sizes near {dict(wanted)} are within the declared limits of {component.name}")
+
+
+def _whole_patches(sizes: Mapping[str, Any], limits: SizeLimits) -> int:
+    """Return the size of an image of whole patches, near the wanted one. Raises NoSizeError."""
+    wanted, patch, allowed = sizes["image_size"], sizes["patch_size"], limits.of("image_size")
+    near = sorted(range(patch, wanted + _STEPS * patch, patch), key=lambda size: (abs(size - wanted), -size))
+    found = next((size for size in near if allowed.allows(size)), None)
+    if found is None:
+        raise NoSizeError(f"the limits allow no image_size that is a multiple of patch_size = {patch}")
+    return found
 
 
 def completed(wanted: Mapping[str, Any], component: Component) -> dict[str, Any]:
@@ -86,7 +99,7 @@ def _check_affordable(sizes: Mapping[str, Any]) -> None:
     width, inner = (int(sizes.get(name) or 1) for name in ("d_model", "d_ff"))
     depths = ("num_layers", "num_encoder_layers", "num_decoder_layers", "num_decoder_layers")  # two attentions each
     layers = sum(int(sizes.get(name) or 0) for name in depths) or 1
-    tables = ("vocab_size", "src_vocab_size", "tgt_vocab_size", "block_size", "max_len", "d_k", "d_v")
+    tables = ("vocab_size", "src_vocab_size", "tgt_vocab_size", "block_size", "max_len", "d_k", "d_v", "num_classes")
     rows = sum(int(sizes.get(name) or 0) for name in tables)
     numbers = width * (rows + layers * (4 * width + 3 * inner))
     if numbers > _MOST_NUMBERS:

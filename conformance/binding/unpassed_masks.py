@@ -19,7 +19,7 @@ def unpassed_masks(
 
     `causal` says how causality is requested, `required` whether every call gets a mask.
     """
-    if component.profile == "seq2seq":
+    if component.several:
         yield from _of_several(component, own)
         return
     named = own.call.named.values() if own.call is not None else ()

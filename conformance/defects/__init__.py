@@ -32,7 +32,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from conformkit.conformance.engine.hint import Hint
-from conformkit.spec.variants import CANONICAL, Variant
+from conformkit.spec.clauses import PROFILES
+from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Defect", "Patch", "defect", "defects"]
 
 COMMON = ("often", "sometimes", "rarely")
+_BASES = {stem: BASES[name] for name in BASES for stem in PROFILES[name] if stem not in PROFILES["seq2seq"]}
+"""By folder, the canonical choices where they are not those of core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,13 @@ class Defect:
     twins: tuple[str, ...] = ()
     """Other mistakes that fail in the same words; one of each pair says so. See `twins.twins_of`."""
     variant: Variant = CANONICAL
+    base: Variant = CANONICAL
+    """What is canonical where it is judged."""
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """The choices that it needs and that are not canonical, by name."""
+        return self.variant.differences(self.base)
 
 
 @cache
@@ -107,6 +117,7 @@ def _how_common(word: str) -> str:
 
 
 def _read(stem: str, file: Traversable) -> Defect:
+    base = _BASES.get(stem, CANONICAL)
     try:
         data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
         return Defect(
@@ -120,7 +131,8 @@ def _read(stem: str, file: Traversable) -> Defect:
             patches=tuple(Patch(**patch) for patch in data.pop("patch")),
             also=tuple(data.pop("also", ())),
             twins=tuple(data.pop("twins", ())),
-            variant=CANONICAL.but(**data.pop("variant", {})),
+            variant=base.but(**data.pop("variant", {})),
+            base=base,
         )
     except KeyError as error:
         raise ValueError(f"defects/{stem}/{file.name}: {error.args[0]} is missing") from error

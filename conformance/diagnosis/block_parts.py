@@ -84,8 +84,8 @@ class Stack:
         for number, half in enumerate(self.halves):
             seen = self.bench.see(*self._silent(self.halves[number + 1 :]))
             if seen.error > allowed:
-                start = "correct" if self.bench.agrees(before) else f"off by {before.largest:.1g}"
-                told = f"{start} before {half.path}, off by {seen.largest:.3g} after it"
+                start = "right" if self.bench.agrees(before) else f"off by {before.largest:.1g}"
+                told = f"without {half.path} the output is {start}; with it, off by {seen.largest:.3g}"
                 return self._within(half, told, allowed, any_size=any_size)
             before = seen
         return None
@@ -98,14 +98,14 @@ class Stack:
             return self._together(half, told, allowed)
         if any_size and self.bench.factor(alone, self.bench.names(half.last()))[1] < CLEARLY * alone.error:
             return DifferingPart(
-                f"{half.block}residual", f"{told}; the numbers fit if the residual path is multiplied by a constant"
+                f"{half.block}residual", f"{told}; multiplying the residual path by a constant makes it right"
             )
         if any_size and (found := self._sized_rows(half, others, told, CLEARLY * alone.error)) is not None:
             return found
         if (found := self._wired(half, others, alone, told)) is not None:
             return found
         if self.pre and self._is_the_norm(half, others, alone):
-            return first(half.norm, f"{told}, but correct on rows that a norm does not change")
+            return first(half.norm, f"{told}, but right on rows that a norm does not change")
         return self._other_input(half, others, alone, told) or first(half.path, told)
 
     def _wired(self, half: Half, others: Sequence[Half], alone: Seen, told: str) -> DifferingPart | None:
@@ -118,15 +118,15 @@ class Stack:
         both, other = (self.bench.see(*self._silent(quiet)) for quiet in (elsewhere, [*elsewhere, half]))
         if distance(both.got, other.got) > self.bench.tolerance:
             return DifferingPart(
-                f"{half.block}residual", f"{told}: the output of {half.name} only arrives through {partner.name}"
+                f"{half.block}residual", f"{told}; the output of {half.name} only arrives through {partner.name}"
             )
         if half.block and distance(other.got, silent.got) <= self.bench.tolerance:
-            return first(half.block.rstrip("."), f"{told}: the block's output has no effect")
-        return first(half.path, f"{told}: its output has no effect")
+            return first(half.block.rstrip("."), f"{told}; the block's output has no effect")
+        return first(half.path, f"{told}; its output has no effect")
 
     def _together(self, half: Half, told: str, allowed: float) -> DifferingPart:
         rest = [other for other in self.halves if other.block != half.block]
-        told = f"each part alone is correct, but not {half.path} after others: {told}"
+        told = f"each part alone is right, but not {half.path} after others: {told}"
         if rest and self.bench.see(*self._silent(rest)).error <= allowed:
             return DifferingPart("blocks", f"{told}; perhaps the blocks run in another order")
         return DifferingPart(
@@ -187,7 +187,7 @@ class Stack:
 
     def _around(self, silent: Seen) -> DifferingPart:
         """Both halves are off and the output still differs: find a norm after a residual sum, or the sum itself."""
-        told = f"with attention and feed-forward switched off the output is off by {silent.largest:.3g}"
+        told = f"with attention and feed-forward switched off (weights of 0) the output is off by {silent.largest:.3g}"
         if self.pre:
             return DifferingPart(
                 "residual", f"{told}: the output should be the input itself, so the residual path differs"
@@ -196,7 +196,7 @@ class Stack:
         changed, inputs = self._neutral()
         seen = self.bench.see(*quiet, changed, inputs=inputs)
         if self.bench.agrees(seen):
-            return first("norm1", f"{told}, but correct on rows that a norm does not change")
+            return first("norm1", f"{told}, but right on rows that a norm does not change")
         if not self._lost("norm2", seen) and self._explained("norm2", quiet, CLEARLY * silent.error):
             return first("norm2", f"{told}, also where norm1 changes nothing")
         return DifferingPart("residual", f"{told}, and neither norm alone explains it: the residual path differs")

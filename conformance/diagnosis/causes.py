@@ -49,8 +49,7 @@ def _diagnosed(
     warm: WorkerFactory | None, trusted: Callable[[], WorkerFactory] | None,
 ) -> list[Result]:  # fmt: skip
     """Add the known mistakes that reproduce the failures. References with mistakes run in workers too."""
-    whole = "TinyTransformerLM" if request.profile in {"core", "lm"} else "Transformer"
-    actual = implementation.variant_of(whole)
+    actual = implementation.variant_of(_whole(request.profile, implementation))
     declared = actual.but(**{choice.choice: choice.declared for choice in choices.undeclared})
     actual = declared.but(**{choice.choice: choice.actual for choice in choices.undeclared})
     with ExitStack() as closing:
@@ -71,6 +70,19 @@ def _diagnosed(
             return [named[result.clause.id] for result in choices.results]
         otherwise = partial(plain, made=actual) if actual != declared else None
         return diagnose(choices.results, declared, plain, otherwise, cached=cached)
+
+
+_WHOLES = {
+    "core": ("TinyTransformerLM",), "lm": ("TinyTransformerLM",), "encoder": ("BertForPreTraining", "BertModel"),
+    "vit": ("VisionTransformer",),
+}  # fmt: skip
+"""By profile, the models that contain all that it is about, the largest first."""
+
+
+def _whole(profile: str, implementation: Implementation) -> str:
+    """Return the component whose variant is that of the reference: a model that is there."""
+    names = _WHOLES.get(profile, ("Transformer",))
+    return next((name for name in names if implementation.has(name)), names[0])
 
 
 def _of_choices(choices: Choices, explained: Callable[[Sequence[Result]], list[Result]]) -> dict[str, Result]:

@@ -109,9 +109,22 @@ class PartTrial:
         return {name: np.full_like(self.base[name], v) for name, v in values.items() if name in self.base}
 
 
+_WORDS = {
+    "scale": "the scaling of the scores", "scores": "how the scores are computed", "mask": "the mask",
+    "q": "the queries", "k": "the keys", "v": "the values", "out": "the output projection",
+    "heads": "how features are split into heads and joined again", "feed_forward": "the feed-forward network",
+    "norm1": "the norm of attention", "norm2": "the norm of the feed-forward network", "norm": "the last norm",
+    "embedding_norm": "the norm after the embedding", "head": "the head, which makes the logits",
+    "output": "the order of the rows of logits",
+}  # fmt: skip
+"""What a part does, where its name alone does not say so."""
+
+
 def first(path: str, told: str) -> DifferingPart:
-    """Return a part with the evidence that it is the first."""
-    return DifferingPart(path, f"{path} is the first part that differs: {told}")
+    """Return a part with the evidence that it is the first; the words before the colon hold no drawn number."""
+    block, _, name = path.rpartition(".")
+    words = f"{_WORDS[name]}{f' of {block}' if block else ''} (`{path}`)" if name in _WORDS else path
+    return DifferingPart(path, f"start with {words}: {told}")
 
 
 def neutral_rows(draw: Draw, batch: int, length: int, width: int) -> Array:

@@ -15,7 +15,7 @@ __all__ = ["Explanation", "Hypothesis", "explain"]
 
 _WEIGHTS = {
     Likeness.NONE: -2.0, Likeness.RED: 0.0, Likeness.KIND: 1.0, Likeness.WORDS: 2.0, Likeness.COUNTS: 3.0,
-    Likeness.SAME: 4.0, Likeness.EXACT: 8.0,
+    Likeness.SAME: 4.0, Likeness.DRAWS: 7.0, Likeness.EXACT: 8.0,
 }  # fmt: skip
 """Weight of the similarity of one failure, in addition to the prior plausibility of the hypothesis."""
 _CLEARLY = 2.0

@@ -48,7 +48,7 @@ class _Model(Stack):
         if self.bench.off(full, embedding_scale=scaled) > CLEARLY * full.error:
             return None
         factor = "a factor √d_model" if scaled else "no factor √d_model"
-        return first("embedding", f"the output is off by {full.largest:.3g}; the numbers fit with {factor}")
+        return first("embedding", f"the output is off by {full.largest:.3g}; it is right with {factor}")
 
     def _other_input(self, half: Half, others: Sequence[Half], alone: Seen, told: str) -> DifferingPart | None:
         """Recognize a block that uses the weights of another, and a first block that reads no positions."""
@@ -57,14 +57,12 @@ class _Model(Stack):
         for chosen in (*([place] for place in places), places):
             if chosen and self.bench.off(alone, *(self._moved(half.block, place) for place in chosen)) <= enough:
                 names = " and ".join(place.rstrip(".") for place in chosen)
-                return first(chosen[0].rstrip("."), f"{told}: {names} uses the weights of {half.block.rstrip('.')}")
+                return first(chosen[0].rstrip("."), f"{told}; {names} uses the weights of {half.block.rstrip('.')}")
         if not (self.pre and half is self.halves[0] and self._adds_positions()):
             return None
         loud = [self.bench.times(_LOUD, "embedding.", half.last()), *self._silent(others)]
         if self.bench.see(*loud).error <= CLEARLY * alone.error:
-            return first(
-                "positions", f"{told}, but correct if the embeddings are so large that positions hardly matter"
-            )
+            return first("positions", f"{told}, but right if the embeddings are so large that positions hardly matter")
         return None
 
     def _adds_positions(self) -> bool:
@@ -76,7 +74,7 @@ class _Model(Stack):
 
     def _around(self, silent: Seen) -> DifferingPart:
         """All blocks are off and the output still differs: embedding, positions, norms, head, or residual path."""
-        told = f"with every block switched off the output is off by {silent.largest:.3g}"
+        told = f"with every block switched off (weights of 0) the logits are still off by {silent.largest:.3g}"
         if self.pre and (half := self._acting(silent)) is not None:
             path = f"{half.block}residual"
             return DifferingPart(path, f"{told}: {half.norm} is on the residual path; move it inside the branch")
@@ -91,7 +89,7 @@ class _Model(Stack):
         if (found := self._beyond(seen, quiet, told)) is not None:
             return found
         if last is not None and self._explained(last, quiet, CLEARLY * silent.error):
-            return self._loud(silent) or first(last, f"{told}, but correct on rows that a norm does not change")
+            return self._loud(silent) or first(last, f"{told}, but right on rows that a norm does not change")
         return self._before_the_blocks(told, quiet)
 
     def _loud(self, silent: Seen) -> DifferingPart | None:
@@ -111,11 +109,11 @@ class _Model(Stack):
         table[self.bench.inputs] = 0.0
         bare = self.bench.see(*quiet, {"embedding.weight": table if self.bench.variant.tied else 0.0 * table})
         if self.bench.agrees(bare):
-            return first("embedding", f"{told}, but correct once the rows of the embedding are 0")
+            return first("embedding", f"{told}; they are right once the rows of the embedding are 0")
         alike = {"embedding.weight": np.broadcast_to(self.bench.base["embedding.weight"][0], table.shape)}
         if self.bench.variant.tied and self.bench.agrees(self.bench.see(*quiet, alike)):
-            return first("embedding", f"{told}, but correct once all rows of the embedding are equal")
-        return first("positions", f"{told}, and by {bare.largest:.3g} where the rows of the embedding are 0")
+            return first("embedding", f"{told}; they are right once all rows of the embedding are equal")
+        return first("positions", f"{told}, and by {bare.largest:.3g} if the rows of the embedding are 0")
 
     def _beyond(self, seen: Seen, quiet: Sequence[dict[str, Array]], told: str) -> DifferingPart | None:
         """Recognize a difference that arises after the last norm."""
@@ -142,7 +140,7 @@ class _Model(Stack):
         seen = self.bench.see(*self._silent(others), changed, inputs=inputs)
         if self.bench.factor(seen, self.bench.names(half.last()))[1] > enough:
             return None
-        return first("embedding", f"{told}; the numbers fit a multiple of embeddings that have equal norms")
+        return first("embedding", f"{told}; a multiple of embeddings that have equal norms makes it right")
 
     def _lost(self, norm: str | None, seen: Seen) -> bool:
         """Whether the last norm, or the head, reads only zeros."""
@@ -169,9 +167,9 @@ class _Model(Stack):
             others = [other for other in passed if other != norm]
             changed = {n: w for n, w in neutral.items() if not n.startswith(norm)}
             if self.bench.see(*silent, self.bench.plain(*others), changed).error > enough:
-                return first(norm, f"{told}, but correct while its γ is 1 and its β is 0")
+                return first(norm, f"{told}, but right while its γ is 1 and its β is 0")
         earliest = (*passed, self._last() or "embedding")[0]
-        return first(earliest, f"{told}, but correct on rows that a norm does not change")
+        return first(earliest, f"{told}, but right on rows that a norm does not change")
 
     def _inner(self) -> list[str]:
         """Return the norms before the last one, on the residual path or beside it, in order of depth."""

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from conformkit.conformance.defects import Patch
 from conformkit.conformance.diagnosis.places import PatchError, place
-from conformkit.spec.variants import CANONICAL, FREE, Variant, written
+from conformkit.spec.variants import BERT, CANONICAL, FREE, VIT, Variant, written
 
 __all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
 
-_CANONICAL = "from conformkit.spec.variants import CANONICAL, Variant\n"
-_ENCODER_DECODER = "seq2seq"
+_DEFAULT = re.compile(r"from conformkit\.spec\.variants import (CANONICAL|BERT|VIT), Variant\n")
+"""The line by which a module of the reference gets the variant that it builds if none is given."""
+_DEFAULTS = {"CANONICAL": CANONICAL, "BERT": BERT, "VIT": VIT}
+_FOLDERS = ("encoder", "seq2seq", "vision")
 _READ = re.compile(r"\w+(?: *(?://|\*) *\w+)*")
 """Expressions that the reference can evaluate; a declaration may hold others."""
 _ANY_EXPRESSION = '''
@@ -31,22 +33,24 @@ def evaluate(expression: str, **sizes: int) -> int:
 
 
 def write_reference(
-    folder: Path, patches: Sequence[Patch] = (), variant: Variant = CANONICAL, dtypes: Sequence[str] = (),
-    declared: Variant | None = None,
+    folder: Path, patches: Sequence[Patch] = (), variant: Variant | None = None, dtypes: Sequence[str] = (),
+    declared: Variant | None = None, base: Variant = CANONICAL,
 ) -> Path:  # fmt: skip
     """Write the reference, patched and in a variant, into a new folder that is a package; return the folder.
 
     Its modules import each other relatively under the folder's own name; the variant is both what they build and what
     its conform.toml declares, unless another one is `declared`; `dtypes` are the number formats that it declares.
-    Raises PatchError.
+    `base` is canonical in the profile in which it is judged, and the variant if none is given. Raises PatchError.
     """
+    variant = base if variant is None else variant
     sources = patched(patches)
     if not all(map(_READ.fullmatch, (variant.kv_heads, variant.head_width))):
         sources["sizes.py"] += _ANY_EXPRESSION
-    (folder / _ENCODER_DECODER).mkdir(parents=True)
+    for name in _FOLDERS:
+        (folder / name).mkdir(parents=True)
     for name, text in sources.items():
         (folder / name).write_text(_own(text, folder.name, variant), encoding="utf-8")
-    (folder / "conform.toml").write_text(_declaration(declared or variant, dtypes), encoding="utf-8")
+    (folder / "conform.toml").write_text(_declaration(declared or variant, dtypes, base), encoding="utf-8")
     return folder
 
 
@@ -71,7 +75,7 @@ def reference_folder() -> Path:
 
 def _sources(reference: Path) -> dict[str, str]:
     """Return the texts of its modules by their path; what trains it is left out."""
-    files = sorted([*reference.glob("*.py"), *reference.glob(f"{_ENCODER_DECODER}/*.py")])
+    files = sorted([*reference.glob("*.py"), *(file for name in _FOLDERS for file in reference.glob(f"{name}/*.py"))])
     return {file.relative_to(reference).as_posix(): file.read_text(encoding="utf-8") for file in files}
 
 
@@ -86,16 +90,17 @@ def _patched(sources: dict[str, str], patch: Patch) -> str:
 def _own(text: str, package: str, variant: Variant) -> str:
     """Make a module import its neighbors from its own package, and build this variant if none is given."""
     text = text.replace("conformkit.reference", package)
-    if variant == CANONICAL:
+    found = _DEFAULT.search(text)
+    if found is None or variant == _DEFAULTS[found[1]]:
         return text
     given = ", ".join(f"{name}={value!r}" for name, value in variant.differences().items())
-    imported = f"from conformkit.spec.variants import Variant\n\nCANONICAL = Variant({given})\n"
-    return text.replace(_CANONICAL, imported)
+    imported = f"from conformkit.spec.variants import Variant\n\n{found[1]} = Variant({given})\n"
+    return text.replace(found[0], imported)
 
 
-def _declaration(variant: Variant, dtypes: Sequence[str]) -> str:
+def _declaration(variant: Variant, dtypes: Sequence[str], base: Variant) -> str:
     quoted = ", ".join(f'"{name}"' for name in dtypes)
     lines = ["[implementation]", f"dtypes = [{quoted}]", ""] if dtypes else []
-    said = {**{name: getattr(variant, name) for name in FREE}, **variant.differences()}
+    said = {**{name: getattr(variant, name) for name in FREE}, **variant.differences(base)}
     lines += ["[variant]", *(written(name, value) for name, value in said.items())]
     return "\n".join(lines) + "\n"

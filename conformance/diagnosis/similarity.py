@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterable
 from enum import IntEnum
 
+from conformkit.conformance.engine.known_errors import known_error
 from conformkit.conformance.engine.results import Result, Verdict
 
 __all__ = ["Likeness", "at_most", "likeness", "telling"]
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?<![\w.])-?(?:nan|inf)(?!\w)")
 _TOLERANCE = re.compile(r" \((?P<format>\w+), (?:exactly|relative tolerance \S+)\)|, \S+ times what is allowed")
-_PLACE = re.compile(r"\[\d+(?:, \d+)*\]")
+_PLACE = re.compile(r"(?<=\w)\[\d+(?:, \d+)*\]")
+"""The position of an entry, `output[0, 3]`; not a list of ids."""
 _NAME = re.compile(r"`[^`\n]+`|(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
 """An implementation's name of a parameter, quoted or dotted; the reference uses another name."""
 _WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
@@ -46,7 +48,9 @@ class Likeness(IntEnum):
     """The same words, and the same whole numbers in them."""
     SAME = 5
     """The same words and numbers, none of them distinctive."""
-    EXACT = 6
+    DRAWS = 6
+    """The same words, and the same numbers about draws to every digit."""
+    EXACT = 7
     """The same words and numbers, one of them a result with many digits."""
 
 
@@ -55,6 +59,9 @@ def likeness(one: Result, other: Result) -> Likeness:
     if not other.verdict.red:
         return Likeness.NONE
     if one.verdict is not other.verdict:
+        return Likeness.RED
+    known = known_error(one)
+    if known is not None and known.foreign:  # a machine without a GPU is no mistake of the component
         return Likeness.RED
     ours, theirs = _texts(one), _texts(other)
     if [_NUMBER.sub("#", text) for text in ours] != [_NUMBER.sub("#", text) for text in theirs]:
@@ -79,7 +86,13 @@ def telling(result: Result) -> bool:
 
 
 def _sampled(result: Result) -> bool:
-    return " draws" in result.message
+    return " draws" in result.message or " was sampled " in result.message
+
+
+def _counted(texts: list[str]) -> bool:
+    """Whether the numbers about draws contain a share or a mean; settings are the same for all."""
+    got, _ = _halves([text for text in texts if not text.startswith("with ")])
+    return any("." in number for number in _NUMBER.findall(got))
 
 
 def _of_numbers(one: Result, ours: list[str], theirs: list[str]) -> Likeness:
@@ -87,7 +100,9 @@ def _of_numbers(one: Result, ours: list[str], theirs: list[str]) -> Likeness:
     sampled = _sampled(one)
     (got, want), (other_got, other_want) = (tuple(map(_NUMBER.findall, _halves(texts))) for texts in (ours, theirs))
     if _all_same([*got, *want], [*other_got, *other_want], sampled=sampled):
-        return Likeness.EXACT if telling(one) and not sampled else Likeness.SAME
+        if not sampled:
+            return Likeness.EXACT if telling(one) else Likeness.SAME
+        return Likeness.DRAWS if _counted(ours) and _all_same(got, other_got) else Likeness.SAME
     if [math.isfinite(float(n)) for n in got] != [math.isfinite(float(n)) for n in other_got]:
         return Likeness.RED
     if _all_same(want, other_want) and not all(map(_plain, want)):

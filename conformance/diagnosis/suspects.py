@@ -173,10 +173,10 @@ def _switches_the_cache(found: Defect) -> bool:
 
 def _chosen(found: Defect) -> bool:
     """Whether a defect is about choices that are not canonical."""
-    return bool(found.variant.differences())
+    return bool(found.choices)
 
 
 def _fits(found: Defect, variant: Variant) -> bool:
     """Whether the implementation has the defect's variant; the way a size is written does not matter."""
-    shown, wanted = variant.differences(), found.variant.differences()
-    return all(name in shown and (name in _SIZES or shown[name] == value) for name, value in wanted.items())
+    shown = variant.differences(found.base)
+    return all(name in shown and (name in _SIZES or shown[name] == value) for name, value in found.choices.items())

@@ -9,19 +9,21 @@ as declared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, islice, product
+from itertools import islice
 from typing import Any
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.diagnosis import modern
 from conformkit.conformance.diagnosis.variant_trial import Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.clauses import clause
-from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, Variant, alternatives, written
+from conformkit.spec.components import ENCODER_NAMES, VIT_NAMES
+from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, VIT, Variant, alternatives, written
 
 __all__ = ["Search", "has_choices", "searched"]
 
@@ -33,6 +35,7 @@ _FEED_FORWARD = ("activation", "gated", "ffn_bias")
 _NORMS = ("placement", "norm", "norm_eps", "norm_bias", "norm_deviation")
 _POSITIONS = ("positions", "sinusoid_layout", "sinusoid_frequencies", "position_offset")
 _MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm", "log_probabilities")
+_OF_EMBEDDINGS = ("embedding_norm", "embedding_scale", "norm_eps", *_POSITIONS)
 _CHOICES = {
     "SelfAttention": ("qkv_bias", "key_bias"),
     "MultiHeadAttention": _ATTENTION,
@@ -53,13 +56,28 @@ _CHOICES = {
         *_FEED_FORWARD,
         *_ATTENTION,
     ),
+    "BertEmbeddings": ("segments", *_OF_EMBEDDINGS),
+    "BertModel": ("segments", "pooler", "final_norm", *_OF_EMBEDDINGS, *_NORMS, *_FEED_FORWARD, *_ATTENTION),
+    "BertForPreTraining": (
+        "segments", "next_sentence_head", "head_transform", *_MODEL, *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION,
+    ),
+    "VisionTransformer": (
+        "pooling", "head_bias", "final_norm", "log_probabilities", *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION,
+    ),
+}  # fmt: skip
+"""By component, the older choices that concern it."""
+_MODERN = {
+    **dict.fromkeys(("MultiHeadAttention", "TransformerBlock"), modern.ATTENTION),
+    **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
+    "TinyTransformerLM": (*modern.MODEL, *modern.ATTENTION),
 }
-"""By component, the choices that concern it."""
+_ALL = {name: (*older, *_MODERN.get(name, ())) for name, older in _CHOICES.items()}
+"""By component, all choices that concern it."""
 _SHAPING = {
     "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm",
     "norm_bias",
     "positions", "position_offset", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
-    "shared_positions",
+    "shared_positions", "segments", "pooler", "next_sentence_head", "head_transform", "pooling",
 }  # fmt: skip
 """Choices that add or remove parameters."""
 _WITHIN = {
@@ -68,6 +86,8 @@ _WITHIN = {
     "EncoderLayer": ("CrossAttention",),
     "DecoderLayer": ("CrossAttention", "EncoderLayer"),
     "Transformer": ("CrossAttention", "EncoderLayer", "DecoderLayer"),
+    "BertModel": ("BertEmbeddings",),
+    "BertForPreTraining": ("BertEmbeddings", "BertModel"),
 }
 _SIZES = (
     {"d_model": 48, "num_heads": 12, "d_ff": 28},
@@ -169,8 +189,13 @@ class Search:
         if trial.gives(declared, trial.exact):
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
+        found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
+        return found or self._first(trial, self._modern_candidates(trial), loose) or loose
+
+    def _first(self, trial: Trial, candidates: Iterable[Variant], loose: Variant | None) -> Variant | None:
+        """Return the first of these variants whose numbers it gives, exactly if the declared one gives them loosely."""
         tried: list[Variant] = []
-        for variant in islice(self._candidates(trial), _COMPUTED):
+        for variant in candidates:
             tried.append(variant)
             if trial.gives(variant, trial.exact, 1) and (least := self._confirmed(trial, variant, trial.exact)):
                 return least
@@ -179,7 +204,7 @@ class Search:
             for variant in tried:
                 if trial.gives(variant, error, 1) and (least := self._confirmed(trial, variant, error)):
                     return least
-        return loose
+        return None
 
     def _confirmed(self, trial: Trial, variant: Variant, error: float) -> Variant | None:
         """Return a variant without changes that have no effect; None if it does not fit at other sizes."""
@@ -203,16 +228,28 @@ class Search:
                 if trial.has_parameters_of(variant):
                     yield variant
 
+    def _modern_candidates(self, trial: Trial) -> Iterator[Variant]:
+        """Yield variants that would have its parameters and have some part of newer models."""
+        name = trial.subject.name
+        base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        own, newer = ([c for c in choices if c not in settled] for choices in (_CHOICES[name], _MODERN.get(name, ())))
+        seen: set[Variant] = set()
+        for found in modern.modern_variants(base, own, newer, _SHAPING, trial.has_parameters_of) if newer else ():
+            variant = _effective(found, name)
+            if variant not in seen:
+                seen.add(variant)
+                yield variant
+
     def _settled(self, name: str) -> set[str]:
         """Return the choices shown by the parts of a component, except whether positions are added."""
         parts = [part for part in _WITHIN.get(name, ()) if self._found.get(part) is not None]
-        return {choice for part in parts for choice in _CHOICES[part]} - {"positions"}
+        return {choice for part in parts for choice in _ALL[part]} - {"positions"}
 
     def _with_parts(self, name: str, declared: Variant) -> Variant:
         """Return the declared variant with the choices that other components have shown."""
         changes: dict[str, Any] = {}
         for part, choice in self._changes():
-            if choice in _CHOICES[name]:
+            if choice in _ALL[name]:
                 found = self._found[part]
                 changes[choice] = getattr(found, choice)
         return declared.but(**changes)
@@ -220,7 +257,7 @@ class Search:
     def _least(self, trial: Trial, variant: Variant, error: float) -> Variant:
         """Take back each change without which the numbers are the same."""
         declared = trial.subject.variant
-        for choice in _CHOICES[trial.subject.name]:
+        for choice in _ALL[trial.subject.name]:
             without = variant.but(**{choice: getattr(declared, choice)})
             if without != variant and trial.gives(without, error):
                 variant = without
@@ -231,7 +268,7 @@ class Search:
         return [
             (name, choice)
             for name, found in self._found.items()
-            for choice in _CHOICES[name]
+            for choice in _ALL[name]
             if found is not None and getattr(found, choice) != getattr(self._declared[name], choice)
         ]
 
@@ -250,9 +287,9 @@ class Search:
 
     def _others_differ(self, choice: str, declared: Any, actual: Any) -> bool:
         """Whether another component, which shows this choice, has it as declared."""
-        showing = [name for name in self._found if choice in _CHOICES[name]]
+        showing = [name for name in self._found if choice in _ALL[name]]
         if choice == "positions":
-            turns = "rotary" in {declared, actual}
+            turns = bool({"rotary", "alibi"} & {declared, actual})
             showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
         found = [variant for name in showing if (variant := self._found[name]) is not None]
         return any(getattr(variant, choice) != actual for variant in found)
@@ -270,8 +307,10 @@ def _red(results: Iterable[Result]) -> Iterator[str]:
 def _effective(variant: Variant, name: str) -> Variant:
     """Return the variant without choices that have no effect in a component."""
     idle: list[str] = []
-    added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"}
-    idle += ["positions"] if variant.positions != "rotary" and not added else []
+    added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"} or name in (*ENCODER_NAMES, *VIT_NAMES)
+    idle += ["positions"] if variant.positions not in {"rotary", "alibi"} and not added else []
+    idle += ["alibi_slopes"] if variant.positions != "alibi" else []
+    idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
     idle += ["rotary_layout", "rotary_base"] if variant.positions != "rotary" else []
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []
@@ -300,21 +339,18 @@ def _in_order(base: Variant, own: Sequence[str], all_of_them: Sequence[str], fit
     """
     yield base
     for choice in dict.fromkeys([*own, *all_of_them]):
-        values = alternatives(choice, getattr(base, choice))
+        values = _older(choice, getattr(base, choice))
         yield from (base.but(**{choice: value}) for value in sorted(values, key=lambda v: v == "rotary"))
-    for famous in FAMOUS.values():
+    for famous in (*FAMOUS.values(), *([VIT] if "pooling" in all_of_them else [])):
         yield base.but(**{choice: getattr(famous, choice) for choice in own})
         yield base.but(**{choice: getattr(famous, choice) for choice in all_of_them})
     shaping = [choice for choice in own if choice in _SHAPING]
-    shaped = [v for v in islice(_changed(base, shaping), _CONSIDERED) if fits(v)]
+    shaped = [v for v in islice(modern.changed(base, shaping, values=_older), _CONSIDERED) if fits(v)]
     others = [choice for choice in own if choice not in _SHAPING or choice == "positions"]
     for variant in shaped:
-        yield from islice(_changed(variant, others), _COMPUTED)
+        yield from islice(modern.changed(variant, others, values=_older), _COMPUTED)
 
 
-def _changed(base: Variant, choices: Sequence[str]) -> Iterator[Variant]:
-    """Yield a variant and all that differ from it in these choices, the fewest first."""
-    for count in range(len(choices) + 1):
-        for changed in combinations(choices, count):
-            values = [alternatives(choice, getattr(base, choice)) for choice in changed]
-            yield from (base.but(**dict(zip(changed, each, strict=True))) for each in product(*values))
+def _older(choice: str, value: Any) -> tuple[Any, ...]:
+    """Return the other values of a choice that newer models did not bring."""
+    return tuple(other for other in alternatives(choice, value) if modern.is_older(choice, other))

@@ -18,7 +18,7 @@ from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause
-from conformkit.spec.variants import Variant
+from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 __all__ = ["witness"]
 
@@ -42,7 +42,8 @@ def witness(
         formats = [bound.dtype for bound in like or ()]
         formats += ["float32" for bound in like or () if bound.offers.get("float32")]
         dtypes = tuple(dict.fromkeys(formats))
-        package = write_reference(Path(folder) / "witness", patches, made or variant, dtypes, variant)
+        base = BASES.get(profile, CANONICAL)
+        package = write_reference(Path(folder) / "witness", patches, made or variant, dtypes, variant, base)
         request = RunRequest(impl=str(package), profile=profile, seed=seed, tries=tries)
         with opened(request, warm, components=components) as (implementation, _):
             if like is None:

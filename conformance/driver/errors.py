@@ -5,7 +5,8 @@ DriverError
 ├── WorkerLost              the worker died or was killed; restart before the next request
 ├── ProtocolError           bytes on the wire that are not a frame, or not the expected frame
 ├── StartError              the driver cannot run here, whatever the implementation is
-└── IsolationUnavailable    the requested isolation is not available here; there is no silent downgrade
+├── IsolationUnavailable    the requested isolation is not available here; there is no silent downgrade
+└── DeviceUnavailable       the device that exists in name only needs another version of the framework
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Literal, get_args
 
 __all__ = [
     "FAILURES",
+    "DeviceUnavailable",
     "DriverError",
     "FailureKind",
     "ImplementationFailure",
@@ -75,6 +77,14 @@ class StartError(DriverError):
 
 class IsolationUnavailable(DriverError):
     """The requested isolation is not available here. `advice` says how to get it."""
+
+    def __init__(self, problem: str, *advice: str) -> None:
+        super().__init__(problem)
+        self.advice = advice
+
+
+class DeviceUnavailable(DriverError):
+    """The framework's version has no hooks for a device that exists in name only. `advice` says which one has."""
 
     def __init__(self, problem: str, *advice: str) -> None:
         super().__init__(problem)

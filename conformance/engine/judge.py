@@ -217,14 +217,12 @@ class Judge:
             return None
         subject = self.implementation.part(clause.component)
         for name, wanted in clause.applies.items():
-            allowed = [value.strip() for value in wanted.split("|")]
             if hasattr(subject.variant, name):
-                value = getattr(subject.variant, name)
-                actual = str(value).lower() if isinstance(value, bool) else str(value)
-                if actual not in allowed:
-                    return NotApplicable(f"{name} is {actual}")
-            elif getattr(subject.bound, "failure", None) is None and subject.offers(name) != ("yes" in allowed):
-                return NotApplicable(f"{clause.component} {'has no' if 'yes' in allowed else 'has'} {name}", name)
+                if not subject.variant.meets(name, wanted):
+                    value = getattr(subject.variant, name)
+                    return NotApplicable(f"{name} is {str(value).lower() if isinstance(value, bool) else value}")
+            elif getattr(subject.bound, "failure", None) is None and subject.offers(name) != (wanted == "yes"):
+                return NotApplicable(f"{clause.component} {'has no' if wanted == 'yes' else 'has'} {name}", name)
         return None
 
     def _blocked_by(self, clause: Clause) -> str:

@@ -11,7 +11,7 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.exports import ExportMismatch
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.client.session import InProcess, Session
-from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.errors import DeviceUnavailable, ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.location import Location, sources
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
@@ -38,6 +38,13 @@ _NOTEBOOK = (
     "judge what its cells define, in the notebook itself: from conformkit.conformance import check; check(MyClass);",
     "or write them into a .py file: jupyter nbconvert --to script",
 )
+_GUARD = (
+    'what runs a training or an example belongs under `if __name__ == "__main__":`, at the end of the file, so that',
+    "importing the file only defines classes and functions",
+)
+_NO_GHOST = "noghost"
+"""Type of the failure where this torch has no device that exists in name only."""
+_OTHER_TORCH = "install a torch that has them (2.13 has), or judge on the cpu: leave out --device"
 OWN_WORDS = "load"
 """Type of a failure whose message from the worker is a complete sentence."""
 
@@ -150,20 +157,17 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
         nowhere = implementation.config.path is None
         raise LoadFailure(str(mismatch), where=mismatch.source, advice=mismatch.advice, nowhere=nowhere) from None
     except ImplementationFailure as failure:
-        output = implementation.session.take_output()
-        problem = f"importing it raised {failure.type}: {failure.message}"
-        if failure.kind == "exit":
-            problem = f"importing it ended the process: {failure.message}"
-        if failure.kind == "unsupported" or failure.type == OWN_WORDS:
-            problem = failure.message
-        raise LoadFailure(problem, where=failure.where, advice=_advice(request, failure), output=output) from None
+        if failure.type == _NO_GHOST:
+            raise DeviceUnavailable(failure.message, _OTHER_TORCH) from None
+        output, advice = implementation.session.take_output(), _advice(request, failure)
+        raise LoadFailure(_problem(failure), where=failure.where, advice=advice, output=output) from None
     except WorkerLost as lost:
         output = implementation.session.take_output()
         problem, late = f"importing it failed: {lost.detail}", lost.kind == "timeout"
         if late:
             seconds = implementation.session.limits.load_seconds
             problem = f"import took over {seconds:.3g} s; does it train at import?"
-        raise LoadFailure(problem, output=output, late=late) from None
+        raise LoadFailure(problem, advice=_GUARD if late else (), output=output, late=late) from None
     except OutOfTime:
         raise LoadFailure(f"it could not be loaded and bound within {request.seconds:g} s", late=True) from None
     except (LoadFailure, *NOT_ITS_FAULT):
@@ -171,6 +175,14 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
     except Exception as trouble:
         problem = f"what it says about itself cannot be interpreted: {incomprehensible(trouble)}"
         raise LoadFailure(problem, output=implementation.session.take_output()) from trouble
+
+
+def _problem(failure: ImplementationFailure) -> str:
+    if failure.kind == "unsupported" or failure.type == OWN_WORDS:
+        return failure.message
+    if failure.kind == "exit":
+        return f"importing it ended the process: {failure.message}"
+    return f"importing it raised {failure.type}: {failure.message}"
 
 
 def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, ...]:
@@ -219,7 +231,8 @@ def refuse_empty(request: RunRequest, location: Location) -> None:
 
 def _otherwise(request: RunRequest) -> str:
     """Introduce the lines that declare other names; mention `conform adapt`, except for profile lm."""
-    words = ["conform", "adapt", request.impl, *(["--profile", "seq2seq"] if request.profile == "seq2seq" else [])]
+    named = [] if request.profile in {"core", "lm"} else ["--profile", request.profile]
+    words = ["conform", "adapt", request.impl, *named]
     drafts = f" ({shlex.join(words)} drafts it)" if request.profile != "lm" else ""
     return f"if yours are called otherwise, say where they are in conform.toml{drafts}:"
 

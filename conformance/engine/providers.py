@@ -20,6 +20,8 @@ _ASKED = {
     "model": "TinyTransformerLM",
     "cross_attention": "CrossAttention", "token_embedding": "TokenEmbedding", "encoder_layer": "EncoderLayer",
     "decoder_layer": "DecoderLayer", "encoder": "Encoder", "decoder": "Decoder", "transformer": "Transformer",
+    "bert_embeddings": "BertEmbeddings", "bert_model": "BertModel", "pretraining": "BertForPreTraining",
+    "patch_embedding": "PatchEmbedding", "vision": "VisionTransformer",
 }  # fmt: skip
 
 

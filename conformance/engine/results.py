@@ -190,6 +190,8 @@ class Report:
     """The day of the run, `2026-11-23`, if its seed was drawn."""
     without: tuple[str, ...] = ()
     """Prefixes whose clauses were left out."""
+    live: bool = False
+    """Whether live objects were judged, as in a notebook; `implementation` is then the argument of `check`."""
 
     @property
     def conforms(self) -> bool:

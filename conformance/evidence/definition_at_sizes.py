@@ -37,7 +37,9 @@ _ACTIVATION = 400.0
 _DROPOUT = 0.25
 _LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
 _VOCABULARIES = ("vocab_size", "src_vocab_size", "tgt_vocab_size")
-_INPUTS = frozenset({"tokens", "keys", "batch", "head_width"})
+_READ = {"ids": "vocab_size", "src": "src_vocab_size", "tgt": "tgt_vocab_size", "segments": "num_segments"}
+"""By the name of an input of ids, the size of its vocabulary."""
+_INPUTS = frozenset({"tokens", "keys", "batch", "head_width", "patches_per_side"})
 """Sizes of a case that no constructor takes."""
 
 
@@ -75,6 +77,8 @@ def constructed(sizes: Case) -> dict[str, int]:
     wanted = {name: size for name, size in sizes.items() if name not in _INPUTS}
     if "head_width" in sizes:
         wanted["d_model"] = sizes["head_width"] * sizes["num_heads"]
+    if "patches_per_side" in sizes:
+        wanted["image_size"] = sizes["patches_per_side"] * sizes["patch_size"]
     return wanted
 
 
@@ -88,6 +92,8 @@ def nearest(subject: Subject, sizes: Case) -> dict[str, int]:
         allowed |= {name: min(allowed[name], longest) for name in ("tokens", "keys") if name in allowed}
     if "head_width" in sizes:
         allowed["head_width"] = found["d_model"] // found["num_heads"]
+    if "patches_per_side" in sizes:
+        allowed["patches_per_side"] = found["image_size"] // found["patch_size"]
     return {name: allowed[name] if name in allowed else int(found[name]) for name in sizes}
 
 
@@ -157,12 +163,13 @@ def _capped(domain: Domain, most: Mapping[str, int]) -> Domain:
 
 def drawn_inputs(instance: Instance, draw: Draw, sizes: Case) -> tuple[Array, ...]:
     """Return inputs of a case; ids have the last one of the vocabulary among them."""
-    further = sizes.get("keys", sizes["tokens"]) - sizes["tokens"]
-    inputs = instance.example_inputs(draw, batch=sizes["batch"], tokens=sizes["tokens"], further=further)
-    every = [array for array in inputs if np.issubdtype(array.dtype, np.integer)]
-    vocabularies = [sizes[name] for name in _VOCABULARIES if name in sizes]
-    for ids, size in zip(every, vocabularies, strict=True):
-        with_last(ids, size, draw, instance.sizes.get("pad_id"))
+    tokens = sizes.get("tokens", 1)
+    further = sizes.get("keys", tokens) - tokens
+    inputs = instance.example_inputs(draw, batch=sizes["batch"], tokens=tokens, further=further)
+    for name, array in zip(instance.subject.bound.component.inputs, inputs, strict=False):
+        if np.issubdtype(array.dtype, np.integer):
+            pad_id = None if name == "segments" else instance.sizes.get("pad_id")
+            with_last(array, instance.sizes[_READ[name]], draw, pad_id)
     return inputs
 
 
@@ -185,16 +192,27 @@ def multiplications(sizes: Case) -> float:
     if "d_k" in sizes:
         attention = 2 * width * sizes.get("d_model", 0)
     weights = layers * (attention + 2 * width * inner) + rows * width
-    positions = sizes["batch"] * max(sizes["tokens"], sizes.get("keys", 0))
+    pixels = (
+        sizes["batch"] * (sizes.get("patches_per_side", 0) * sizes.get("patch_size", 0)) ** 2 * sizes.get("channels", 0)
+    )
+    positions = sizes["batch"] * max(_tokens(sizes), sizes.get("keys", 0))
     scores = sizes["batch"] * _scores(sizes) * (2 * width + _SCORE * sizes.get("num_heads", 1))
     return float(
-        positions * (weights + _ACTIVATION * layers * inner) + scores + _NUMBER * (weights + positions * width)
+        positions * (weights + _ACTIVATION * layers * inner)
+        + scores
+        + _NUMBER * (weights + positions * width + pixels)
+        + pixels * width
     )
+
+
+def _tokens(sizes: Case) -> int:
+    """Return the number of positions; of an image, its patches and the class token."""
+    return sizes["tokens"] if "tokens" in sizes else sizes["patches_per_side"] ** 2 + 1
 
 
 def _scores(sizes: Case) -> int:
     """Return how many pairs of positions attend to one another in all layers, for one head and one sequence."""
-    own, layers = sizes["tokens"] ** 2, sizes.get("num_layers", 1)
+    own, layers = _tokens(sizes) ** 2, sizes.get("num_layers", 1)
     if "keys" not in sizes:
         return layers * own
     across = sizes["tokens"] * sizes["keys"]

@@ -54,4 +54,6 @@ def _domain(subject: Subject, draw: Draw) -> Domain:
     taken = {argument.name for argument in subject.bound.component.arguments} | _INPUTS
     if "num_heads" in taken:
         taken = (taken - {"d_model"}) | _HEADS
+    if "image_size" in taken:
+        taken |= {"patches_per_side"}
     return {name: ends for name, ends in draw.domain.items() if name in taken}

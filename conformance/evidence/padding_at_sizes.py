@@ -18,6 +18,7 @@ __all__ = [
     "with_hidden_target_and_memory",
     "with_masks",
     "with_padded_ids",
+    "with_padded_text",
 ]
 
 Inputs = tuple[Array, ...]
@@ -46,6 +47,14 @@ def with_padded_ids(instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inp
     pad = instance.sizes["pad_id"]
     src, tgt = (np.where(_real(draw, ids), ids, pad) for ids in inputs[:2])
     return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), tgt != pad
+
+
+def with_padded_text(instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, Array]:
+    """Return an encoder's ids with padding, their segments and a mask; real positions are compared."""
+    ids, segments = inputs[:2]
+    real = _real(draw, ids)
+    masks = (keys_mask(real),) if instance.subject.offers("masks") else ()
+    return (np.where(real, ids, instance.sizes["pad_id"]), segments, *masks), real
 
 
 def with_masks(instance: Instance, inputs: Inputs, _draw: Draw) -> tuple[Inputs, EllipsisType]:

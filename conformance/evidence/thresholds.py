@@ -19,6 +19,8 @@ _NEARBY = 64
 _NAMES = {
     "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
     "vocab_size": "vocabulary", "num_layers": "number of layers",
+    "num_segments": "number of segments", "num_classes": "number of classes", "patch_size": "patch size",
+    "channels": "number of channels", "patches_per_side": "patches per side",
 }  # fmt: skip
 
 

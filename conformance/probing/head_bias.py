@@ -16,7 +16,7 @@ from conformkit.spec.variants import described, written
 __all__ = ["head_bias", "head_bias_note"]
 
 _MORE = 6
-_VOCABULARY = {"TinyTransformerLM": "vocab_size", "Transformer": "tgt_vocab_size"}
+_VOCABULARY = {"TinyTransformerLM": "vocab_size", "Transformer": "tgt_vocab_size", "BertForPreTraining": "vocab_size"}
 
 
 def head_bias(instance: Instance) -> bool | None:

@@ -51,7 +51,7 @@ def accepted_shape(instance: Instance, inputs: Sequence[Array]) -> str:
     """Return the first shape in which a call of core takes the mask that it refuses as (T, T); nothing if none is."""
     bound = instance.subject.bound
     passes = bound.causal == "mask" or bound.mask.required
-    if bound.component.profile == "seq2seq" or not passes or bound.mask.shape != MaskConfig().shape:
+    if bound.component.several or not passes or bound.mask.shape != MaskConfig().shape:
         return ""
     for shape in (shape for shape in MASK_SHAPES if shape != bound.mask.shape):
         try:
@@ -98,6 +98,9 @@ def unfit_methods(instance: Instance) -> Iterator[tuple[str, str]]:
     Each is called when the next one is requested.
     """
     methods = instance.subject.bound.methods
+    if "src" not in instance.subject.bound.component.inputs:
+        yield from _unfit_seconds(instance)
+        return
     src, tgt, src_mask, tgt_mask = instance.example_inputs(Draw(0, "methods"))
     memory = Draw(0, "memory").values(*src.shape, instance.sizes["d_model"])
     inputs = {"encode": (src, src_mask), "decode": (tgt, memory, tgt_mask, src_mask)}
@@ -108,6 +111,24 @@ def unfit_methods(instance: Instance) -> Iterator[tuple[str, str]]:
             continue  # for clauses to find
         except ClauseFailure as other:
             yield name, f"{methods[name].name} is not judged as the contract's {name}: {other.message}"
+
+
+def _unfit_seconds(instance: Instance) -> Iterator[tuple[str, str]]:
+    """Yield what a call should return besides its first result and does not.
+
+    What has the parameters for it and another shape is for clauses to find.
+    """
+    bound = instance.subject.bound
+    has = {"pool": bound.variant.pooler, "next_sentence": bound.variant.next_sentence_head}
+    inputs = instance.example_inputs(Draw(0, "methods"))
+    for name in sorted(bound.methods):
+        try:
+            instance.call(*inputs, method=name)
+        except (ImplementationFailure, ClauseFailure) as other:
+            if isinstance(other, ClauseFailure) and has[name]:
+                continue
+            told = f"{name} of {bound.component.name} is not judged, for a call returns no such result"
+            yield name, f"{told}: {other.message}"
 
 
 def with_masks(instance: Instance, draw: Draw) -> tuple[Array, ...]:

@@ -85,7 +85,7 @@ class _Probe:
             self.bound = replace(self.bound, dtype=dtype, precision=cast("Precision", dtype))
             try:
                 instance = self.subject.with_bound(self.bound).build(dtype=dtype)
-                if self.bound.component.profile == "seq2seq":
+                if self.bound.component.several:
                     instance = self._with_calls(instance)
                 instance = self._with_causality(self._called(instance))
             except ImplementationFailure as refused:
@@ -119,7 +119,7 @@ class _Probe:
         bound = self.bound
         if "ids" not in bound.component.inputs or bound.config.causal or bound.causal == "mask":
             return instance
-        if "mask" not in bound.call.names() or bound.component.profile == "seq2seq":
+        if "mask" not in bound.call.names() or bound.component.several:
             return instance
         from conformkit.conformance.probing.mask_trial import is_causal_with_mask  # noqa: PLC0415 - hardly ever needed
 
@@ -181,6 +181,8 @@ class _Probe:
         """Leave out methods whose results are not those of the contract's methods of these names."""
         if not self.bound.methods:
             return instance
+        if "segments" in self.bound.component.inputs:
+            instance = self._with_second_head(instance)
         from conformkit.conformance.probing.mask_trial import unfit_methods  # noqa: PLC0415 - core does without
 
         for name, note in unfit_methods(instance):
@@ -190,12 +192,22 @@ class _Probe:
         return instance.with_bound(self.bound)
 
     def with_head(self, instance: Instance) -> Instance:
-        """Find out whether a model's head has a bias, if nothing is declared: either is right."""
+        """Find out what parts a model has of which either is right, if nothing is declared: heads, and their bias."""
         found = head_bias(instance)
         if found is None or found == self.bound.variant.head_bias:
             return instance
         bound = replace(self.bound, variant=self.bound.variant.but(head_bias=found))
         return self.learn(instance, replace(bound, notes=(*bound.notes, head_bias_note(bound, found))))
+
+    def _with_second_head(self, instance: Instance) -> Instance:
+        from conformkit.conformance.probing.second_head import second_head, second_head_note  # noqa: PLC0415 - as above
+
+        found = second_head(instance)
+        if not found:
+            return instance
+        variant = self.bound.variant.but(**found)
+        bound = replace(self.bound, variant=variant, notes=(*self.bound.notes, *second_head_note(self.bound, found)))
+        return self.learn(instance, bound)
 
     def bind_weights(self, instance: Instance, known: Mapping[str, str], tries: int | None) -> None:
         """Fill it with noise, call it, and find out where its weights are and how accurately it computes."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from conformkit.conformance.engine.results import Report, Result
+from conformkit.conformance.report.causes import likely_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.markdown import as_markdown
 from conformkit.conformance.report.places import place
@@ -73,7 +74,8 @@ def _annotation(report: Report, result: Result, root: Path) -> str:
     where = place(report, result, root)
     if where is not None:
         properties = {"file": where[0], "line": str(where[1]), **properties}
-    text = "\n".join([result.message or result.clause.title, *result.details])
+    named = (f"{label} {fact}" for label, fact in likely_cause(report, result))
+    text = "\n".join([result.message or result.clause.title, *result.details, *named])
     return _command("error" if report.breaks(result) else "warning", properties, text)
 
 

@@ -43,6 +43,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "hints": report.hints,
         "only": list(report.only),
         **({"without": list(report.without)} if report.without else {}),
+        **({"live": True} if report.live else {}),
         "variant": _constants(report.variant),
         "declared": {
             "excuses": [_excuse(found) for found in report.excuses],
@@ -76,6 +77,7 @@ def as_object(report: Report) -> dict[str, Any]:
             }
             for name, why in report.unusable.items()
         ],
+        "sources": {name: plain(where) for name, where in report.sources.items()},
         "skipped": list(report.skipped),
         "stubs": [{"name": name, "where": plain(where)} for name, where in report.stubs.items()],
         "notes": [plain(note) for note in report.notes],

@@ -11,10 +11,10 @@ import re
 from xml.etree import ElementTree as ET
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.report.causes import labelled
 from conformkit.conformance.report.wording import (
     command,
     excuse_lines,
-    facts,
     in_order,
     seed_line,
     undeclared_line,
@@ -106,7 +106,11 @@ def _reason(result: Result) -> str:
 
 
 def _body(report: Report, result: Result) -> str:
-    lines = [result.message, *result.details, *(f"{label} {text}" for label, text in facts(report, result))]
+    lines = [
+        result.message,
+        *result.details,
+        *(f"{label} {text}" for label, text in labelled(report, result)),
+    ]
     return "\n".join(line for line in [*lines, f"again: {command(report, result.clause.id)}"] if line)
 
 

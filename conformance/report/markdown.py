@@ -10,13 +10,13 @@ import re
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.report.causes import facts, likely_cause, same_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
     excuse_lines,
-    facts,
     failures,
     ledger_line,
     page_of,
@@ -99,22 +99,28 @@ def _failures(report: Report, level: int) -> list[str]:
     red = failures(report)
     if not red:
         return []
-    told = [_failure(report, result, level + 1) for result in red[:IN_FULL]]
+    same = same_cause(report, red)
+    told = [_failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
     rest = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in red[IN_FULL:]]
     more = "\n".join([f"And {len(rest)} more:\n", *(f"- {line}" for line in rest)]) if rest else ""
     return [f"{'#' * level} What fails", *told, more]
 
 
-def _failure(report: Report, result: Result, level: int) -> str:
+def _failure(report: Report, result: Result, level: int, like: str) -> str:
     word = str(result.verdict) if report.breaks(result) else "warning"
     head = f"{'#' * level} {word}: {code(result.clause.id)} {escape(result.clause.title)}"
     said = "\n".join(line for line in (result.message, *result.details) if line)
+    first = (
+        f"**The same mistake as in {code(like)}, above.**"
+        if like
+        else "\n".join(f"- **{label.rstrip(':')}**: **{escape(fact)}**" for label, fact in likely_cause(report, result))
+    )
     named = [f"- **{label.rstrip(':')}**: {_fact(label, fact)}" for label, fact in facts(report, result)]
     address = page_of(report, result.clause.id)
     named += [f"- **page**: <{address}>"] if address else []
     named.append(f"- **again**: {code(command(report, result.clause.id))}")
     printed = f"Printed during the call:\n\n{block(result.output)}" if result.output else ""
-    parts = [head, block(said) if said else "", "\n".join(named), printed]
+    parts = [head, first, block(said) if said else "", "\n".join(named), printed]
     return "\n\n".join(part for part in parts if part)
 
 

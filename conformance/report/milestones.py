@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.clauses import Clause, clauses
-from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES, component, is_component
+from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, component, is_component
 
 __all__ = ["MILESTONES", "Milestone", "State", "Step", "milestone_of", "milestones", "next_step"]
 
@@ -23,6 +23,8 @@ _BY_COMPONENT: Mapping[str, str] = {
     "CrossAttention": "multi-head", "TokenEmbedding": "positions", "EncoderLayer": "encoder", "Encoder": "encoder",
     **dict.fromkeys(("create_padding_mask", "create_causal_mask", "create_masks"), "attention"),
     "DecoderLayer": "decoder", "Decoder": "decoder", "Transformer": "model",
+    "BertEmbeddings": "positions", "BertModel": "encoder", "BertForPreTraining": "model",
+    "PatchEmbedding": "positions", "VisionTransformer": "model",
     "TinyTransformerLM": "model", "all": "model", "generate": "generation", "beam_search": "generation",
 }  # fmt: skip
 _BY_DOCUMENT: Mapping[str, str] = {
@@ -116,7 +118,7 @@ def next_step(report: Report) -> Step | None:
 
 def _beyond(report: Report) -> Step | None:
     """Return what to implement after a selected part that conforms, if some export is a stub."""
-    name = next((name for name in (*COMPONENTS, *SEQ2SEQ_NAMES) if name in report.stubs), "")
+    name = next((name for name in (*COMPONENTS, *SEVERAL_NAMES) if name in report.stubs), "")
     if not report.only or not name:
         return None
     return _implement(report, Milestone(_of_name(name), State.UNFINISHED, (), (name,)))
@@ -154,7 +156,7 @@ def _state(report: Report, results: Sequence[Result], lacking: Sequence[str]) ->
 
 
 def _implement(report: Report, milestone: Milestone) -> Step:
-    order = [*COMPONENTS, *SEQ2SEQ_NAMES, *(result.clause.component for result in report.results)]
+    order = [*COMPONENTS, *SEVERAL_NAMES, *(result.clause.component for result in report.results)]
     name = min(milestone.lacking, key=lambda n: order.index(n) if n in order else len(order))
     part = component(name) if is_component(name) else None
     prefix = part.prefix if part is not None else _prefix(milestone, name)

@@ -18,7 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from conformkit.conformance.engine.results import Verdict
-from conformkit.conformance.report import pictures, wording
+from conformkit.conformance.report import causes, pictures, wording
 from conformkit.conformance.report.milestones import State
 from conformkit.conformance.text import count, number, plain
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
@@ -55,7 +55,7 @@ def _environment(packages: Sequence[str]) -> Environment:
     environment.globals |= {
         "style": Markup(style), "script": Markup(script), "policy": _policy(style, script),  # noqa: S704 - our own files
         "kit": kit_version(), "spec": SPEC_VERSION, "marks": MARKS, "states": _STATES, "verdicts": list(Verdict),
-        "count": count, "number": number, "slug": _slug, "wording": wording, "pictures": pictures,
+        "count": count, "number": number, "slug": _slug, "wording": wording, "causes": causes, "pictures": pictures,
     }  # fmt: skip
     return environment
 

@@ -1,28 +1,68 @@
-"""Where in the user's own files a result belongs, for formats that need a file and a line."""
+"""Where in the user's own files a result belongs, for formats that need a file and a line.
+
+The line that raised, else the class that the clause is about, else the file: code scanning on GitHub refuses a whole
+log in which one result has no location.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from conformkit.conformance.engine.results import Report, Result
 
-__all__ = ["place"]
+__all__ = ["place", "somewhere"]
 
 _WHERE = re.compile(r"(?P<file>[^:\n]+\.py):(?P<line>[1-9]\d{0,6})(?: in .*)?")
 
 
 def place(report: Report, result: Result, root: Path) -> tuple[str, int] | None:
-    """Return the file, relative to `root` with forward slashes, and the line that a result names.
+    """Return the file, relative to `root` with forward slashes, and the line that a result is about.
 
-    None if it names none, or one outside `root`.
+    None if nothing of the implementation lies below `root`.
     """
-    match = _WHERE.fullmatch(result.where)
-    if match is None or not report.location:
-        return None
-    home = Path(report.location)
-    for base in (home.parent, home):  # by the package's name, or by the folder's
-        file = (base / match["file"]).resolve()
-        if file.is_file() and file.is_relative_to(root.resolve()):
-            return file.relative_to(root.resolve()).as_posix(), int(match["line"])
+    top = root.resolve()
+    for file, line in _candidates(report, result):
+        if file.is_relative_to(top):
+            return file.relative_to(top).as_posix(), line
     return None
+
+
+def somewhere(report: Report, result: Result) -> tuple[str, int]:
+    """Return a file and a line for an implementation outside of the root: from its own folder on."""
+    home = Path(report.location).resolve()
+    for file, line in _candidates(report, result):
+        if file.is_relative_to(home.parent):
+            return file.relative_to(home.parent).as_posix(), line
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', report.implementation)[:100].strip('.') or 'implementation'}.py", 1
+
+
+def _candidates(report: Report, result: Result) -> Iterator[tuple[Path, int]]:
+    """Yield existing files with a line, the best first."""
+    if not report.location:
+        return
+    home = Path(report.location)
+    for told in (result.where, *_sources(report, result)):
+        match = _WHERE.fullmatch(told)
+        if match is None:
+            continue
+        for base in (home.parent, home):  # by the package's name, or by the folder's
+            file = (base / match["file"]).resolve()
+            if file.is_file() and file.is_relative_to(home.resolve().parent):
+                yield file, int(match["line"])
+    if home.is_file():
+        yield home.resolve(), 1
+    elif home.is_dir():
+        found = [home / "__init__.py", *sorted(home.glob("*.py"))]
+        yield from ((file.resolve(), 1) for file in found if file.is_file())
+
+
+def _sources(report: Report, result: Result) -> list[str]:
+    """Return where the component of a clause is defined; of a clause about all, the one that its texts name."""
+    name = "generate" if result.clause.applies.get("generate") == "yes" else result.clause.component
+    own = [report.sources[each] for each in (name, result.clause.component) if each in report.sources]
+    if own:
+        return own
+    text = " ".join([result.message, *result.details])
+    return [where for each, where in report.sources.items() if each in text][:1]

@@ -1,7 +1,7 @@
 """A report as SARIF 2.1.0, for code scanning: a rule is a clause, a result is a clause that fails.
 
-A binding clause is an `error`, any other a `warning`. A result has a location if the implementation raised: then its
-line is known; a wrong number has no line.
+A binding clause is an `error`, any other a `warning`. Every result has a location: the line that raised, else the class
+that the clause is about, else the file.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 from conformkit.conformance.engine.results import Report, Result
+from conformkit.conformance.report.causes import labelled
 from conformkit.conformance.report.json_report import as_object
-from conformkit.conformance.report.places import place
+from conformkit.conformance.report.places import place, somewhere
 from conformkit.conformance.report.stored import from_object
-from conformkit.conformance.report.wording import command, facts, failures, in_order, page_of, verdict_line
+from conformkit.conformance.report.wording import command, failures, in_order, page_of, verdict_line
 from conformkit.conformance.text import one_line
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 from conformkit.spec.clauses import Clause
@@ -84,7 +85,7 @@ def _rule(clause: Clause, page: str, *, told: bool) -> dict[str, Any]:
 
 def _result(report: Report, result: Result, numbers: dict[str, int], root: Path) -> dict[str, Any]:
     lines = [result.message or result.clause.title, *result.details]
-    lines += [f"{label} {fact}" for label, fact in facts(report, result)]
+    lines += [f"{label} {fact}" for label, fact in labelled(report, result)]
     lines.append(f"again: {command(report, result.clause.id)}")
     where = place(report, result, root)
     return {
@@ -93,7 +94,7 @@ def _result(report: Report, result: Result, numbers: dict[str, int], root: Path)
         "kind": "fail",
         "level": "error" if report.breaks(result) else "warning",
         "message": {"text": _unlinked("\n".join(lines))},
-        "locations": [_location(*where)] if where else [],
+        "locations": [_location(*where) if where else _outside(*somewhere(report, result))],
         "partialFingerprints": {"clause/v1": _fingerprint(report, result)},
         "properties": {"verdict": result.verdict.value},
     }
@@ -107,6 +108,11 @@ def _unlinked(text: str) -> str:
 def _location(file: str, line: int) -> dict[str, Any]:
     artifact = {"uri": quote(file), "uriBaseId": "%SRCROOT%"}
     return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": line}}}
+
+
+def _outside(file: str, line: int) -> dict[str, Any]:
+    """Return a location that is not below the root of the checkout."""
+    return {"physicalLocation": {"artifactLocation": {"uri": quote(file)}, "region": {"startLine": line}}}
 
 
 def _fingerprint(report: Report, result: Result) -> str:

@@ -48,7 +48,7 @@ def _report(found: Mapping[str, Any]) -> Report:
         implementation=made_by["name"], location=made_by["location"], framework=made_by["framework"],
         profile=found["profile"], level=Level(found["level"]), seed=found["seed"] or 0, isolation=found["isolation"],
         device=found["device"], dtype=found.get("dtype", ""), variant=found["variant"], only=tuple(found["only"]),
-        without=tuple(found.get("without", ())),
+        without=tuple(found.get("without", ())), live=found.get("live", False),
         results=[_result(number, item) for number, item in enumerate(found["clauses"])],
         notes=list(found["notes"]), missing=list(found["missing"]),
         unusable={
@@ -64,6 +64,7 @@ def _report(found: Mapping[str, Any]) -> Report:
             for item in found.get("declared", {}).get("excuses", ())
         ],
         strict=found.get("strict", False), drawn=found.get("drawn", False), date=found.get("date", ""),
+        sources=dict(found.get("sources", {})),
         stubs={item["name"]: item["where"] for item in found.get("stubs", ())},
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: DifferingPart(item["path"], item["message"]) for item in found["parts"]},

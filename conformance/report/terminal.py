@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -15,11 +15,12 @@ from rich.console import Console
 from rich.text import Text
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.report.causes import briefly, facts, likely_cause, same_cause
+from conformkit.conformance.report.tally import Tally, tally
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
     excuse_lines,
-    facts,
     failures,
     in_order,
     ledger_line,
@@ -29,6 +30,7 @@ from conformkit.conformance.report.wording import (
     undeclared_line,
     unjudged,
     verdict_line,
+    warns,
     way,
 )
 from conformkit.conformance.text import count, listed, one_line, plain
@@ -64,18 +66,26 @@ def wants_color(stream: TextIO, color: Color = "auto") -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def render(report: Report, width: int = 80, *, color: bool = False, verbose: bool = False, quiet: bool = False) -> str:
+def render(
+    report: Report, width: int = 80, *, color: bool = False, verbose: bool = False, quiet: bool = False,
+    warnings: bool = False,
+) -> str:  # fmt: skip
     """Return the report as text."""
     stream = io.StringIO()
     page = console(stream, "always" if color else "never", width)
-    write(report, page, verbose=verbose, quiet=quiet)
+    write(report, page, verbose=verbose, quiet=quiet, warnings=warnings)
     return stream.getvalue()
 
 
 def write(
-    report: Report, page: Console, *, verbose: bool = False, quiet: bool = False, repeat: Sequence[str] = ()
-) -> None:
-    """Print the report; `repeat` holds further options for the `again:` lines."""
+    report: Report, page: Console, *, verbose: bool = False, quiet: bool = False, warnings: bool = False,
+    repeat: Sequence[str] = (), before: Mapping[str, int] | None = None,
+) -> None:  # fmt: skip
+    """Print the report; `warnings` shows warnings in full.
+
+    `repeat` holds further options for the `again:` lines, `before` the number of clauses of each part that passed in
+    the run before this one.
+    """
     if not quiet:
         _header(report, page)
         if verbose:
@@ -84,10 +94,13 @@ def write(
         _undeclared(report, page)
         _parts(report, page)
         _failures(report, page, repeat, verbose=verbose)
+        _warnings(report, page, repeat, full=warnings or verbose)
         _unjudged(report, page)
         _taken(report, page)
         _missing(report, page)
         write_milestones(report, page)
+        _progress(report, page, before or {})
+        _in_short(report, page)
         say(page, ledger_line(report))
         if sizes := sizes_line(report):
             say(page, sizes, lead="sizes: ")
@@ -159,20 +172,68 @@ def _parts(report: Report, page: Console) -> None:
 
 
 def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:
-    red = failures(report)
+    red = [result for result in failures(report) if report.breaks(result)]
     shown = red if verbose else red[:IN_FULL]
     write_some(report, page, shown, repeat)
-    for result in red[len(shown) :]:
-        _heading(report, result, page)
     if red[len(shown) :]:
-        say(page, f"The last {len(red) - len(shown)} are shortened; -v shows them in full.\n")
+        say(page, f"The last {len(red) - len(shown)} are shortened to a line each below; -v shows them in full.\n")
+
+
+def _warnings(report: Report, page: Console, repeat: Sequence[str], *, full: bool) -> None:
+    """Print a line for each clause that is not binding and does not hold; in full on request."""
+    found = [result for result in failures(report) if warns(report, result)]
+    if full:
+        write_some(report, page, found, repeat)
+    elif found:
+        for result in found:
+            _line(page, f"WARN {result.clause.id}", f" · {one_line(result.clause.title, 200)}", "bold yellow")
+        which = "It does not change the verdict" if len(found) == 1 else "They do not change the verdict"
+        more = "print(report.text(warnings=True))" if report.live else "--warnings"
+        say(page, f"{which}; {more} shows more.\n")
+
+
+def _in_short(report: Report, page: Console) -> None:
+    """Print one line a failure, where there are several: the last thing on the screen is a list of what to fix."""
+    red = [result for result in failures(report) if report.breaks(result)]
+    if len(red) < 2:
+        return
+    say(page, "In short:")
+    same = same_cause(report, red)
+    for result in red:
+        if result.clause.id not in same:
+            ids = [result.clause.id, *(name for name, first in same.items() if first == result.clause.id)]
+            _line(page, f"{result.verdict.value.upper()} {listed(ids)}", f" · {briefly(report, result)}", "bold red")
+    page.print()
+
+
+def _line(page: Console, lead: str, text: str, style: str) -> None:
+    """Print one line, cut at the width of the page."""
+    line = Text.assemble((lead, style), plain(text, 400))
+    line.truncate(max(page.width, len(lead)), overflow="ellipsis")
+    page.print(line, soft_wrap=True)
+
+
+def _progress(report: Report, page: Console, before: Mapping[str, int]) -> None:
+    """Print how many clauses of each part pass, and how many more than in the run before."""
+    if report.conforms and not any(part.passed != before.get(part.name, part.passed) for part in tally(report)):
+        return
+    told = [_share(part, before) for part in tally(report)]
+    if told:
+        say(page, ", ".join(told), lead="passing: ")
+        page.print()
+
+
+def _share(part: Tally, before: Mapping[str, int]) -> str:
+    more = part.passed - before.get(part.name, part.passed)
+    return f"{part.name} {part.passed}/{part.asked}" + (f" ({more:+d} since the last run)" if more else "")
 
 
 def write_some(report: Report, page: Console, results: Sequence[Result], repeat: Sequence[str] = ()) -> None:
     """Print failures in full."""
+    same = same_cause(report, results)
     for result in results:
         _heading(report, result, page)
-        _explanation(report, result, page, repeat)
+        _explanation(report, result, page, repeat, same.get(result.clause.id, ""))
 
 
 def _from_here(location: str) -> str:
@@ -189,13 +250,19 @@ def _heading(report: Report, result: Result, page: Console) -> None:
     say(page, head, hang=_indent(page))
 
 
-def _explanation(report: Report, result: Result, page: Console, repeat: Sequence[str]) -> None:
+def _explanation(report: Report, result: Result, page: Console, repeat: Sequence[str], like: str) -> None:
+    """Print what is known about a failure; `like` is the clause above whose failure has the same cause."""
     indent = _indent(page)
-    for line in (result.message, *result.details):
+    if like:
+        say(page, Text(f"the same mistake as in {like}, above", style="bold"), indent=indent)
+    for label, fact in [] if like else likely_cause(report, result):
+        say(page, Text(plain(fact), style="bold"), indent=indent, lead=f"{label:<8} ")
+    for line in (result.message, *([] if like else result.details)):
         if line:
             say(page, line, indent=indent)
     for label, fact in facts(report, result):
-        say(page, fact, indent=indent, lead=f"{label:<8} ")
+        if not like or label == "where:":
+            say(page, fact, indent=indent, lead=f"{label:<8} ")
     if result.output:
         say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
     if address := page_of(report, result.clause.id):

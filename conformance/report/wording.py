@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conformkit.conformance.assertions.extents import overall
-from conformkit.conformance.assertions.outlines import NOT_FINITE
-from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Undeclared, Verdict
+from conformkit.conformance.engine.results import Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.text import count, listed, one_line
 from conformkit.conformance.versions import SPEC_VERSION
 from conformkit.spec.clauses import STEMS, Clause, Level, clauses
-from conformkit.spec.variants import CANONICAL, described
+from conformkit.spec.components import base_of
+from conformkit.spec.variants import described
 
 __all__ = [
     "HIDDEN",
     "WayForward",
     "address",
-    "advice",
     "command",
     "excuse_lines",
-    "facts",
     "failures",
     "in_order",
     "ledger_line",
@@ -36,6 +35,7 @@ __all__ = [
     "undeclared_line",
     "unjudged",
     "verdict_line",
+    "warns",
     "way",
 ]
 
@@ -52,15 +52,6 @@ _SIZES = {
 
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
-
-_NAMED_MISTAKES = 3
-"""Maximum number of matching known mistakes to name."""
-
-_NOT_FINITE = (
-    "find the first step whose result is NaN or infinite: print `x.isfinite().all()` after each; a softmax over a row "
-    "in which every key is hidden gives NaN: a causal mask hides what comes after a position, not the position itself"
-)
-"""Advice for a clause about shapes whose test met a NaN."""
 
 HIDDEN = (
     "the inputs of this run are hidden, so no numbers are shown; without the hidden seed, the same clause uses public "
@@ -116,6 +107,8 @@ def scope(report: Report) -> str:
     profile = one_line(report.profile, 40) + left_out
     if not report.only:
         return profile
+    if len(report.only) > _NAMED and report.live:
+        return f"what {profile} asks of it"
     if len(report.only) > _NAMED:
         return f"{count(len(report.results), 'clause')} of {profile}"
     return f"{', '.join(one_line(prefix, 60) for prefix in report.only)} of {profile}"
@@ -187,17 +180,27 @@ def sizes_line(report: Report) -> str:
 
 
 def ledger_line(report: Report) -> str:
-    """Return the number of clauses and the number with each verdict."""
-    ledger = report.ledger()
-    parts = [f"{ledger[verdict]} {verdict.value}" for verdict in Verdict if ledger[verdict]]
-    return ": ".join([count(ledger["clauses"], "clause"), *([", ".join(parts)] if parts else [])])
+    """Return the number of clauses and the number with each verdict; warnings are counted apart."""
+    warnings = [result for result in report.results if warns(report, result)]
+    judged = Counter(result.verdict for result in report.results) - Counter(result.verdict for result in warnings)
+    parts = [f"{judged[verdict]} {verdict.value}" for verdict in Verdict if judged[verdict]]
+    parts += [count(len(warnings), "warning")] if warnings else []
+    return ": ".join([count(len(report.results), "clause"), *([", ".join(parts)] if parts else [])])
+
+
+def warns(report: Report, result: Result) -> bool:
+    """Whether a result is red and not binding: a warning, which changes no verdict and is counted apart."""
+    return result.verdict.red and not report.breaks(result)
 
 
 def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     """Return the command line that judges this clause again, on the same inputs unless those are hidden.
 
-    An instructor hides draws and sets the sandbox; a student repeats the clause at home without either.
+    An instructor hides draws and sets the sandbox; a student repeats the clause at home without either. For live
+    objects it is a call that can be pasted into the next cell.
     """
+    if report.live:
+        return _call(report, clause_id)
     words = ["conform", "run", "--impl", one_line(report.implementation, 400), "--only", clause_id]
     words += ["--seed", str(report.seed)] if report.seed else []
     words += ["--profile", report.profile] if report.profile != "core" else []
@@ -206,6 +209,16 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--device", report.device] if report.device != "cpu" else []
     words += ["--dtype", report.dtype] if report.dtype else []
     return shlex.join([*words, *extra])
+
+
+def _call(report: Report, clause_id: str) -> str:
+    options = [f'only=("{clause_id}",)']
+    options += [f"seed={report.seed}"] if report.seed else []
+    options += [f'profile="{report.profile}"'] if report.profile != "core" else []
+    options += [f'level="{report.level}"'] if report.level is not Level.MUST else []
+    options += [f'device="{report.device}"'] if report.device != "cpu" else []
+    options += [f'dtype="{report.dtype}"'] if report.dtype else []
+    return f"check({one_line(report.implementation, 400)}, {', '.join(options)})"
 
 
 def address(clause: Clause) -> str:
@@ -257,67 +270,10 @@ def next_line(step: Step) -> str:
 def undeclared_line(found: Undeclared) -> str:
     """Return a sentence that names the choice, and what to write into conform.toml if it is meant."""
     actual, declared = (described(found.choice, value) for value in (found.actual, found.declared))
-    canonical = found.declared == getattr(CANONICAL, found.choice)
+    canonical = found.declared == getattr(base_of(found.component), found.choice)
     known = f"the canonical variant is {declared}" if canonical else f"the declared variant is {declared}"
     advice = f"declare `{found.line}` under [{found.table}] in conform.toml, or change it"
     return f"{found.component}: this is {actual}, {known}: {advice}"
-
-
-def advice(result: Result, hints: int) -> list[tuple[str, str]]:
-    """Return the cause as labelled lines; a higher level of hints (1 to 3) tells more."""
-    known = result.looks_like
-    if hints < 3:
-        return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
-    own = _NOT_FINITE if result.outline == NOT_FINITE and result.clause.id.endswith("-SHAPE") else result.clause.fix
-    fix = _fix(known) if known and _sure(known) else own
-    return [*([("looks like:", _likeness(known))] if known else []), ("fix:", fix)]
-
-
-def facts(report: Report, result: Result) -> list[tuple[str, str]]:
-    """Return labelled lines about a red clause besides its numbers: why, the cause, the line."""
-    level = "" if report.breaks(result) else f"{result.clause.level}: a warning, which does not change the verdict"
-    found = [("level:", level), ("why:", result.clause.why), *advice(result, report.hints)]
-    return [(label, fact) for label, fact in [*found, ("where:", one_line(result.where))] if fact]
-
-
-def _sure(known: Sequence[LooksLike]) -> bool:
-    return known[0].certainty is not Certainty.UNSURE
-
-
-def _likeness(found: Sequence[LooksLike]) -> str:
-    titles = [title for title, _ in _mistakes(found)]
-    who, s = ("each of these mistakes" if len(titles) > 1 else "this mistake"), "s"
-    if found[0].together_with:
-        who, s = "together, these mistakes", ""
-    how = {
-        Certainty.EXACT: f"{who} reproduce{s} your numbers exactly",
-        Certainty.LIKELY: f"{who} fail{s} in the same way",
-        Certainty.UNSURE: f"unsure: {who} fail{s} in a similar way; check whether your code does that",
-    }[found[0].certainty]
-    if _sure(found):
-        titles = _numbered(titles)
-    if found[0].together_with:
-        return f"{', and '.join(titles)} ({how})"
-    return f"{', or '.join(titles)} ({how})"
-
-
-def _fix(found: Sequence[LooksLike]) -> str:
-    """Return how to fix the mistakes that a failure looks like, numbered if there are several."""
-    fixes = [" or ".join(fixes) for _, fixes in _mistakes(found)]
-    return "; ".join(_numbered(fixes))
-
-
-def _mistakes(found: Sequence[LooksLike]) -> list[tuple[str, list[str]]]:
-    """Return the distinct titles of the first known mistakes, with how to fix each."""
-    fixes: dict[str, list[str]] = {}
-    for like in found:
-        known = fixes.setdefault(like.title, [])
-        known += [like.hint.mistake] if like.hint.mistake not in known else []
-    return list(fixes.items())[:_NAMED_MISTAKES]
-
-
-def _numbered(texts: Sequence[str]) -> list[str]:
-    return [f"{n}) {text}" for n, text in enumerate(texts, 1)] if len(texts) > 1 else list(texts)
 
 
 def in_order(report: Report) -> list[Result]:

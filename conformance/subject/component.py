@@ -47,6 +47,8 @@ class Outcome:
     """What was returned, `tuple(tensor, tensor)`."""
     graph: bool = False
     """Whether anything was kept for derivatives; False unless it generated or was watched."""
+    seen: tuple[str, ...] = ()
+    """What the framework saw inside, if it was asked to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +348,8 @@ class Instance:
         record: bool = True,
         method: str | None = None,
         options: Mapping[str, Any] | None = None,
+        device: str | None = None,
+        seeing: str | None = None,
     ) -> Outcome:
         """Call with the contract's inputs in order.
 
@@ -353,12 +357,15 @@ class Instance:
         afterwards. `strided` passes non-contiguous views. `cast=False` leaves the number format of the inputs
         alone; `format` converts them to one that does not cross the wire (`int32` for ids). An instance in half
         precision gets half precision. `record=False` calls it without recording for derivatives. `method` calls one of
-        the contract's methods with its inputs; `options` are its arguments that are not arrays.
+        the contract's methods with its inputs; `options` are its arguments that are not arrays. `device` is where
+        inputs are made, if it was moved there; `seeing` notes what it does with `devices` there, or with `formats` in
+        half precision.
         """
         header, tensors = self._call_header(
             inputs, strided=strided, cast=cast, form=format, method=method, options=options
         )
         header |= {"mode": mode, "seed": seed, "echo": echo, "watch": watch, "record": record}
+        header |= {"device": device, "seeing": seeing}
         header |= {"graph": watch and method is not None}
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
@@ -375,6 +382,7 @@ class Instance:
             modes=tuple(reply.get("modes") or ()),
             graph=bool(reply.get("graph")),
             structure=str(reply.get("structure", "")),
+            seen=tuple(reply.get("seen") or ()),
         )
 
     def unchecked(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
@@ -387,9 +395,13 @@ class Instance:
         """Call in eval mode; return the operation `trace`'s report of what happened inside, and the output."""
         header, tensors = self._call_header(inputs)
         shape, keys = inputs[0].shape, inputs[min(1, len(inputs) - 1)].shape
-        ids = "ids" in self.subject.bound.component.inputs
+        ids = not {"ids", "src"}.isdisjoint(self.subject.bound.component.inputs)
         rows = int(np.prod(shape if ids else shape[:-1], dtype=np.int64))
-        header |= {"op": "trace", "mode": "eval", "rows": rows, "keys": keys[-1] if ids else keys[-2]}
+        seen = keys[-1] if ids else keys[-2]
+        if "patch_size" in self.sizes:  # an image is its patches, and a token for the class
+            seen = (self.sizes["image_size"] // self.sizes["patch_size"]) ** 2 + 1
+            rows = shape[0] * seen
+        header |= {"op": "trace", "mode": "eval", "rows": rows, "keys": seen}
         reply, arrays = self._ask(header, tensors)
         out = self.subject.bound.from_theirs(arrays["out"])
         self._check_extent(inputs, out)
@@ -397,12 +409,13 @@ class Instance:
 
     def vjp(
         self, *inputs: Array | None, cotangent: Array, mode: str = "eval", seed: int | None = None,
-        wrt: Sequence[str] = ("x",), parameters: bool = True, method: str | None = None,
+        wrt: Sequence[str] = ("x",), parameters: bool = True, method: str | None = None, device: str | None = None,
     ) -> Gradients:  # fmt: skip
         """Differentiate the sum of cotangent · output with respect to inputs (by name) and all trainable parameters."""
         self.subject.requires("gradients")
         header, tensors = self._call_header(inputs, method=method)
         header |= {"op": "vjp", "mode": mode, "seed": seed, "wrt": list(wrt), "parameters": parameters, "watch": False}
+        header |= {"device": device, "seeing": None if device is None else "devices"}
         tensors["cotangent"] = self._cast(self.subject.bound.to_theirs(cotangent))
         _, arrays = self._ask(header, tensors)
         own = {p["name"]: p["shape"] for p in self.trainable}
@@ -421,12 +434,14 @@ class Instance:
         )
 
     def generate(
-        self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, **options: Any
-    ) -> Outcome:
+        self, ids: Array, count: int, *, mode: str | None = "eval", seed: int | None = None, device: str | None = None,
+        **options: Any,
+    ) -> Outcome:  # fmt: skip
         """Generate `count` ids after the prompts ids (B, T); options: temperature, top_k, top_p, greedy."""
         keyed = {**self.sizes, **({} if seed is None else {"seed": seed}), **options}
         header, tensors = self.subject.bound.generate_request(ids, count, keyed)
         header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True, "graph": True}
+        header |= {"device": device, "seeing": None if device is None else "devices"}
         reply, arrays = self._ask(header, tensors)
         out = self.subject.bound.generated(arrays["out"], ids)
         return Outcome(
@@ -459,6 +474,16 @@ class Instance:
         """Deep-copy the object."""
         reply, _ = self._ask({"op": "copy"})
         return Instance(self.subject, dict(self.sizes), reply["handle"], self.listing, self.dtype, dict(self.weights))
+
+    def move(self, device: str) -> Instance:
+        """Move it to a device, as users do; from then on it is called with inputs there."""
+        self._ask({"op": "move", "device": device})
+        return self
+
+    def restore(self, other: Instance) -> Instance:
+        """Load the state of another object by its `load_state_dict`."""
+        self._ask({"op": "restore", "of": other.handle})
+        return self
 
     def _check_extent(self, arrays: Sequence[Array | None], out: Array, method: str | None = None) -> None:
         """Refuse an output whose shape no test can use."""

@@ -25,7 +25,13 @@ def example_inputs(
     longest = sizes.get("block_size") or sizes.get("max_len") or tokens
     length = min(nearest_allowed("tokens", tokens, bound.limits), longest)
     names = bound.component.inputs
-    if bound.component.profile == "seq2seq":
+    if "images" in names:
+        extent = sizes["image_size"]
+        return (draw.values(batch, sizes["channels"], extent, extent),)
+    if "segments" in names:
+        ids = real_ids(draw, sizes["vocab_size"], sizes["pad_id"], batch, length)
+        return ids, draw.ids(sizes["num_segments"], batch, length)
+    if bound.component.several:
         return _several(bound, sizes, draw, batch, length, further)
     if "ids" in names:
         return (draw.ids(max(sizes["vocab_size"], 1), batch, length),)

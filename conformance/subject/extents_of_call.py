@@ -21,6 +21,9 @@ def extents_of_call(sizes: Mapping[str, Any], names: Sequence[str], inputs: Sequ
     for name, array in zip(names, inputs, strict=False):
         if array is None or "mask" in name or array.ndim < 2:
             continue
+        if name == "images":
+            found["batch"] = len(array)
+            continue
         ids = array.dtype.kind in "iu"
         leading, length = (array.shape[:-1], array.shape[-1]) if ids else (array.shape[:-2], array.shape[-2])
         found.setdefault("batch", math.prod(leading))

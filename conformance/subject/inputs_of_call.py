@@ -30,7 +30,7 @@ def further_inputs(bound: Bound, sizes: Mapping[str, Any], inputs: Mapping[str, 
 
     `inputs` are the contract's of this call. An encoder-decoder's calls have all that they use.
     """
-    if bound.component.profile == "seq2seq":
+    if bound.component.several:
         return {}
     queries = positions_of(inputs)
     keys = positions_of({"q": inputs["k"]}) if "k" in inputs else queries

@@ -245,6 +245,19 @@ def test_each_batch_element_has_its_own_mask(attend: Attend, draw: Draw) -> None
             check_close(f"output of element {element}", out[own], alone, attend.tolerance())
 
 
+@clause("MASK-BCAST-THREE")
+def test_three_axes_of_a_mask_are_read_the_same_way_at_all_sizes(attend: Attend, draw: Draw) -> None:
+    mask = draw.mask(2, 5, 5)
+    sequences, heads = (_accepts(attend, draw, leading, mask) for leading in ((2, 3), (3, 2)))
+    told = "a mask (2, 5, 5) is one for each sequence at B = 2, H = 3, and one for each head at B = 3, H = 2"
+    check(told, not (sequences and heads))
+    q, k, v = draw.qkv((2, 2), queries=5, keys=5, scale=1.5)
+    if sequences or heads:
+        alike = mask[:, None] if sequences else mask[None]
+        under(f"B = 2, H = 2, a mask (2, 5, 5), which is one for each {'sequence' if sequences else 'head'} elsewhere")
+        check_close("output", attend(q, k, v, mask), attend(q, k, v, alike), attend.tolerance())
+
+
 @clause("MASK-BCAST-KEYPAD")
 def test_a_mask_with_one_row_hides_keys_from_all_queries(attend: Attend, draw: Draw) -> None:
     for leading in each_of("leading", attend.ranks((4,), (4, 3), (4, 4))):
@@ -387,6 +400,14 @@ def _kinds(attend: Attend, allowed: Array) -> Iterator[tuple[str, Array]]:
         yield "boolean", allowed
     if attend.subject.offers("float-masks"):
         yield "float", additive(allowed)
+
+
+def _accepts(attend: Attend, draw: Draw, leading: tuple[int, ...], mask: Array) -> bool:
+    q, k, v = draw.qkv(leading, queries=mask.shape[-2], keys=mask.shape[-1])
+    accepted = []
+    with refusing():
+        accepted.append(attend(q, k, v, mask))
+    return bool(accepted)
 
 
 def _checkered(length: int) -> Array:

@@ -18,6 +18,8 @@ from conformkit.conformance.evidence.trainable_fixtures import (
     modes,
     nearest_trainee,
     own_loss,
+    parameters_of,
+    put_gradients,
     trainee,
 )
 from conformkit.conformance.subject.component import Instance, Subject
@@ -99,12 +101,20 @@ def test_evaluation_leaves_the_model_in_eval_mode(evaluate: Tool, model: Subject
 def test_evaluation_learns_nothing(evaluate: Tool, model: Subject, draw: Draw) -> None:
     instance = trainee(model, draw)
     batches = [batch(instance, draw, 2, 5)]
-    before, kept = instance.read_raw(), gradients(instance)
+    before = instance.read_raw()
     number("the loss", evaluate(model=instance, batches=batches))
     for name, value in instance.read_raw().items():
         check_equal(f"{name} after evaluation", value, before[name])
-    left = sorted(name for name, gradient in gradients(instance).items() if name not in kept and gradient.any())
+    left = sorted(name for name, gradient in gradients(instance).items() if gradient.any())
     check(f"a gradient was left on {', '.join(left[:3])}", not left)
+    put_gradients(instance, {name: draw.values(*value.shape) for name, value in parameters_of(instance).items()})
+    kept = gradients(instance)
+    number("the loss", evaluate(model=instance, batches=batches))
+    after = gradients(instance)
+    lost = sorted(name for name in kept if name not in after)
+    check(f"the gradient kept with {', '.join(lost[:3])} is gone", not lost)
+    for name, gradient in kept.items():
+        check_equal(f"the gradient kept with {name}, after evaluation", after[name], gradient)
 
 
 @clause("METRIC-EVAL-REPEAT")

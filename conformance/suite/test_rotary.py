@@ -11,6 +11,7 @@ from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
+from conformkit.spec.scores import within
 
 OFF = 0.1
 """Rounding to bfloat16 was seen to cost 0.02 at most, angles in bfloat16 0.34 at least."""
@@ -37,6 +38,7 @@ def relative_scores(multi_head: Subject, query: Array, key: Array) -> Array:
     tokens = multi_head.tokens(6)
     shown = min(tokens, width - 1, depth)
     weights = zeros(instance, "")
+    weights |= {name: np.ones_like(array) for name, array in weights.items() if name.endswith("_norm.weight")}
     weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query[:depth], key[:depth]
     weights["v.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
     if "out.weight" in weights:
@@ -47,7 +49,8 @@ def relative_scores(multi_head: Subject, query: Array, key: Array) -> Array:
     if shown < 3:
         raise NotApplicable.from_sizes("fewer than three positions can be told apart")
     seen = instance.write(weights)(x)[0, :shown, :shown]
-    visible = np.tri(shown, dtype=np.bool_) if instance.sizes["causal"] else np.ones((shown, shown), np.bool_)
+    seen_by_all = np.ones((shown, shown), np.bool_)
+    visible = within(shown, multi_head.variant.window) if instance.sizes["causal"] else seen_by_all
     check("a visible key has no weight", bool((seen[visible] > 0).all()))
     scores = np.log(np.where(visible, seen, 1.0))
     return np.where(visible, scores - np.diagonal(scores)[:, None], np.nan)
@@ -64,7 +67,7 @@ def test_no_key_outweighs_the_one_in_place(multi_head: Subject, draw: Draw) -> N
 @clause("ROPE-RELATIVE")
 def test_scores_are_constant_along_diagonals(multi_head: Subject, draw: Draw) -> None:
     scores = relative_scores(multi_head, draw.values(16, scale=1.5), draw.values(16, scale=1.5))
-    for distance in range(1, len(scores)):
+    for distance in range(1, min(len(scores), multi_head.variant.window or len(scores))):
         behind = np.diagonal(scores, -distance)  # keys that lie `distance` positions before their query
         # weights of 1e-2 and less are good to so much less, and so are their logarithms
         allowed = 100 * multi_head.tolerance()
@@ -80,11 +83,14 @@ def test_scores_are_constant_along_diagonals(multi_head: Subject, draw: Draw) ->
 @clause("ROPE-QK-ONLY")
 def test_permuted_tokens_leave_a_uniform_mixture_as_it_is(multi_head: Subject, draw: Draw) -> None:
     instance = build(multi_head, 12, 3).randomize(draw)
-    instance.write(zeros(instance, "q."))
+    instance.write(zeros(instance, "q.") | zeros(instance, "q_norm."))
     x = draw.values(2, multi_head.tokens(6), instance.sizes["d_model"])
     last = instance(x)[:, -1]
     check_differs("the last output for another input", instance(2 * x)[:, -1], last, at_least=1e-3)
-    permuted = instance(x[:, draw.permutation(x.shape[1])])[:, -1]
+    length = x.shape[1]
+    seen = min(multi_head.variant.window or length, length)  # by the last query
+    order = np.r_[: length - seen, length - seen + draw.permutation(seen)]
+    permuted = instance(x[:, order])[:, -1]
     check_close("the last output, tokens permuted,", permuted, last, multi_head.tolerance())
 
 

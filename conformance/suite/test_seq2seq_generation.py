@@ -52,6 +52,10 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.decoding import until_end
 
+_MODELS = 3
+"""Models that are tried for a text with the id 0."""
+
+
 # --- what comes back --------------------------------------------------------------------------------------------------
 
 
@@ -183,6 +187,17 @@ def test_a_text_ends_at_its_end_id(transformer: Subject, draw: Draw) -> None:
     for src, text in zip(told.src, told.text.tolist(), strict=True):
         for end in each_of("end", [text[0], text[3], text[6]]):
             _check_ended(unwatched(told.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
+    if not transformer.offers("pad-id"):
+        return
+    for _ in range(_MODELS):  # 0 is an id like any other where it is not the padding
+        told = _ending(transformer, draw, tgt_vocab_size=12, pad_id=2)
+        found = np.flatnonzero((told.text == 0).any(axis=1))
+        for row in found[:1]:
+            _check_ended(
+                unwatched(told.instance, told.src[row][None], 7, eos_id=0)[0].tolist(), told.text[row].tolist(), 0
+            )
+        if found.size:
+            break
 
 
 @clause("S2SGEN-EOS-ROWS")
@@ -370,9 +385,9 @@ def _check_alone(label: str, told: Pairs) -> None:
         check_equal(label, greedy(told.instance.copy(), src[None], told.count)[0], text)
 
 
-def _ending(transformer: Subject, draw: Draw, keep: int = 4) -> Pairs:
+def _ending(transformer: Subject, draw: Draw, keep: int = 4, **wanted: int) -> Pairs:
     """Return texts of 7 ids to be ended at one of them, which is not the begin id."""
-    instance = build_generator(transformer)
+    instance = build_generator(transformer, **wanted)
     return authored(instance, draw, steps=7, keep=keep, avoid=(begin(instance),))
 
 

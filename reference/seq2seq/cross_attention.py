@@ -11,6 +11,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from conformkit.reference.attention import scaled_dot_product_attention
+from conformkit.reference.dropout import attention_with_dropout
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.multi_head_attention import MultiHeadAttention, _check_mask
 from conformkit.spec.variants import CANONICAL, Variant
@@ -41,10 +42,16 @@ class CrossAttention(MultiHeadAttention):
         q = self._split(self.q(query), self.num_heads)  # (B, H, Tq, dh)
         k = self._split(self.k(key), self.kv_heads)  # (B, Hkv, Tk, dh)
         v = self._split(self.v(value), self.kv_heads)  # (B, Hkv, Tk, dh)
+        if self.variant.qk_norm != "none":
+            q, k = self.normalized(q, k)
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
+        if self.variant.score_cap:
+            return self._capped(q, k, v, mask)
         heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, Tq, dh)
+        if self.weight_dropout > 0.0 and self.training:
+            heads = attention_with_dropout(q, k, v, mask, self.weight_dropout)  # (B, H, Tq, dh)
         y = heads.transpose(1, 2).flatten(2)  # (B, Tq, H·dh)
         if self.out is not None:
             y = self.out(y)  # (B, Tq, D)

@@ -65,6 +65,7 @@ class Transformer(nn.Module):
         self.tgt_positions = positions_for(d_model, max_len, variant, pad_id)
         self.tgt_embedding_norm = norm_for(d_model, variant) if variant.embedding_norm else None
         self.decoder = Decoder(d_model, num_heads, d_ff, num_decoder_layers, dropout, variant=variant)
+        self.embedding_dropout = nn.Dropout(0.0)
         self.head = nn.Linear(d_model, tgt_vocab_size, bias=variant.head_bias)
         self.log_probabilities = variant.log_probabilities
         initialize(self, variant)
@@ -87,6 +88,7 @@ class Transformer(nn.Module):
         x = self.src_positions(x)
         if self.src_embedding_norm is not None:
             x = self.src_embedding_norm(x)
+        x = self.embedding_dropout(x)
         memory: Tensor = self.encoder(x, src_mask)  # (B, S, D)
         return memory
 
@@ -108,6 +110,7 @@ class Transformer(nn.Module):
         x = self.tgt_positions(x)
         if self.tgt_embedding_norm is not None:
             x = self.tgt_embedding_norm(x)
+        x = self.embedding_dropout(x)
         x = self.decoder(x, memory, tgt_mask, memory_mask)  # (B, T, D)
         logits: Tensor = self.head(x)  # (B, T, V_tgt)
         if self.log_probabilities:

@@ -86,7 +86,7 @@ def learn(
     losses = []
     model.train()
     for step in range(1, steps + 1):
-        src, tgt_in, tgt_out = task.batch(batch_size, generator)
+        src, tgt_in, tgt_out = _beside(model, task.batch(batch_size, generator))
         for group in optimizer.param_groups:
             group["lr"] = cosine_schedule(step, rate, 0.0, warmup, steps)
         logits = model(src, tgt_in)  # (B, T, V)
@@ -101,7 +101,7 @@ def learn(
 @torch.no_grad()
 def token_accuracy(model: Transformer, batch: Batch) -> float:
     """Return the share of ids, ends included, that are the most probable ones given the right ids before them."""
-    src, tgt_in, tgt_out = batch
+    src, tgt_in, tgt_out = _beside(model, batch)
     with _evaluating(model):
         guessed = model(src, tgt_in).argmax(dim=-1)  # (B, T)
     return _share(guessed, tgt_out)
@@ -110,10 +110,17 @@ def token_accuracy(model: Transformer, batch: Batch) -> float:
 @torch.no_grad()
 def written_accuracy(model: Transformer, batch: Batch) -> float:
     """Return the share of ids, ends included, that the model writes in the right place, given the source only."""
-    src, _, tgt_out = batch
+    src, _, tgt_out = _beside(model, batch)
     written = model.generate(src, tgt_out.shape[1], BOS, EOS, use_cache=True)  # (B, n)
     written = F.pad(written, (0, tgt_out.shape[1] - written.shape[1]), value=PAD)  # (B, T)
     return _share(written, tgt_out)
+
+
+def _beside(model: Transformer, batch: Batch) -> Batch:
+    """Move a batch, which is drawn on the CPU, so that a seed gives the same one everywhere, to the model's device."""
+    device = next(model.parameters()).device
+    src, tgt_in, tgt_out = (rows.to(device) for rows in batch)
+    return src, tgt_in, tgt_out
 
 
 def _share(guessed: Tensor, wanted: Tensor) -> float:

@@ -30,7 +30,7 @@ from conformkit.reference.training.loop import DivergedError, Listener, Training
 from conformkit.reference.training.metrics import read_lines
 from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.report import page
-from conformkit.reference.training.session import TrainingSession, begin, resume
+from conformkit.reference.training.sessions import RunSession, begin_run, resume_run
 from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["AblationRow", "AblationVariant", "Fit", "Study", "fitted", "read_table"]
@@ -203,12 +203,12 @@ class Study:
         replace_file(session.folder.path / "row.json", json.dumps(asdict(row)).encode())
         return row
 
-    def _session(self, variant: AblationVariant) -> TrainingSession:
+    def _session(self, variant: AblationVariant) -> RunSession:
         place = self.folder / variant.folder
         if RunFolder(place).by_step():
-            return resume(place, {})
+            return resume_run(place, {})
         shutil.rmtree(place, ignore_errors=True)  # it was stopped before its first checkpoint
-        return begin(with_changes(self.config, variant.changes), place)
+        return begin_run(with_changes(self.config, variant.changes), place)
 
     def _done(self, variant: AblationVariant) -> AblationRow | None:
         path = self.folder / variant.folder / "row.json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from importlib.resources import files
@@ -17,21 +17,43 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from conformkit.reference.errors import RefusalError
+from conformkit.reference.training.ranges import CHECKS
 from conformkit.spec.variants import Variant, choices
 
-__all__ = ["TrainingConfig", "TrainingConfigError", "parse", "read_config", "recipe", "recipes", "with_changes"]
+__all__ = [
+    "PAIRS", "TrainingConfig", "TrainingConfigError", "parse", "read_config", "recipe", "recipes", "shortened",
+    "with_changes",
+]  # fmt: skip
 
 
 class TrainingConfigError(RefusalError):
     """A key of the document is unknown, or has a value that it can't have."""
 
 
+PAIRS = ("copy", "reverse", "sort", "translation")
+"""Tasks of an encoder-decoder."""
+
+
 @dataclass(frozen=True)
 class Data:
     """Where the text comes from, and what its tokens are."""
 
+    task: str = ""
+    """Nothing for a language model; copy, reverse, sort or translation for an encoder-decoder; masked for BERT, which
+    guesses hidden ids of a text and whether one part follows another; digits for a vision transformer."""
     corpus: str = "synthetic"
-    """A file, `synthetic` or `shakespeare`."""
+    """A file, `synthetic` or `shakespeare`. With a task `synthetic` means pairs that a rule makes."""
+    pairs: int = 20_000
+    """Of a task: how many pairs the rule makes."""
+    symbols: int = 10
+    """Of copy, reverse and sort: how many letters there are."""
+    shortest: int = 4
+    longest: int = 8
+    """Letters in a row of copy, reverse and sort."""
+    mask_probability: float = 0.15
+    """Of masked: the share of ids to be guessed."""
+    whole_words: bool = False
+    """Of masked: whether all pieces of a word are hidden together."""
     tokenizer: str = "char"
     vocab_size: int = 500
     """Of the byte-pair encoding; characters have as many ids as there are characters."""
@@ -42,7 +64,7 @@ class Data:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The sizes of the model; the vocabulary comes from the tokenizer."""
+    """The sizes of the model; the vocabulary comes from the tokenizer. `block_size` is an encoder-decoder's max_len."""
 
     d_model: int
     num_heads: int
@@ -50,6 +72,14 @@ class ModelConfig:
     d_ff: int
     block_size: int
     dropout: float = 0.0
+    """On the output of attention and on the hidden features."""
+    attention_dropout: float = 0.0
+    """On attention weights."""
+    embedding_dropout: float = 0.0
+    num_decoder_layers: int = 0
+    """Of an encoder-decoder; 0 for as many as the encoder has, which is `num_layers`."""
+    patch_size: int = 2
+    """Of a vision transformer, whose `block_size` is the number of patches and one more."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +111,10 @@ class Training:
     eval_batches: int = 20
     patience: int = 0
     """Evaluations without a better loss after which training stops; 0 for never."""
+    label_smoothing: float = 0.0
+    """The share of each target that is spread over all ids; validation is never smoothed."""
+    buckets: int = 1
+    """Of a task: groups of pairs of similar length, of which each batch takes one, so that less of it is padding."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +129,8 @@ class Speed:
     """PyTorch's AdamW in one kernel; it pays on a GPU."""
     compile: str = "none"
     """The backend of `torch.compile`: inductor, which needs a compiler, or aot_eager, which only traces."""
+    threads: int = 0
+    """Of a CPU; 0 for as many as PyTorch takes. Very small models are faster with one, above all on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +143,11 @@ class Samples:
     tokens: int = 150
     interval: int = 0
     """Steps between samples; 0 for the end only."""
+    held_out: int = 256
+    """Of a task: held-out pairs that the trained model writes, for accuracy and BLEU."""
+    beam_width: int = 4
+    length_penalty: float = 0.6
+    """Of a task: the exponent of the length by which a beam's score is divided."""
 
 
 @dataclass(frozen=True)
@@ -132,49 +173,6 @@ class TrainingConfig:
             del document["optimizer"]["max_norm"]
         return document
 
-
-Check = tuple[Callable[[Any], bool], str]
-
-
-def _at_least(least: float) -> Check:
-    return lambda value: least <= value < math.inf, f"at least {least}"
-
-
-def _one_of(*allowed: str) -> Check:
-    return lambda value: value in allowed, "one of " + ", ".join(allowed)
-
-
-_POSITIVE: Check = (lambda value: value > 0, "above 0")
-_SHARE: Check = (lambda value: 0.0 <= value <= 1.0, "between 0 and 1")
-_BELOW_ONE: Check = (lambda value: 0.0 <= value < 1.0, "at least 0 and below 1")
-
-_CHECKS: Mapping[str, Check] = {
-    "data.corpus": (lambda value: bool(value.strip()), "a file, synthetic or shakespeare"),
-    "data.tokenizer": _one_of("char", "bpe"),
-    "data.vocab_size": _at_least(256),
-    "data.min_frequency": _at_least(1),
-    "data.fraction": (lambda value: 0.0 < value < 1.0, "above 0 and below 1"),
-    **{f"model.{name}": _at_least(1) for name in ("d_model", "num_heads", "num_layers", "d_ff", "block_size")},
-    "model.dropout": _BELOW_ONE,
-    "optimizer.peak": (lambda value: 0.0 < value <= 1000.0, "above 0 and at most 1000"),
-    "optimizer.schedule": _one_of("constant", "cosine", "inverse_sqrt"),
-    "optimizer.warmup": _at_least(0),
-    "optimizer.floor": _at_least(0),
-    "optimizer.beta1": _BELOW_ONE,
-    "optimizer.beta2": _BELOW_ONE,
-    "optimizer.eps": _POSITIVE,
-    "optimizer.weight_decay": _at_least(0),
-    "optimizer.max_norm": _POSITIVE,
-    **{f"training.{name}": _at_least(1) for name in ("steps", "batch_size", "accumulate", "eval_interval")},
-    "training.seed": _at_least(0),
-    "training.eval_batches": _at_least(1),
-    "training.patience": _at_least(0),
-    "speed.precision": _one_of("float32", "bfloat16", "float16"),
-    "speed.compile": _one_of("none", "inductor", "aot_eager"),
-    "samples.temperatures": (lambda value: all(0.0 <= t < math.inf for t in value), "numbers of at least 0"),
-    "samples.tokens": _at_least(0),
-    "samples.interval": _at_least(0),
-}
 
 _WORDS: Mapping[Any, str] = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
 
@@ -222,6 +220,15 @@ def with_changes(config: TrainingConfig, changes: Mapping[str, Any]) -> Training
     return _config(document)
 
 
+def shortened(config: TrainingConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes, and if they make the run shorter, a warm-up that is as much shorter, unless they name one."""
+    steps, whole, warmup = changes.get("training.steps"), config.training.steps, config.optimizer.warmup
+    if not isinstance(steps, int) or not 0 < steps < whole or warmup == 0 or "optimizer.warmup" in changes:
+        return dict(changes)
+    least = 0 if steps == 1 and config.optimizer.schedule == "cosine" else 1
+    return {**changes, "optimizer.warmup": max(round(warmup * steps / whole), least)}
+
+
 def _config(document: Mapping[str, Any]) -> TrainingConfig:
     hints = get_type_hints(TrainingConfig)
     _refuse_unknown("", document, hints)
@@ -264,7 +271,7 @@ def _value(name: str, value: Any, kind: Any) -> Any:
         found: Any = tuple(_typed(name, one, item) for one in value)
     else:
         found = _typed(name, value, kind)
-    holds, wanted = _CHECKS.get(name, (lambda _: True, ""))
+    holds, wanted = CHECKS.get(name, (lambda _: True, ""))
     if not holds(found):
         raise TrainingConfigError(name, repr(value), wanted)
     return found
@@ -294,7 +301,13 @@ def _variant(content: Any) -> Variant:
 
 def _check_together(config: TrainingConfig) -> None:
     """Refuse values that are each allowed but don't fit together."""
-    model, training, rate = config.model, config.training, config.optimizer
+    model, training, rate, data = config.model, config.training, config.optimizer, config.data
+    wanted = ("char", "word") if data.task in PAIRS else ("char", "bpe")
+    if data.tokenizer not in wanted:
+        learner = f"data.task = {data.task!r}" if data.task else "a language model"
+        raise TrainingConfigError("data.tokenizer", repr(data.tokenizer), f"{' or '.join(wanted)} for {learner}")
+    if data.shortest > data.longest:
+        raise TrainingConfigError("data.shortest", data.shortest, f"at most data.longest = {data.longest}")
     if model.d_model % model.num_heads and config.variant.head_width == Variant().head_width:
         raise TrainingConfigError("model.d_model", model.d_model, f"a multiple of model.num_heads = {model.num_heads}")
     if rate.floor > rate.peak:

@@ -6,6 +6,7 @@ Each is drawn on its own figure, never through pyplot: nothing global changes, a
 from __future__ import annotations
 
 import io
+import math
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from conformkit.reference.analysis import attention_entropy, exponential_moving_average, rolling_mean
+from conformkit.reference.analysis import attention_entropy, bias_corrected_average, rolling_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LACKING", "as_png", "attention_figure", "available", "scaling_figure", "training_figure"]
+__all__ = [
+    "LACKING", "as_png", "attention_figure", "available", "history_figure", "perplexity_figure", "samplers_figure",
+    "scaling_figure", "training_figure",
+]  # fmt: skip
 
 LACKING = "the pictures of the report need matplotlib: pip install 'conformkit[report]'"
 SMOOTHING = 0.01
@@ -65,10 +69,58 @@ def training_figure(records: Sequence[Record], floor: float | None, title: str) 
     return figure
 
 
-def attention_figure(maps: Sequence[Tensor], tokens: Sequence[str]) -> Figure:
+def perplexity_figure(records: Sequence[Record], tokens_per_character: float | None = None) -> Figure:
+    """Draw perplexity, and where a text's tokens are counted against its characters, bits a character, over the steps.
+
+    Training is smoothed before the exponential is taken, as validation is a mean over many tokens.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    steps = [record for record in records if record["kind"] == "step"]
+    evaluations = [record for record in records if record["kind"] == "evaluation"]
+    at, losses = _series(steps, "loss")
+    smoothed = bias_corrected_average(losses, SMOOTHING)
+    shown, measured = _series(evaluations, "loss")
+    bits = tokens_per_character is not None
+    figure = Figure(figsize=(12, 4.2) if bits else (7, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2 if bits else 1, squeeze=False)[0]
+    _draw_pair(panels[0], (at, _exponentials(smoothed)), (shown, _exponentials(measured)), "perplexity")
+    panels[0].set_yscale("log")
+    if tokens_per_character is not None:
+        scale = tokens_per_character / math.log(2)
+        one, other = ([value * scale for value in values] for values in (smoothed, measured))
+        _draw_pair(panels[1], (at, one), (shown, other), "bits a character")
+    return figure
+
+
+def history_figure(history: Sequence[tuple[str, Tensor]], tokens: Sequence[str], queries: Sequence[str] = ()) -> Figure:
+    """Draw the weights at several steps of a run side by side, a row for each layer.
+
+    Shapes: history (title, (L, Tq, Tk)) for each step, the mean over heads; tokens Tk texts, queries Tq texts, by
+            default the tokens
+    """
+    from matplotlib.cm import ScalarMappable  # noqa: PLC0415
+    from matplotlib.colors import Normalize  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    scale, layers = Normalize(0, 1), len(history[0][1])
+    figure = Figure(figsize=(max(3.2 * len(history), 5), 3.2 * layers + 0.6), layout="constrained")
+    grid = figure.subplots(layers, len(history), squeeze=False)
+    figure.suptitle("attention weights during the run, mean of the heads", fontsize=10)
+    for column, (title, weights) in enumerate(history):
+        for layer, one in enumerate(weights):
+            axes = grid[layer][column]
+            axes.imshow(one.float().numpy(), norm=scale, cmap="magma", interpolation="nearest")
+            axes.set_title(f"{title}, layer {layer + 1}", fontsize=8)
+            _label(axes, tokens, queries or tokens, wide=True)
+    figure.colorbar(ScalarMappable(scale, "magma"), ax=grid.ravel().tolist(), shrink=0.6, label="weight")
+    return figure
+
+
+def attention_figure(maps: Sequence[Tensor], tokens: Sequence[str], queries: Sequence[str] = ()) -> Figure:
     """Draw the weights of each layer (rows) and head (columns), each with its mean entropy.
 
-    Shapes: maps (1, H, T, T) for each layer, tokens T texts
+    Shapes: maps (1, H, Tq, Tk) for each layer, tokens Tk texts, queries Tq texts, by default the tokens
     """
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415
     from matplotlib.colors import Normalize  # noqa: PLC0415
@@ -86,7 +138,7 @@ def attention_figure(maps: Sequence[Tensor], tokens: Sequence[str]) -> Figure:
             axes.imshow(one.numpy(), norm=scale, cmap="magma", interpolation="nearest")
             entropy = attention_entropy(one).mean().item()
             axes.set_title(f"layer {layer + 1}, head {head + 1}: {entropy:.2f} nats", fontsize=8)
-            _label(axes, tokens, wide=size > 3)
+            _label(axes, tokens, queries or tokens, wide=size > 3)
     figure.colorbar(ScalarMappable(scale, "magma"), ax=grid.ravel().tolist(), shrink=0.6, label="weight")
     return figure
 
@@ -110,6 +162,24 @@ def scaling_figure(points: Sequence[tuple[str, int, float]], exponent: float, er
     return figure
 
 
+def samplers_figure(points: Sequence[tuple[str, float, float, float]], title: str) -> Figure:
+    """Draw ways of sampling: how varied their texts are over how improbable the model finds them.
+
+    A point has a name, perplexity, distinct-4 and self-BLEU.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    figure.suptitle(title, parse_math=False)
+    for axes, place, label in zip(figure.subplots(1, 2), (2, 3), ("distinct-4", "self-BLEU"), strict=True):
+        for point in points:
+            axes.scatter([point[1]], [point[place]], zorder=3)
+            axes.annotate(point[0], (point[1], point[place]), xytext=(4, 4), textcoords="offset points", fontsize=8)
+        axes.set(xscale="log", xlabel="perplexity under the model", ylabel=label, ylim=(-0.05, 1.05))
+        axes.grid(visible=True, which="both", alpha=0.3)
+    return figure
+
+
 def _series(records: Sequence[Record], name: str) -> tuple[list[int], list[float]]:
     found = [(record["step"], record[name]) for record in records if record[name] is not None]
     return [step for step, _ in found], [value for _, value in found]
@@ -121,11 +191,24 @@ def _draw(axes: Axes, series: tuple[list[int], list[float]], title: str, color: 
     axes.grid(visible=True, alpha=0.3)
 
 
+def _draw_pair(
+    axes: Axes, training: tuple[list[int], list[float]], validation: tuple[list[int], list[float]], title: str
+) -> None:
+    """Draw what is smoothed of training, and validation."""
+    _draw(axes, training, title, "tab:blue", label="training, smoothed")
+    axes.plot(*validation, color="tab:orange", marker="o", markersize=3, label="validation")
+    _explain(axes)
+
+
+def _exponentials(losses: Sequence[float]) -> list[float]:
+    return [math.exp(min(loss, 700.0)) for loss in losses]  # beyond that a number has no exponential
+
+
 def _draw_loss(axes: Axes, steps: Sequence[Record], floor: float | None) -> None:
     at, values = _series(steps, "loss")
     _draw(axes, (at, values), "training loss, nats a token", "tab:blue", alpha=0.25, label="raw")
-    smoothed = exponential_moving_average(values, SMOOTHING)
-    axes.plot(at, smoothed, color="tab:blue", linewidth=2, label=f"smoothed, α = {SMOOTHING}")
+    smoothed = bias_corrected_average(values, SMOOTHING)
+    axes.plot(at, smoothed, color="tab:blue", linewidth=2, label=f"smoothed, α = {SMOOTHING}, corrected")
     _draw_floor(axes, floor)
     _explain(axes)
 
@@ -160,14 +243,14 @@ def _explain(axes: Axes) -> None:
         axes.legend()
 
 
-def _label(axes: Axes, tokens: Sequence[str], *, wide: bool) -> None:
+def _label(axes: Axes, keys: Sequence[str], queries: Sequence[str], *, wide: bool) -> None:
     """Write the tokens along both axes where they have room."""
-    if not wide or len(tokens) > LABELLED:
+    if not wide or max(len(keys), len(queries)) > LABELLED:
         axes.set(xticks=[], yticks=[])
         return
-    names = [_name(token) for token in tokens]
-    axes.set_xticks(range(len(names)), names, fontsize=6, rotation=90, parse_math=False)
-    axes.set_yticks(range(len(names)), names, fontsize=6, parse_math=False)
+    across, down = ([_name(token) for token in tokens] for tokens in (keys, queries))
+    axes.set_xticks(range(len(across)), across, fontsize=6, rotation=90, parse_math=False)
+    axes.set_yticks(range(len(down)), down, fontsize=6, parse_math=False)
 
 
 def _name(token: str) -> str:

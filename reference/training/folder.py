@@ -3,6 +3,8 @@
 config.toml          the whole configuration
 metrics.jsonl        a line a step and an evaluation
 samples.jsonl        a line a sample
+scores.json          of a task: how good what the best model wrote is
+attention/           who looked at whom, at a few steps of the run
 checkpoints/         best.safetensors, and the last two by their steps: 00000250.safetensors, …
 report.html, *.png   pictures of all that
 """
@@ -17,7 +19,7 @@ from pathlib import Path
 from conformkit.reference.checkpoints import replace_file, save_checkpoint
 from conformkit.reference.errors import RefusalError
 from conformkit.reference.training.config import TrainingConfig, read_config
-from conformkit.reference.training.run import TrainingRun
+from conformkit.reference.training.run import Run
 from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["FolderError", "RunFolder"]
@@ -41,6 +43,8 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best.safetensors"
         self.report = path / "report.html"
+        self.scores = path / "scores.json"
+        self.attention = path / "attention"
 
     @classmethod
     def create(cls, path: Path, config: TrainingConfig) -> RunFolder:
@@ -68,11 +72,19 @@ class RunFolder:
         """The configuration that the run was begun with."""
         return read_config(self.config_file)
 
+    @property
+    def newest(self) -> Path:
+        """The checkpoint from which the run resumes. Raises FolderError where there is none yet."""
+        found = self.by_step()
+        if not found:
+            raise FolderError(str(self.path), "a run without a checkpoint", "one that got as far as an evaluation")
+        return found[-1]
+
     def by_step(self) -> list[Path]:
         """Return the checkpoints from which the run can resume, the newest last."""
         return sorted(path for path in self.checkpoints.glob("*.safetensors") if path.stem.isdigit())
 
-    def save(self, run: TrainingRun) -> Path:
+    def save(self, run: Run) -> Path:
         """Write a checkpoint of this step, let `best` be the same file if it is the best one, and drop others.
 
         The last two stay; a later one is left from before the run went back to an earlier step.

@@ -19,6 +19,8 @@ from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.norms import LayerNorm, RMSNorm
 from conformkit.reference.positional_encoding import LearnedPositions, LearnedPositionsFrom, SinusoidalPositions
+from conformkit.reference.scores import capped
+from conformkit.spec.variants import Variant
 
 __all__ = ["FusedLM"]
 
@@ -36,20 +38,23 @@ class FusedLM(nn.Module):
         dtype = model.embedding.weight.dtype
         self.positions = _FusedPositions(model.positions, dtype)
         self.embedding_norm = _norm(model.embedding_norm)
+        self.embedding_dropout = model.embedding_dropout
         self.blocks = nn.ModuleList(
             _FusedBlock(cast("TransformerBlock", block), model.block_size, dtype) for block in model.blocks
         )
         self.norm = _norm(model.norm)
         self.head = model.head
-        self.log_probabilities = model.log_probabilities
+        self.log_probabilities, self.logit_cap = model.log_probabilities, model.logit_cap
 
     def forward(self, ids: Tensor) -> Tensor:
         """Map ids (B, T) to logits (B, T, V)."""
         x = self.embedding(ids) * self.scale  # (B, T, D)
-        x = self.embedding_norm(self.positions(x))
+        x = self.embedding_dropout(self.embedding_norm(self.positions(x)))
         for block in self.blocks:
             x = block(x)
         logits: Tensor = self.head(self.norm(x))  # (B, T, V)
+        if self.logit_cap:
+            logits = capped(logits, self.logit_cap)
         return logits.log_softmax(dim=-1) if self.log_probabilities else logits
 
 
@@ -78,7 +83,8 @@ class _FusedBlock(nn.Module):
     def __init__(self, block: TransformerBlock, block_size: int, dtype: torch.dtype) -> None:
         super().__init__()
         self.pre = block.pre
-        self.attention = _FusedAttention(block.attention, block_size, dtype)
+        plain = not _is_shaped(block.attention.variant)
+        self.attention = _FusedAttention(block.attention, block_size, dtype) if plain else block.attention
         self.feed_forward = _FusedFeedForward(block.feed_forward)
         self.norm1, self.norm2 = _norm(block.norm1), _norm(block.norm2)
 
@@ -93,11 +99,16 @@ class _FusedBlock(nn.Module):
         return x
 
 
+def _is_shaped(variant: Variant) -> bool:
+    """Whether a variant does to scores what no kernel of PyTorch does: then the reference's own attention is used."""
+    return bool(variant.qk_norm != "none" or variant.score_cap or variant.window or variant.positions == "alibi")
+
+
 class _FusedAttention(nn.Module):
     def __init__(self, attention: MultiHeadAttention, block_size: int, dtype: torch.dtype) -> None:
         super().__init__()
         self.q, self.k, self.v, self.out = attention.q, attention.k, attention.v, attention.out
-        self.dropout = attention.dropout
+        self.dropout, self.weight_dropout = attention.dropout, attention.weight_dropout
         self.head_width, self.served = attention.head_width, attention.num_heads // attention.kv_heads
         self.rotary, self.pairs = attention.variant.positions == "rotary", attention.variant.rotary_layout == "pairs"
         if self.rotary:
@@ -113,7 +124,8 @@ class _FusedAttention(nn.Module):
             q, k = self._rotated(q), self._rotated(k)
         if self.served > 1:
             k, v = k.repeat_interleave(self.served, dim=1), v.repeat_interleave(self.served, dim=1)
-        heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (B, H, T, dh)
+        rate = self.weight_dropout if self.training else 0.0
+        heads = F.scaled_dot_product_attention(q, k, v, dropout_p=rate, is_causal=True)  # (B, H, T, dh)
         y = heads.transpose(1, 2).flatten(2)  # (B, T, H·dh)
         dropped: Tensor = self.dropout(y if self.out is None else self.out(y))
         return dropped

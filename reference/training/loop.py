@@ -10,13 +10,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from conformkit.reference.training import metrics
 from conformkit.reference.training.folder import RunFolder
-from conformkit.reference.training.run import TrainingRun, rate_at
+from conformkit.reference.training.run import Run, rate_at
 
 __all__ = ["DivergedError", "Listener", "Measured", "TrainingEnd", "train"]
 
@@ -64,15 +64,17 @@ class Listener(Protocol):
 
 
 def train(
-    run: TrainingRun,
+    run: Run,
     folder: RunFolder,
     listener: Listener,
     wanted: Callable[[], bool] = lambda: False,
-    sample: Callable[[TrainingRun], None] = lambda _: None,
+    sample: Callable[[Any], None] = lambda _: None,
+    looked: Callable[[Any], None] = lambda _: None,
 ) -> TrainingEnd:
     """Train until all steps are made, the loss no longer falls, or `wanted` says to stop.
 
-    `sample` is called every `samples.interval` steps. Raises DivergedError; OSError where something can't be written.
+    `sample` is called every `samples.interval` steps, `looked` at each evaluation. Raises DivergedError; OSError where
+    something can't be written.
     """
     settings, every = run.config.training, run.config.samples.interval
     reader = _MetricReader(run, folder, listener)
@@ -82,6 +84,7 @@ def train(
         if run.step % settings.eval_interval == 0 or run.step == settings.steps:
             reader.read()
             _evaluate(run, folder, listener)
+            looked(run)
             if settings.patience and run.waited >= settings.patience:
                 end = "early"
                 break
@@ -97,18 +100,18 @@ def train(
     return TrainingEnd(end, run.step, run.best)
 
 
-def _evaluate(run: TrainingRun, folder: RunFolder, listener: Listener) -> None:
-    loss, better = run.evaluate()
-    _check_finite("the validation loss", loss, run.step, folder)
-    metrics.append(folder.metrics, [{"kind": "evaluation", "step": run.step, "loss": loss, "best": better}])
+def _evaluate(run: Run, folder: RunFolder, listener: Listener) -> None:
+    found, better = run.evaluate()
+    _check_finite("the validation loss", found["loss"], run.step, folder)
+    metrics.append(folder.metrics, [{"kind": "evaluation", "step": run.step, **found, "best": better}])
     folder.save(run)
-    listener.evaluated(run.step, loss, best=better)
+    listener.evaluated(run.step, found["loss"], best=better)
 
 
 class _MetricReader:
     """Losses and norms that were computed but not looked at yet."""
 
-    def __init__(self, run: TrainingRun, folder: RunFolder, listener: Listener) -> None:
+    def __init__(self, run: Run, folder: RunFolder, listener: Listener) -> None:
         self.run, self.folder, self.listener = run, folder, listener
         self.waiting: list[tuple[int, Tensor, Tensor]] = []
         self.since = time.perf_counter()

@@ -13,15 +13,13 @@ from jinja2 import Environment, StrictUndefined
 from conformkit.reference.attention_maps import attention_maps
 from conformkit.reference.checkpoints import replace_file
 from conformkit.reference.loss import bits_per_character, perplexity
-from conformkit.reference.training import figures, metrics
+from conformkit.reference.training import figures, history, metrics
+from conformkit.reference.training.diagnosis import curves, diagnose
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.session import Trained, TrainingSession, load_trained
 from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["page", "visible", "write_report"]
-
-SHOWN = 32
-"""Tokens whose attention is drawn."""
 
 
 def write_report(session: TrainingSession, *, pictures: bool = True) -> str:
@@ -41,7 +39,7 @@ def write_report(session: TrainingSession, *, pictures: bool = True) -> str:
         "report.html", title=config.title or "a training run", source=config.source, facts=_facts(session, best),
         pictures={name: base64.b64encode(content).decode() for name, content in drawn.items()}, lacking=lacking,
         evaluations=[record for record in records if record["kind"] == "evaluation"], floor=session.floor,
-        groups=_groups(folder), config=as_toml(config.as_document()),
+        findings=diagnose(curves(records, session.floor)), groups=_groups(folder), config=as_toml(config.as_document()),
     )  # fmt: skip
     replace_file(folder.report, text.encode())
     return lacking
@@ -62,12 +60,21 @@ def visible(text: str) -> str:
 
 
 def _pictures(session: TrainingSession, best: Trained, records: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-    length = min(SHOWN, session.run.config.model.block_size, len(session.tokens.val))
-    ids = session.tokens.val[:length]
+    ids = session.shown.cpu()
     tokens = [best.tokenizer.decode([number]) for number in ids.tolist()]
     training = figures.training_figure(records, session.floor, session.run.config.title)
     attention = figures.attention_figure(attention_maps(best.model, ids[None]), tokens)
-    return {"training": figures.as_png(training), "attention": figures.as_png(attention)}
+    curve = figures.perplexity_figure(records, session.tokens.tokens_per_character)
+    past = [(_when(session, step), weights) for step, weights in history.spread(session.folder)]
+    drawn = {"training": training, "perplexity": curve, "attention": attention}
+    if past:
+        drawn["history"] = figures.history_figure(past, tokens)
+    return {name: figures.as_png(figure) for name, figure in drawn.items()}
+
+
+def _when(session: TrainingSession, step: int) -> str:
+    """Name a step, and the number of passes over the text that it stands for."""
+    return f"step {step}, epoch {step * session.run.tokens_a_step / len(session.tokens.train):.2g}"
 
 
 def _facts(session: TrainingSession, best: Trained) -> dict[str, str]:

@@ -6,34 +6,38 @@ not been: weights, moments, the step, the random state that draws windows and dr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from conformkit.reference.checkpoints import Checkpoint
 from conformkit.reference.data import get_batch
+from conformkit.reference.dropout import place_dropout
 from conformkit.reference.errors import CheckpointError
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import clip_grad_norm
 from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
-from conformkit.reference.steps import accumulate, evaluate
+from conformkit.reference.steps import Batch, accumulate, evaluate
 from conformkit.reference.tokenizers import Tokenizer
 from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.corpus import Tokens
 from conformkit.reference.training.speed import Fast, LossScale, check_device, criterion_for, optimizer_for
 
-__all__ = ["TrainingRun", "build_model", "rate_at", "validation_batches"]
+__all__ = ["Run", "TrainingRun", "build_model", "rate_at", "validation_batches"]
 
 
 def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
     """Return a new model of a configuration, on the CPU."""
     sizes = config.model
-    return TinyTransformerLM(
+    model = TinyTransformerLM(
         vocab_size, sizes.d_model, sizes.num_heads, sizes.num_layers, sizes.d_ff, sizes.block_size, sizes.dropout,
         variant=config.variant,
     )  # fmt: skip
+    place_dropout(model, attention=sizes.attention_dropout, embeddings=sizes.embedding_dropout)
+    return model
 
 
 def rate_at(config: TrainingConfig, step: int) -> float:
@@ -60,21 +64,15 @@ def validation_batches(ids: Tensor, config: TrainingConfig) -> list[tuple[Tensor
     return list(zip(torch.split(ids[places], size), torch.split(ids[places + 1], size), strict=True))
 
 
-class TrainingRun:
-    """What is trained, and how far training has come."""
+class Run(ABC):
+    """What is trained, and how far training has come; a subclass says on what."""
 
-    def __init__(self, config: TrainingConfig, tokens: Tokens, tokenizer: Tokenizer) -> None:
-        check_device(config.speed.device)
-        tokens.check_windows(config.model.block_size)
-        torch.manual_seed(config.training.seed)
-        self.config, self.tokenizer, self.corpus = config, tokenizer, tokens.sha256
-        self.model = build_model(config, tokenizer.vocab_size).to(config.speed.device)
-        self.fast = Fast(self.model, config.speed)
-        self.optimizer = optimizer_for(self.model, config)
+    def __init__(self, config: TrainingConfig, model: nn.Module, fast: Fast, corpus: str) -> None:
+        self.config, self.corpus = config, corpus
+        self.model, self.fast = model, fast
+        self.optimizer = optimizer_for(model, config)
         self.scale = LossScale(config.speed)
-        self.criterion = criterion_for(config.speed)
-        self.ids = tokens.train.to(config.speed.device)
-        self.validation = validation_batches(tokens.val.to(config.speed.device), config)
+        self.criterion = criterion_for(config.speed, config.training.label_smoothing)
         self.step = 0
         self.best: tuple[int, float] | None = None
         """Step and validation loss of the best evaluation."""
@@ -82,23 +80,38 @@ class TrainingRun:
         """Evaluations since the best one."""
 
     @property
+    @abstractmethod
     def tokens_a_step(self) -> int:
         """How many targets an update learns from."""
-        training = self.config.training
-        return training.batch_size * training.accumulate * self.config.model.block_size
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Any:
+        """What a checkpoint keeps of the tokens, as JSON has it."""
+
+    @property
+    def bare(self) -> nn.Module:
+        """What is called with a batch, without any switch that makes it faster."""
+        return self.model
+
+    @abstractmethod
+    def draw(self) -> Batch:
+        """Draw the next batch to learn from."""
+
+    @abstractmethod
+    def measured(self) -> dict[str, float]:
+        """Measure the validation loss, and what else is told of an evaluation, by name."""
 
     def update(self) -> tuple[Tensor, Tensor]:
         """Make the next update, and return the loss and the norm of the gradients before clipping, unread.
 
         Shapes: → (), (); on a GPU reading them waits, so they are read several at a time.
         """
-        settings = self.config.training
         for group in self.optimizer.param_groups:
             group["lr"] = rate_at(self.config, self.step + 1)
         self.fast.train()
         self.optimizer.zero_grad()
-        length, size = self.config.model.block_size, settings.batch_size
-        batches = [get_batch(self.ids, size, length) for _ in range(settings.accumulate)]
+        batches = [self.draw() for _ in range(self.config.training.accumulate)]
         loss = accumulate(self.fast, batches, self.criterion, self.scale.factor)
         self.scale.unscale(self.optimizer)
         norm = clip_grad_norm(self.model.parameters(), self.config.optimizer.max_norm)
@@ -106,19 +119,19 @@ class TrainingRun:
         self.step += 1
         return loss, norm
 
-    def evaluate(self) -> tuple[float, bool]:
-        """Return the validation loss, and whether it is the best so far."""
-        loss = evaluate(self.fast, self.validation)
-        better = self.best is None or loss < self.best[1]
+    def evaluate(self) -> tuple[dict[str, float], bool]:
+        """Return the validation loss and what was measured with it, and whether the loss is the best so far."""
+        found = self.measured()
+        better = self.best is None or found["loss"] < self.best[1]
         if better:
-            self.best = (self.step, loss)
+            self.best = (self.step, found["loss"])
         self.waited = 0 if better else self.waited + 1
-        return loss, better
+        return found, better
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs besides weights and moments, as JSON has it."""
         return {
-            "config": self.config.as_document(), "tokenizer": self.tokenizer.to_json(), "corpus": self.corpus,
+            "config": self.config.as_document(), "tokenizer": self.vocabulary, "corpus": self.corpus,
             "best": self.best, "waited": self.waited, "scale": self.scale.scaler.state_dict(),
             "random": _random_state(self.device),
         }  # fmt: skip
@@ -126,7 +139,7 @@ class TrainingRun:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Resume from a checkpoint. Raises CheckpointError if it is another run's; nothing is changed then."""
         extra = checkpoint.extra
-        if extra.get("tokenizer") != self.tokenizer.to_json():
+        if extra.get("tokenizer") != self.vocabulary:
             raise CheckpointError(str(checkpoint.path), "of another vocabulary", "that of this run's tokenizer")
         if extra.get("corpus") != self.corpus:
             raise CheckpointError(str(checkpoint.path), "of a run on another text", "the text that it was trained on")
@@ -141,6 +154,40 @@ class TrainingRun:
     def device(self) -> torch.device:
         """The device of the model and the data."""
         return torch.device(self.config.speed.device)
+
+
+class TrainingRun(Run):
+    """A language model and the text that it learns from."""
+
+    def __init__(self, config: TrainingConfig, tokens: Tokens, tokenizer: Tokenizer) -> None:
+        check_device(config.speed.device)
+        tokens.check_windows(config.model.block_size)
+        torch.manual_seed(config.training.seed)
+        self.model: TinyTransformerLM
+        model = build_model(config, tokenizer.vocab_size).to(config.speed.device)
+        super().__init__(config, model, Fast(model, config.speed), tokens.sha256)
+        self.tokenizer = tokenizer
+        self.ids = tokens.train.to(config.speed.device)
+        self.validation = validation_batches(tokens.val.to(config.speed.device), config)
+
+    @property
+    def tokens_a_step(self) -> int:
+        """How many targets an update learns from."""
+        training = self.config.training
+        return training.batch_size * training.accumulate * self.config.model.block_size
+
+    @property
+    def vocabulary(self) -> str:
+        """The tokenizer as JSON."""
+        return self.tokenizer.to_json()
+
+    def draw(self) -> Batch:
+        """Draw windows of the training text."""
+        return get_batch(self.ids, self.config.training.batch_size, self.config.model.block_size)
+
+    def measured(self) -> dict[str, float]:
+        """Measure the loss on windows of the validation text."""
+        return {"loss": evaluate(self.fast, self.validation)}
 
 
 def _random_state(device: torch.device) -> dict[str, str]:

@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 
+from conformkit.reference.beam import beam_search
+from conformkit.reference.kv_cache import continue_ids
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.tokenizers import Tokenizer
 from conformkit.reference.training.config import Samples
 
-__all__ = ["Sample", "continuation", "samples"]
+__all__ = ["Sample", "best_continuations", "continuation", "samples"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ def continuation(
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
+    repetition_penalty: float = 1.0,
 ) -> str:
     """Return what the model writes after a prompt, without the prompt.
 
@@ -46,8 +49,20 @@ def continuation(
     """
     device = model.head.weight.device
     ids = torch.tensor([tokenizer.encode(prompt)], dtype=torch.int64, device=device)  # (1, T)
-    continued = model.generate(ids, tokens, temperature, top_k, top_p, use_cache=True)  # (1, T + n)
+    continued = continue_ids(
+        model, ids, tokens, temperature, top_k, top_p, repetition_penalty=repetition_penalty
+    )  # (1, T + n)
     return tokenizer.decode(continued[0, ids.shape[1] :])
+
+
+def best_continuations(
+    model: TinyTransformerLM, tokenizer: Tokenizer, prompt: str, tokens: int, width: int, length_penalty: float
+) -> list[tuple[str, float]]:
+    """Return the most probable texts after a prompt with their scores, the best first. Raises as `continuation`."""
+    ids = torch.tensor([tokenizer.encode(prompt)], dtype=torch.int64, device=model.head.weight.device)  # (1, T)
+    found, scores = beam_search(model, ids, tokens, width, length_penalty)  # (1, W, T + n), (1, W)
+    texts = [tokenizer.decode(row[ids.shape[1] :]) for row in found[0]]
+    return list(zip(texts, scores[0].tolist(), strict=True))
 
 
 def samples(

@@ -8,19 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformkit.reference.checkpoints import read_checkpoint
+from torch import Tensor
+
+from conformkit.reference.attention_maps import attention_maps
+from conformkit.reference.checkpoints import Checkpoint, read_checkpoint
 from conformkit.reference.errors import CheckpointError
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.tokenizers import Tokenizer, tokenizer_from_json
-from conformkit.reference.training import metrics, sampling
+from conformkit.reference.training import history, metrics, sampling
 from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, parse, with_changes
 from conformkit.reference.training.corpus import Corpus, Tokens, load_corpus, new_tokenizer, tokenize
-from conformkit.reference.training.folder import FolderError, RunFolder
+from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.run import TrainingRun, build_model
 from conformkit.reference.training.source import floor_in_windows
 from conformkit.reference.training.toml_text import as_toml
 
-__all__ = ["Trained", "TrainingSession", "begin", "load_trained", "resume"]
+__all__ = ["Trained", "TrainingSession", "begin", "load_trained", "read_best", "resume", "resume_text", "trained_from"]
+
+SHOWN = 32
+"""Tokens whose attention is drawn."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,17 @@ class TrainingSession:
     tokens: Tokens
 
     @property
+    def description(self) -> str:
+        """What is about to be trained, in a sentence."""
+        run, tokens = self.run, self.tokens
+        parameters = sum(parameter.numel() for parameter in run.model.parameters())
+        return (
+            f"{parameters:,} parameters, vocabulary {run.tokenizer.vocab_size}, {len(tokens.train):,} tokens to learn "
+            f"from, {len(tokens.val):,} to validate on, {run.config.training.steps:,} steps of {run.tokens_a_step:,} "
+            "tokens"
+        )
+
+    @property
     def beginning(self) -> str:
         """The first few tokens of the validation text, which stand for an empty prompt."""
         return self.run.tokenizer.decode(self.tokens.val[: self.run.config.model.block_size // 4 + 1])
@@ -43,6 +60,20 @@ class TrainingSession:
         config = self.run.config
         known = self.corpus.name == "synthetic" and config.data.tokenizer == "char"
         return floor_in_windows(config.model.block_size) if known else None
+
+    def looked(self, run: TrainingRun) -> None:
+        """Keep who looks at whom at the beginning of the validation text."""
+        history.keep(self.folder, run.step, attention_maps(run.model, self.shown[None]))
+
+    @property
+    def shown(self) -> Tensor:
+        """The ids whose attention is drawn: (T,)."""
+        length = min(SHOWN, self.run.config.model.block_size, len(self.tokens.val))
+        return self.tokens.val[:length].to(self.run.device)
+
+    def scores(self) -> list[str]:
+        """Return nothing: a text has no right continuation."""
+        return []
 
     def sample(self, run: TrainingRun) -> None:
         """Write the samples that the configuration asks for, of the model as it is."""
@@ -88,8 +119,11 @@ def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = No
     """
     folder = RunFolder.open(place)
     config = with_changes(folder.config, changes)
-    path = checkpoint or _newest(folder)
-    saved = read_checkpoint(path)
+    return resume_text(folder, config, read_checkpoint(checkpoint or folder.newest))
+
+
+def resume_text(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) -> TrainingSession:
+    """Prepare to resume from a checkpoint of the folder's run. Raises CheckpointError, and what `begin` raises."""
     tokenizer = tokenizer_from_json(saved.extra["tokenizer"])
     corpus = load_corpus(config.data.corpus)
     tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
@@ -97,6 +131,7 @@ def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = No
     run.restore(saved)
     for file in (folder.metrics, folder.samples):
         metrics.cut_after(file, run.step)
+    history.drop_after(folder, run.step)
     return TrainingSession(run, folder, corpus, tokens)
 
 
@@ -105,8 +140,17 @@ def load_trained(path: Path, device: str = "cpu") -> Trained:
 
     Raises: CheckpointError, FolderError; OSError where the file can't be read.
     """
-    place = _best(RunFolder.open(path)) if path.is_dir() else path
-    saved = read_checkpoint(place)
+    return trained_from(read_best(path), device)
+
+
+def read_best(path: Path) -> Checkpoint:
+    """Return a checkpoint, or the best one in the folder of a run. Raises as `load_trained`."""
+    return read_checkpoint(_best(RunFolder.open(path)) if path.is_dir() else path)
+
+
+def trained_from(saved: Checkpoint, device: str = "cpu") -> Trained:
+    """Return the model of a checkpoint. Raises CheckpointError."""
+    place = saved.path
     if "tokenizer" not in saved.extra or "config" not in saved.extra:
         raise CheckpointError(str(place), "without a tokenizer", "one that `conform train` wrote")
     try:
@@ -119,15 +163,8 @@ def load_trained(path: Path, device: str = "cpu") -> Trained:
     return Trained(model.to(device).eval(), tokenizer, config, saved.step)
 
 
-def _newest(folder: RunFolder) -> Path:
-    found = folder.by_step()
-    if not found:
-        raise FolderError(str(folder.path), "a run without a checkpoint", "one that got as far as an evaluation")
-    return found[-1]
-
-
 def _best(folder: RunFolder) -> Path:
-    return folder.best if folder.best.exists() else _newest(folder)
+    return folder.best if folder.best.exists() else folder.newest
 
 
 def _check_prompts(config: TrainingConfig, tokenizer: Tokenizer) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,18 +31,22 @@ _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 class Fast(nn.Module):
     """A model with the switches of a configuration turned on; it shares the parameters of the model that it is given.
 
-    Shapes: ids (B, T) → logits (B, T, V), float32
+    Only the language model has a fused form; another model, such as an encoder-decoder with its loss, runs as it is.
+
+    Shapes: ids (B, T), or what else the model takes → logits (B, T, V), float32
     """
 
-    def __init__(self, model: TinyTransformerLM, speed: Speed) -> None:
+    def __init__(self, model: nn.Module, speed: Speed) -> None:
         super().__init__()
-        self.inner: nn.Module = FusedLM(model).to(speed.device) if speed.fused else model
+        self.inner: nn.Module = model
+        if speed.fused and isinstance(model, TinyTransformerLM):
+            self.inner = FusedLM(model).to(speed.device)
         self.kind, self.dtype = torch.device(speed.device).type, _TYPES[speed.precision]
         if speed.compile != "none":
             _check_compiler(speed.compile, self.kind)
             self.inner.compile(backend=speed.compile)
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Any) -> Tensor:
         """Map ids (B, T) to logits (B, T, V)."""
         lower = self.dtype != torch.float32
         with torch.autocast(self.kind, self.dtype) if lower else nullcontext():
@@ -73,9 +79,9 @@ class LossScale:
         self.scaler.update()
 
 
-def criterion_for(speed: Speed) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the loss: written out, or PyTorch's."""
-    return _fused_cross_entropy if speed.fused else cross_entropy
+def criterion_for(speed: Speed, smoothing: float = 0.0) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the loss, with label smoothing: written out, or PyTorch's."""
+    return partial(_fused_cross_entropy if speed.fused else cross_entropy, label_smoothing=smoothing)
 
 
 def optimizer_for(model: nn.Module, config: TrainingConfig) -> AdamW | torch.optim.Optimizer:
@@ -100,8 +106,8 @@ def check_device(device: str) -> None:
         ) from error
 
 
-def _fused_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+def _fused_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), label_smoothing=label_smoothing)
 
 
 def _check_compiler(backend: str, device: str) -> None:

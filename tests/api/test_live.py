@@ -8,8 +8,11 @@ import pytest
 import torch
 
 from conformkit.conformance import check
+from conformkit.conformance.api.checking import ShownReport
 from conformkit.conformance.api.embed import parametrize_with_clauses
 from conformkit.conformance.engine.request import RunOptions, RunRequest
+from conformkit.spec.clauses import Level
+from tests.report.samples import hostile
 
 
 def scaled_dot_product_attention(q, k, v, mask=None):
@@ -108,3 +111,79 @@ def test_a_report_is_a_value():
     report = check(scaled_dot_product_attention, only=SCALE)
     with pytest.raises(FrozenInstanceError):
         report.results = []
+
+
+class NarrowAttention(torch.nn.Module):
+    """Right, except that the scores are divided by the root of all features."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (torch.nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, x, mask=None):
+        split = [p(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in (self.q, self.k, self.v)]
+        scores = split[0] @ split[1].transpose(-2, -1) / x.shape[-1] ** 0.5
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1) if mask is None else ~mask
+        return self.o((scores.masked_fill(hidden, -1e9).softmax(-1) @ split[2]).transpose(1, 2).flatten(2))
+
+
+@pytest.fixture(scope="module")
+def attention_report():
+    return check({"MultiHeadAttention": NarrowAttention}, seed=3)
+
+
+def test_a_class_is_judged_by_the_clauses_about_it_and_nothing_is_missing(attention_report):
+    assert {result.clause.component for result in attention_report.results} == {"MultiHeadAttention", "all"}
+    assert attention_report.missing == []
+    assert "missing" not in str(attention_report)
+    verdict = repr(attention_report).partition(": ")[2]
+    assert verdict.startswith('{"MultiHeadAttention": NarrowAttention} does not conform')
+
+
+def test_the_verdict_is_about_the_class_alone():
+    """Would break if a right function did not conform because no model stands next to it."""
+    report = check(scaled_dot_product_attention, diagnose=False)
+    assert report.conforms, str(report)
+    assert "scaled_dot_product_attention conforms to what core asks of it (spec" in repr(report)
+
+
+def test_a_report_prints_as_in_a_terminal_and_its_repr_is_the_verdict(attention_report):
+    text = str(attention_report)
+    assert "FAIL MHA-SCALE-DHEAD · " in text
+    assert len(text.splitlines()) < 80
+    assert repr(attention_report).count("\n") == 0
+    assert "does not conform" in repr(attention_report)
+    assert len(attention_report.text(warnings=True)) > len(text)
+
+
+def test_the_call_to_judge_a_clause_again_can_be_pasted(attention_report):
+    line = next(line for line in str(attention_report).splitlines() if "MHA-SCALE-DHEAD" in line and "again" in line)
+    call = line.partition("again:")[2].strip()
+    again = eval(call)
+    assert [result.clause.id for result in again.results] == ["MHA-SCALE-DHEAD"]
+    assert again.results[0].message == attention_report.results[_place(attention_report, "MHA-SCALE-DHEAD")].message
+
+
+def _place(report, clause_id):
+    return [result.clause.id for result in report.results].index(clause_id)
+
+
+def test_a_notebook_shows_html_without_style_script_or_markup_from_the_code(attention_report):
+    page = attention_report._repr_html_()
+    assert page.startswith("<div>")
+    assert "<summary><b>FAIL MHA-SCALE-DHEAD</b>" in page
+    assert "check({&#34;MultiHeadAttention&#34;: NarrowAttention}, only=" in page
+    assert "<style" not in page
+    assert "<script" not in page
+
+
+def test_html_for_notebooks_escapes_what_an_implementation_says():
+    page = ShownReport.of(hostile())._repr_html_()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "</pre></style>" not in page
+
+
+def test_a_level_may_be_given_as_a_word():
+    assert check(scaled_dot_product_attention, only=SCALE, level="SHOULD").level is Level.SHOULD

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance import parametrize_with_clauses
+from conformkit.conformance.api import plugin
 from tests.attacks.sandboxes import sandbox
 from tests.engine.conftest import ATTENTION
 
@@ -24,7 +25,8 @@ def pytest_run(folder: Path, *options: str, **variables: str) -> tuple[int, str]
     if "--lf" in options:
         command.remove("-p")
         command.remove("no:cacheprovider")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | variables
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = inherited | {"COLUMNS": "300"} | variables
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -46,25 +48,75 @@ SUITE = ("--pyargs", "conformkit.conformance", "--conform-only", "SDPA")
 
 
 def test_each_clause_is_an_item(folder: Path) -> None:
-    code, text = pytest_run(folder, *SUITE, "--impl", "right.py", "-v")
+    code, text = pytest_run(folder, *SUITE, "--conform-impl", "right.py", "-v")
     assert code == 0, text
     assert "::SDPA-SCALE PASSED" in text
     assert counts(text)["passed"] > 20
 
 
 def test_a_failing_item_shows_the_result_the_reason_and_the_next_step(folder: Path) -> None:
-    code, text = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-k", "SDPA-SCALE")
+    code, text = pytest_run(folder, *SUITE, "--conform-impl", "wrong.py", "-k", "SDPA-SCALE")
     assert code == 1
     assert "FAILED" in text
     for words in ("SDPA-SCALE · ", "why: ", "fix: ", "again: conform run --impl wrong.py --only SDPA-SCALE"):
         assert words in text
+    assert "looks like: the scores are not divided by √d_k (" in text
+    path, _, numbers = next(line for line in text.splitlines() if line.startswith("FAILED")).partition(" - ")
+    assert re.match(r"the number that scores are divided by is 1, want ", numbers), numbers  # not the id again
+    again, text = pytest_run(folder, path.removeprefix("FAILED "), "--conform-impl", "right.py")
+    assert (again, counts(text)) == (0, {"passed": 1}), text  # the id can be pasted
+
+
+def test_a_conftest_with_options_of_its_own_is_left_alone(folder: Path) -> None:
+    """Would break if the plugin took a name such as --impl: every pytest with the kit installed would stop."""
+    options = "\n".join(
+        f"    parser.addoption('--{name}', default='mine')" for name in ("impl", "only", "profile", "seed")
+    )
+    (folder / "conftest.py").write_text(f"def pytest_addoption(parser):\n{options}\n", encoding="utf-8")
+    (folder / "test_mine.py").write_text(
+        "def test_mine(pytestconfig):\n    assert pytestconfig.getoption('--impl') == 'mine'\n", encoding="utf-8"
+    )
+    code, text = pytest_run(folder, "test_mine.py")
+    assert code == 0, text
+
+
+def test_everything_that_the_plugin_adds_begins_with_its_name() -> None:
+    added: list[str] = []
+
+    class Parser:
+        def getgroup(self, *_: str) -> Parser:
+            return self
+
+        def addoption(self, *names: str, **_: object) -> None:
+            added.extend(names)
+
+    plugin.pytest_addoption(Parser())
+    assert added
+    assert all(name.startswith("--conform-") for name in added)
+
+
+def test_a_case_of_ones_own_test_shows_no_frame_of_the_kit(folder: Path) -> None:
+    case = """
+        from conformkit.conformance import parametrize_with_clauses
+        @parametrize_with_clauses("wrong.py", only=("SDPA-SCALE",))
+        def test_conformance(check_clause):
+            check_clause()
+    """
+    (folder / "test_mine.py").write_text(textwrap.dedent(case), encoding="utf-8")
+    code, text = pytest_run(folder, "test_mine.py")
+    assert code == 1
+    assert "looks like: the scores are not divided by √d_k" in text
+    assert "embed.py" not in text
+    assert re.search(
+        r"^FAILED test_mine.py::test_conformance\[SDPA-SCALE\] - ClauseBroken: the number that ", text, re.MULTILINE
+    )
 
 
 @pytest.mark.full(guard="test_each_clause_is_an_item")
 def test_a_stub_fails_and_what_is_not_exported_is_skipped(folder: Path) -> None:
     stub = "def scaled_dot_product_attention(q, k, v, mask=None):\n    raise NotImplementedError\n"
     (folder / "stub.py").write_text(stub, encoding="utf-8")
-    code, text = pytest_run(folder, *SUITE[:2], "--impl", "stub.py", "-k", "SDPA-SCALE or PE-EXPONENT", "-rs")
+    code, text = pytest_run(folder, *SUITE[:2], "--conform-impl", "stub.py", "-k", "SDPA-SCALE or PE-EXPONENT", "-rs")
     assert code == 1
     assert "scaled_dot_product_attention" in text
     assert "is not implemented yet: stub.py:2 in" in text
@@ -72,15 +124,15 @@ def test_a_stub_fails_and_what_is_not_exported_is_skipped(folder: Path) -> None:
 
 
 def test_what_a_clause_needs_is_judged_even_when_deselected(folder: Path) -> None:
-    _, text = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-k", "SDPA-FORMULA", "-rs")
+    _, text = pytest_run(folder, *SUITE, "--conform-impl", "wrong.py", "-k", "SDPA-FORMULA", "-rs")
     assert "blocked: not checked until SDPA-SCALE" in text
     assert "failed" not in counts(text)
 
 
 @pytest.mark.full(guard="test_each_clause_is_an_item")
 def test_parallel_runs_give_the_same_verdicts(folder: Path) -> None:
-    _, alone = pytest_run(folder, *SUITE, "--impl", "wrong.py")
-    _, together = pytest_run(folder, *SUITE, "--impl", "wrong.py", "-n", "2")
+    _, alone = pytest_run(folder, *SUITE, "--conform-impl", "wrong.py")
+    _, together = pytest_run(folder, *SUITE, "--conform-impl", "wrong.py", "-n", "2")
     assert counts(alone) == counts(together), together
     assert counts(alone)["failed"] >= 1
 
@@ -103,7 +155,9 @@ def test_an_undeclared_choice_is_one_failing_item_and_the_rest_is_judged_under_i
     """Would break if ReLU, right but not declared, failed or skipped items that `conform run` passes."""
     (folder / "relu.py").write_text(textwrap.dedent(RELU), encoding="utf-8")
     only = ("--conform-only", "FFN")
-    _, text = pytest_run(folder, "--pyargs", "conformkit.conformance", *only, "--impl", "relu.py", "-v", *options)
+    _, text = pytest_run(
+        folder, "--pyargs", "conformkit.conformance", *only, "--conform-impl", "relu.py", "-v", *options
+    )
     failed = re.findall(r"::(FFN-[A-Z0-9-]+) FAILED|FAILED \S*::(FFN-[A-Z0-9-]+)", text)
     assert {name for pair in failed for name in pair if name} == {"FFN-ACT"}, text
     assert "blocked" not in text
@@ -112,15 +166,15 @@ def test_an_undeclared_choice_is_one_failing_item_and_the_rest_is_judged_under_i
 
 @pytest.mark.full(guard="test_each_clause_is_an_item")
 def test_last_failed_selects_the_failed_clauses(folder: Path) -> None:
-    _, first = pytest_run(folder, *SUITE, "--impl", "wrong.py", "--lf")
-    _, second = pytest_run(folder, *SUITE, "--impl", "wrong.py", "--lf")
+    _, first = pytest_run(folder, *SUITE, "--conform-impl", "wrong.py", "--lf")
+    _, second = pytest_run(folder, *SUITE, "--conform-impl", "wrong.py", "--lf")
     assert counts(second)["failed"] == counts(first)["failed"]
     assert "passed" not in counts(second)
 
 
 def test_an_implementation_that_does_not_load_ends_the_run_with_its_code(folder: Path) -> None:
     (folder / "broken.py").write_text("raise RuntimeError('no luck')", encoding="utf-8")
-    code, text = pytest_run(folder, *SUITE, "--impl", "broken.py")
+    code, text = pytest_run(folder, *SUITE, "--conform-impl", "broken.py")
     assert code == 3
     assert "importing it raised RuntimeError: no luck" in text
 
@@ -131,7 +185,7 @@ def test_an_implementation_that_does_not_load_ends_the_run_with_its_code(folder:
 @pytest.mark.full(guard="test_an_implementation_that_does_not_load_ends_the_run_with_its_code")
 def test_an_unusable_conform_toml_is_reported_without_a_traceback(folder: Path, options: tuple[str, ...]) -> None:
     (folder / "conform.toml").write_text("[limits\n", encoding="utf-8")
-    code, text = pytest_run(folder, *SUITE, "--impl", "right.py", *options)
+    code, text = pytest_run(folder, *SUITE, "--conform-impl", "right.py", *options)
     assert code == (1 if options else 3)
     assert "conform.toml, line 1" in text
     assert "Traceback" not in text
@@ -148,7 +202,7 @@ assert OTHERS < 5, f"{OTHERS} processes can be seen"
 @sandbox
 def test_isolation_sandbox_is_a_sandbox(folder: Path) -> None:
     (folder / "looking.py").write_text(ATTENTION + PRINTS_WHO_IS_THERE, encoding="utf-8")
-    scale = (*SUITE[:2], "--conform-only", "SDPA-SCALE", "--impl", "looking.py")
+    scale = (*SUITE[:2], "--conform-only", "SDPA-SCALE", "--conform-impl", "looking.py")
     inside, told = pytest_run(folder, *scale, "--conform-isolation", "sandbox", "-v")
     assert inside == 0, told
     assert "::SDPA-SCALE PASSED" in told
@@ -159,7 +213,9 @@ def test_isolation_sandbox_is_a_sandbox(folder: Path) -> None:
 
 def test_an_unavailable_sandbox_ends_the_run_with_its_code(folder: Path) -> None:
     """A PATH without bwrap."""
-    code, text = pytest_run(folder, *SUITE, "--impl", "right.py", "--conform-isolation", "sandbox", PATH=str(folder))
+    code, text = pytest_run(
+        folder, *SUITE, "--conform-impl", "right.py", "--conform-isolation", "sandbox", PATH=str(folder)
+    )
     assert code == 4
     assert "needs the program bwrap" in text
     assert "install it: apt-get install bubblewrap" in text
@@ -168,7 +224,7 @@ def test_an_unavailable_sandbox_ends_the_run_with_its_code(folder: Path) -> None
 
 def test_a_missing_option_and_an_unknown_clause_are_wrong_usage(folder: Path) -> None:
     assert pytest_run(folder, "--pyargs", "conformkit.conformance")[0] == 4
-    code, text = pytest_run(folder, *SUITE[:2], "--impl", "right.py", "--conform-only", "SDAP-SCALE")
+    code, text = pytest_run(folder, *SUITE[:2], "--conform-impl", "right.py", "--conform-only", "SDAP-SCALE")
     assert code == 4
     assert "SDPA-SCALE" in text
 

@@ -76,6 +76,7 @@ def test_grading_allows_no_excuse_that_changes_arithmetic_unless_the_policy_does
             "Config",
         ),
         (LM + "generate = { call = ['ids', 'max_new_tokens + 1'] }", "computed", "max_new_tokens + 1"),
+        (MHA + "construct = ['d_model', 'num_heads', { right = 'd_model' }]", "computed", "right = d_model"),
         (LM + "generate = { call = { n = 'max_new_tokens + 1' } }", "factors", "n = max_new_tokens + 1"),
         (LM + "generate = { call = { temp = '1 / temperature' } }", "factors", "temp = 1 / temperature"),
         (LM + "generate = { call = { k = 'top_k + 1 if top_k else None' } }", "factors", "k = top_k + 1"),

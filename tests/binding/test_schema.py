@@ -20,7 +20,7 @@ from conformkit.conformance.binding.limits import LIMITED
 from conformkit.conformance.binding.masks import NAMES, SHAPES, MaskForm
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
-from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES
+from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES
 from conformkit.spec.tools import FUNCTION, TOOLS
 from conformkit.spec.variants import choices
 
@@ -244,7 +244,7 @@ def test_schema_and_parser_refuse_the_same(text):
 
 def test_the_schema_knows_every_component_choice_and_key():
     definitions = SCHEMA["$defs"]
-    assert list(SCHEMA["properties"]["components"]["properties"]) == [*COMPONENTS, *SEQ2SEQ_NAMES, *TOOLS]
+    assert list(SCHEMA["properties"]["components"]["properties"]) == [*COMPONENTS, *SEVERAL_NAMES, *TOOLS]
     for name, tool in TOOLS.items():
         kind = SCHEMA["properties"]["components"]["properties"][name]["$ref"].rpartition("/")[2]
         keys = definitions[kind]["properties"]
@@ -336,6 +336,6 @@ def test_the_documentation_explains_every_key():
     keys += [f.name for f in fields(ToolConfig) if f.name != "name"]
     assert [
         key
-        for key in [*keys, *NAMES, *COMPONENTS, *SEQ2SEQ_NAMES, *TOOLS, *DTYPES, *module.CAUSAL]
+        for key in [*keys, *NAMES, *COMPONENTS, *SEVERAL_NAMES, *TOOLS, *DTYPES, *module.CAUSAL]
         if f"`{key}`" not in text
     ] == []

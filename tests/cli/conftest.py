@@ -50,6 +50,12 @@ def small_law(monkeypatch):
     return found
 
 
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path_factory):
+    """Keep what runs leave in the user's cache out of the cache of whoever runs these tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 @dataclass
 class FakeRun:
     """Replaces conformance.runner.run: records the request, returns the report or raises the error set before."""

@@ -1,9 +1,12 @@
 """conform defects: what measuring tells the author of a known mistake."""
 
+from dataclasses import replace
+
 import pytest
 from typer.testing import CliRunner
 
 from conformkit.cli.app import app
+from conformkit.conformance import defects as catalogue
 from conformkit.conformance.defects import defect
 from conformkit.conformance.diagnosis import measuring
 
@@ -28,3 +31,14 @@ def test_measuring_says_what_a_mistakes_file_must_tell(monkeypatch, further, spa
     assert len(advice) == bool(said)
     assert said in "".join(advice)
     assert all(name in "".join(advice) for name in further)
+
+
+def test_a_patch_that_does_not_fit_names_its_file_and_is_no_failure_of_the_kit(monkeypatch):
+    """Would break if a typo in `find` ended with "the kit itself failed" and a traceback's last line."""
+    known = defect("sdpa-no-scale")
+    typo = replace(known, patches=(replace(known.patches[0], find="(q / math.sqr(q.shape"),))
+    monkeypatch.setattr(catalogue, "defects", lambda: {known.id: typo})
+    done = CliRunner().invoke(app, ["defects", "--measure", "sdpa-no-scale"])
+    assert done.exit_code == 2, done.output
+    assert "conformance/defects/attention/sdpa-no-scale.toml: " in done.output
+    assert "`find` must occur once" in done.output

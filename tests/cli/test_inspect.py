@@ -34,12 +34,12 @@ def test_json_on_stdout_is_nothing_but_json(process):
         (("--size", "num_head=3"), "nearest: num_heads"),
         (("--size", "num_heads=0"), "from 1 to 4096"),
         (("--component", "Transformerblok"), "nearest: TransformerBlock"),
-        (("--component", "EncoderLayer"), "a part of an encoder-decoder"),
+        (("--component", "EncoderLayr"), "nearest: EncoderLayer"),
         (("--json", "/nowhere/at/all.json"), "does not exist"),
         (("--tokens", "1"), "Invalid value for '--tokens'"),
         (("--isolation", "jail"), "not one of process, sandbox, none"),
     ],
-    ids=["name", "value", "component", "other-profile", "file", "tokens", "isolation"],
+    ids=["name", "value", "component", "seq2seq", "file", "tokens", "isolation"],
 )
 def test_wrong_usage_is_reported_before_anything_is_loaded(process, arguments, said):
     result = process("inspect", "--impl", "no_such_package", *arguments, env={"COLUMNS": "200"})
@@ -70,3 +70,19 @@ def test_what_stands_out_ends_with_code_1(process, tmp_path):
     result = process("inspect", "--impl", "mine.py", cwd=tmp_path, env={"COLUMNS": "60"})
     assert result.returncode == 1
     assert "NaN or infinite, here first" in " ".join(result.stdout.split())
+
+
+def test_without_an_implementation_or_a_run_both_are_named(process):
+    result = process("inspect", env={"COLUMNS": "200"})
+    assert result.returncode == 2
+    assert "or as RUN the folder of a run" in " ".join(result.stderr.replace("│", " ").split())
+    both = process("inspect", "runs/tiny", "--impl", "mine", env={"COLUMNS": "200"})
+    assert both.returncode == 2
+    assert "contradicts RUN" in both.stderr
+
+
+def test_a_device_that_is_not_there_is_a_sentence(process):
+    result = process("inspect", "--impl", "conformkit.reference", "--component", "FeedForward", "--device", "mps")
+    assert result.returncode in {2, 3, 5}
+    assert result.stderr.startswith("conform: ")
+    assert "Traceback" not in result.stderr

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance.api.embed import check
+from conformkit.conformance.api.checking import check
 from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.binding.config import Config

@@ -69,6 +69,18 @@ class TestLikeness:
         assert alike(ours, ours.replace("902", "1490")) is Likeness.WORDS
         assert alike(ours, ours.replace("id 3", "id 4")) is not Likeness.SAME
 
+    def test_equal_shares_are_more_than_near_ones(self):
+        ours = "id 8, the most probable, was never sampled in 500 draws"
+        shares = "drawn: [0, 1], by their shares 0.462 0.538"
+        assert alike(ours, ours, shares, of=(shares,)) is Likeness.DRAWS
+        assert alike(ours, ours, shares, of=(shares.replace("462", "470"),)) is Likeness.SAME
+        assert alike(ours, ours, "with p = 0.51", of=("with p = 0.51",)) is Likeness.SAME  # a setting is no result
+
+    def test_lists_of_ids_are_compared_and_positions_are_not(self):
+        ours = "id 8 was never sampled in 500 draws"
+        assert alike(ours, ours, "drawn: [0]", of=("drawn: [0, 1]",)) < Likeness.WORDS
+        assert alike("output[0, 1] is 2.71828", "output[3, 1] is 2.71828") is Likeness.EXACT
+
     def test_words_in_common_are_needed_or_the_same_setting(self):
         assert alike("it raised A: x", "it raised B: y", "with 3") is Likeness.KIND
         assert alike("it raised A: x", "it raised B: y", "with 3", of=("with 4",)) is Likeness.RED

@@ -198,7 +198,7 @@ class TestLocate:
     def test_what_a_clause_about_values_is_about_is_looked_at(self, without_positions):
         part = locate(without_positions, [failed("LM-ORACLE")])[MODEL]
         assert part.path == "positions"
-        assert re.search(r"positions is the first part that differs: .* off by \d\.\d+", part.sentence)
+        assert re.search(r"start with positions: .* off by \d\.\d+", part.sentence)
 
     @pytest.mark.parametrize(
         "results",

@@ -25,6 +25,9 @@ PEERS = {
     "gpt2": (LM, {"GEN-CROP"}),
     "llama": (("FFN", *LM), set()),
     "mistral": (LM, set()),
+    "mistral_window": (("LM", "GEN", "WIN"), set()),
+    "qwen3": (("LM", "GEN"), set()),
+    "bloom": (("LM", "GEN"), set()),
     "phi3": (LM, set()),
     "gemma": (LM, set()),
     "granite": (LM, set()),
@@ -89,6 +92,17 @@ def test_an_encoder_decoder_deviates_where_it_is_known_to_and_nowhere_else(name:
     report = check(HERE / name, profile="seq2seq")
     assert broken(report) == SEQ2SEQ[name], said(report)
     assert report.ledger()["pass"] >= 19
+
+
+@pytest.mark.full(guard="test_a_library_deviates_where_it_is_known_to_and_nowhere_else")
+@pytest.mark.parametrize(("name", "profile"), [("bert_model", "encoder"), ("vit_model", "vit")])
+def test_a_published_encoder_conforms_by_a_declaration_alone(name: str, profile: str) -> None:
+    """Would break if weights of transformers' BERT or ViT were no longer found by their names."""
+    pytest.importorskip("transformers")
+    report = check(HERE / name, profile=profile)
+    assert broken(report) == set(), said(report)
+    assert report.conforms
+    assert report.ledger()["pass"] >= 28
 
 
 def said(report: Report) -> str:

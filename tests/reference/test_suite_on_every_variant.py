@@ -42,6 +42,13 @@ MEANT = {
         "learned": {"LPE-TRAINABLE", "LPE-ROWS", "LPE-ADD", "LM-POSITIONS-ADDED", "LM-ORDER"},
         "rotary": {"ROPE-NORM", "ROPE-RELATIVE", "ROPE-QK-ONLY", "ROPE-PAIRING", "LM-ORDER"},
         "none": {"MHA-PERM-EQUIV"},
+        "alibi": {"ALIBI-SLOPES", "ALIBI-SLOPES-ODD", "ALIBI-ORACLE", "ALIBI-ALONE"},
+    },
+    "qk_norm": {kind: {"QKN-LENGTH", "QKN-PER-HEAD", "QKN-OWN-WEIGHTS", "QKN-ORACLE"} for kind in ("heads", "all")},
+    "score_cap": {str(cap): {"CAP-SCORES", "CAP-MASKED"} for cap in (50.0, 30.0)},
+    "logit_cap": {str(cap): {"CAP-LOGITS", "CAP-LOGITS-BOUND"} for cap in (30.0, 15.0)},
+    "window": {
+        str(width): {"WIN-HIDES", "WIN-REACH", "WIN-ORACLE", "WIN-LAYERS", "MHA-CAUSAL-REACH"} for width in (2, 3)
     },
     "embedding_scale": {"True": {"LM-EMB-SCALE"}},
     "final_norm": {"True": {"LM-FINAL-NORM"}},
@@ -67,6 +74,8 @@ def meant(variant: Variant) -> set[str]:
         found |= {"GQA-PARAM-COUNT", "GQA-EXPAND"}
     if variant.norm == "layernorm" and variant.norm_deviation == "biased":
         found |= {"LN-BIASED"}
+    found -= {"LM-ORDER"} if variant.window else set()
+    found -= {"LM-FINAL-NORM", "LM-HEAD-BIAS"} if variant.logit_cap else set()
     return found - (ANY_HEAD_WIDTH if variant.head_width != CANONICAL.head_width else set())
 
 

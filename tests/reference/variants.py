@@ -11,6 +11,8 @@ NEEDED = {
     "rotary_layout": {"positions": "rotary"},
     "rotary_base": {"positions": "rotary"},
     "key_bias": {"qkv_bias": True},
+    "window_layers": {"window": 2},
+    "alibi_slopes": {"positions": "alibi"},
 }
 """By choice, the other choices without which it has no effect."""
 

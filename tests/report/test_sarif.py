@@ -34,6 +34,7 @@ def run_of(text):
         assert result["level"] in LEVELS
         assert ids[result["ruleIndex"]] == result["ruleId"]
         assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
+        assert len(result["locations"]) == 1  # GitHub refuses the whole file otherwise
         for location in result["locations"]:
             physical = location["physicalLocation"]
             assert not physical["artifactLocation"]["uri"].startswith("/")
@@ -85,10 +86,31 @@ def test_the_line_that_raised_is_the_location(report, result, package):
     ["", "my pkg/gone.py:3", "../../etc/passwd.py:1", "my pkg/__init__.py:0", "my pkg/__init__.py", "<string>:1"],
     ids=["none", "no-such-file", "outside", "line-0", "no-line", "no-file"],
 )
-def test_only_lines_of_the_users_files_are_locations(report, result, package, where):
+def test_what_names_no_line_of_the_users_files_belongs_to_the_first_file(report, result, package, where):
     made = report(result(Verdict.ERROR, where=where), location=str(package))
-    (found,) = run_of(as_sarif(made, package.parent))["results"]
-    assert found["locations"] == []
+    assert _place(made, package.parent) == ("my pkg/__init__.py", 1)
+
+
+def _place(report, root):
+    (found,) = run_of(as_sarif(report, root))["results"]
+    physical = found["locations"][0]["physicalLocation"]
+    return unquote(physical["artifactLocation"]["uri"]), physical["region"]["startLine"]
+
+
+def test_a_wrong_number_belongs_to_the_class_that_the_clause_is_about(report, result, package):
+    sources = {"FeedForward": "my pkg/__init__.py:1", "MultiHeadAttention": "my pkg/__init__.py:2"}
+    wrong = result(Verdict.FAIL, component="MultiHeadAttention")
+    assert _place(report(wrong, location=str(package), sources=sources), package.parent) == ("my pkg/__init__.py", 2)
+    any_part = result(Verdict.FAIL, component="all", details=("with MultiHeadAttention",))
+    assert _place(report(any_part, location=str(package), sources=sources), package.parent)[1] == 2
+
+
+def test_code_outside_of_the_checkout_has_a_location_without_the_path_to_it(report, result, package, tmp_path):
+    (tmp_path / "checkout").mkdir()
+    made = report(result(Verdict.FAIL), location=str(package))
+    assert _place(made, tmp_path / "checkout") == ("my pkg/__init__.py", 1)
+    assert _place(report(result(Verdict.FAIL), location="", implementation="a b/../c"), tmp_path)[0] == "a_b_.._c.py"
+    assert str(tmp_path) not in as_sarif(report(result(Verdict.FAIL)), tmp_path)
 
 
 def test_no_viewer_makes_a_link_of_what_an_implementation_says(hostile):

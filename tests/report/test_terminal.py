@@ -1,10 +1,11 @@
+import io
 import re
 from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 
-from conformkit.conformance.engine.results import Undeclared, Verdict
+from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Undeclared, Verdict
 from conformkit.conformance.report.terminal import IN_FULL, console, render, wants_color
 from conformkit.conformance.report.terminal import write as write_report
 from conformkit.spec.clauses import Level
@@ -30,8 +31,8 @@ def test_a_failure_says_what_why_next_and_how_to_repeat_it(failed):
     assert lines[start + 1 : start + 7] == [
         "     output[0, 2, 1] is 1.7312, want 1.5046 (float64, rtol 1e-9)",
         "     24 of 24 entries differ, worst 0.31",
-        "     why:     unscaled, the softmax saturates",
         "     fix:     divide the scores by math.sqrt(k.shape[-1])",
+        "     why:     unscaled, the softmax saturates",
         "     where:   mypkg/attention.py:31 in forward",
         "     again:   conform run --impl mypkg --only SDPA-SCALE --seed 7",
     ]
@@ -200,3 +201,90 @@ def test_an_undeclared_choice_stands_before_the_failures_it_causes(report, resul
 def test_what_was_declared_is_not_called_canonical(report, result):
     wrong = Undeclared("TransformerBlock", "placement", "post", "pre", "variant", 'placement = "pre"')
     assert "this is pre-norm, the declared variant is post-norm" in render(report(result(), undeclared=[wrong]), 200)
+
+
+@pytest.fixture
+def explained(report, result):
+    """One failure whose mistake is known, another one without, and two clauses that are not binding."""
+    hint = Hint("the weights are too sharp", "the scores", "divide by math.sqrt(k.shape[-1])")
+    known = LooksLike("sdpa-no-scale", "the scores are not divided by √d_k", Certainty.EXACT, (), hint)
+    return report(
+        result(Verdict.FAIL, message="output[0] is 1.7, want 1.5", looks_like=(known,)),
+        result(
+            Verdict.FAIL, "MHA-X", message="the shape is (2, 3), want (2, 4)", component="MultiHeadAttention", line=9
+        ),
+        result(Verdict.FAIL, "SDPA-SOFT", level=Level.SHOULD, message="soft went wrong"),
+        result(Verdict.ERROR, "SDPA-MAY", level=Level.MAY, message="may went wrong"),
+        result(Verdict.PASS, "SDPA-SHAPE"),
+    )
+
+
+def test_the_known_mistake_and_its_fix_stand_in_bold_above_the_numbers(explained):
+    lines = [line.strip() for line in render(explained, width=120).splitlines()]
+    start = lines.index("FAIL SDPA-SCALE · scores are divided by the square root of the key width")
+    assert lines[start + 1].startswith("looks like: the scores are not divided by √d_k (this mistake reproduces")
+    assert lines[start + 2] == "fix:     divide by math.sqrt(k.shape[-1])"
+    assert lines[start + 3] == "output[0] is 1.7, want 1.5"
+    assert "\x1b[1mdivide by math.sqrt(k.shape[-1])" in render(explained, width=120, color=True)
+
+
+def test_a_guess_stands_below_the_numbers(explained):
+    first = explained.results[0]
+    unsure = replace(first, looks_like=(replace(first.looks_like[0], certainty=Certainty.UNSURE),))
+    text = render(replace(explained, results=[unsure]), width=120)
+    assert text.index("output[0] is 1.7") < text.index("looks like:") < text.index("fix:")
+
+
+def test_warnings_take_a_line_each_and_are_counted_apart_from_failures(explained):
+    text = render(explained, width=120)
+    assert "5 clauses: 1 pass, 2 fail, 2 warnings" in text
+    assert "WARN SDPA-SOFT · scores are divided" in text
+    assert "soft went wrong" not in text
+    full = io.StringIO()
+    write_report(explained, console(full, "never", 120), warnings=True)
+    assert "soft went wrong" in full.getvalue()
+    assert "may went wrong" in full.getvalue()
+
+
+def test_the_report_ends_with_a_line_for_each_failure_and_none_for_warnings(explained):
+    lines = render(explained, width=60).splitlines()
+    start = lines.index("In short:")
+    assert lines[start + 1 : start + 4] == [
+        "FAIL SDPA-SCALE · the scores are not divided by √d_k",
+        "FAIL MHA-X · the shape is (2, 3), want (2, 4)",
+        "",
+    ]
+    assert "WARN" not in "".join(lines[start:])
+
+
+def test_an_error_shows_the_line_that_raised_before_the_general_reason(report, result):
+    broken = result(Verdict.ERROR, message="it raised ValueError: no", where="mypkg/attention.py:31 in forward")
+    text = render(report(broken), width=120)
+    assert text.index("raised ValueError") < text.index("where:") < text.index("fix:") < text.index("why:")
+
+
+def test_progress_counts_the_clauses_of_each_part_that_pass_and_what_is_new(explained):
+    assert "passing: ScaledDotProductAttention 1/2, MultiHeadAttention 0/1" in render(explained, width=120)
+    page = io.StringIO()
+    before = {"ScaledDotProductAttention": 0, "MultiHeadAttention": 0}
+    write_report(explained, console(page, "never", 120), before=before)
+    assert "ScaledDotProductAttention 1/2 (+1 since the last run), MultiHeadAttention 0/1\n" in page.getvalue()
+
+
+def test_a_second_failure_with_the_same_cause_points_to_the_first(explained):
+    """Would break if one mistake that breaks two clauses were explained twice, as if there were two."""
+    first = explained.results[0]
+    second = replace(first, clause=replace(first.clause, id="SDPA-LATER", line=7), message="output[1] is 3, want 2")
+    text = render(replace(explained, results=[first, second, explained.results[1]]), width=120)
+    assert "the same mistake as in SDPA-SCALE, above" in text
+    assert text.count("this mistake reproduces") == 1
+    assert "output[1] is 3, want 2" in text
+    assert "FAIL SDPA-SCALE, SDPA-LATER · the scores are not divided by √d_k" in text
+    unsure = replace(second, looks_like=(replace(first.looks_like[0], certainty=Certainty.UNSURE),))
+    assert "the same mistake" not in render(replace(explained, results=[first, unsure]), width=120)
+
+
+def test_an_exception_stands_above_the_mistake_that_it_looks_like(explained):
+    broken = replace(explained.results[0], verdict=Verdict.ERROR, message="it raised ValueError: no", where="a.py:3")
+    text = render(replace(explained, results=[broken]), width=120)
+    assert text.index("it raised") < text.index("where:") < text.index("looks like:") < text.index("fix:")

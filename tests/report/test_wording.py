@@ -7,7 +7,8 @@ from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.badge import as_badge
-from conformkit.conformance.report.wording import advice, obstacles, verdict_line
+from conformkit.conformance.report.causes import advice
+from conformkit.conformance.report.wording import obstacles, verdict_line
 from conformkit.spec.clauses import Level
 
 SCALE = LooksLike("no-scale", "nothing is divided", Certainty.EXACT, (), Hint("sharp", "the scores", "divide by √d"))

@@ -7,13 +7,11 @@ import torch
 
 def scaled_dot_product_attention(q, k, v, mask=None):
     q = q.view(-1, *q.shape[-2:]).view(q.shape)
-    total, top = torch.zeros(*q.shape[:-1], v.size(-1), dtype=q.dtype), torch.full((*q.shape[:-1], 1), -math.inf).to(q)
+    total, top = q.new_zeros(*q.shape[:-1], v.size(-1)), torch.full((*q.shape[:-1], 1), -math.inf).to(q)
     weight = torch.zeros_like(top)
     if mask is not None:
         mask = mask[..., : q.size(-2), : k.size(-2)]
-        mask = (
-            torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else mask
-        )
+        mask = q.new_zeros(mask.shape).masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else mask
         mask = mask.expand(*q.shape[:-1], k.size(-2)).to(q)
     for j in range(k.size(-2)):
         score = (q * k[..., j : j + 1, :]).sum(-1, keepdim=True) / math.sqrt(q.size(-1))

@@ -70,8 +70,8 @@ class PositionalEncoding(nn.Module):
         assert x.size(1) <= self.max_len, (x.size(1), self.max_len)
         pos = torch.arange(x.size(1), device=x.device, dtype=torch.float64)
         freq = 10000.0 ** (-torch.arange(0, self.d_model, 2, device=x.device, dtype=torch.float64) / self.d_model)
-        z = torch.polar(torch.ones(1, dtype=torch.float64), pos[:, None] * freq)
-        sines = torch.zeros(x.size(1), self.d_model, dtype=x.dtype)
+        z = torch.polar(pos.new_ones(1), pos[:, None] * freq)
+        sines = x.new_zeros(x.size(1), self.d_model)
         cosines = torch.zeros_like(sines)
         sines[:, 0::2] = z.imag.to(x.dtype)
         cosines[:, 1::2] = z.real[:, : self.d_model // 2].to(x.dtype)
@@ -130,7 +130,7 @@ class TinyTransformerLM(nn.Module):
         was = self.training
         self.eval()
         n, t = idx.shape
-        out = torch.zeros(n, t + max_new_tokens, dtype=idx.dtype)
+        out = idx.new_zeros(n, t + max_new_tokens)
         out[:, :t] = idx
         for i in range(t, t + max_new_tokens):
             z = self(out[:, max(0, i - self.block_size) : i])[:, -1]

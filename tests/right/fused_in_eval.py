@@ -35,6 +35,6 @@ class MultiHeadAttention(nn.Module):
         q, k, v = (y.view(b, t, self.h, -1).transpose(1, 2) for y in (q, k, v))
         s = q @ k.mT / math.sqrt(q.shape[-1])
         if self.causal:
-            s = s.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
+            s = s.masked_fill(torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1), -math.inf)
         y = self.drop(s.softmax(-1)) @ v
         return self.out(y.transpose(1, 2).reshape(b, t, d))

@@ -25,7 +25,7 @@ def scaled_dot_product_attention(query, key, value, mask=None):
     scores = query @ key.transpose(-1, -2)
     scores = scores / math.sqrt(key.shape[-1])
     if mask is not None:
-        bias = torch.zeros(mask.shape, dtype=scores.dtype)
+        bias = scores.new_zeros(mask.shape)
         bias = (
             bias.masked_fill(~mask, -1e4 if scores.dtype == torch.float16 else -1e9)
             if mask.dtype == torch.bool
@@ -181,5 +181,5 @@ class TinyTransformerLM(nn.Module):
             exceeded = values.cumsum(-1) - values >= top_p
             values = values.masked_fill(exceeded, 0)
             probs = torch.zeros_like(probs).scatter(-1, order, values)
-        u = torch.rand(probs.shape[0], 1, dtype=probs.dtype) * probs.sum(-1, keepdim=True)
+        u = torch.rand(probs.shape[0], 1, dtype=probs.dtype, device=probs.device) * probs.sum(-1, keepdim=True)
         return torch.searchsorted(probs.cumsum(-1), u, right=True).clamp(max=probs.shape[-1] - 1)

@@ -34,5 +34,5 @@ class MultiHeadAttention(nn.Module):
             q, k, v = (z.view(b, t, self.h, -1).transpose(1, 2) for z in y.chunk(3, -1))
         s = q @ k.mT / math.sqrt(q.shape[-1])
         if self.causal:
-            s = s.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
+            s = s.masked_fill(torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1), -math.inf)
         return self.ff_out((self.drop(s.softmax(-1)) @ v).transpose(1, 2).reshape(b, t, d))

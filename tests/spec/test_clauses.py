@@ -25,6 +25,7 @@ from conformkit.spec.clauses import (
     select,
 )
 from conformkit.spec.components import is_component
+from conformkit.spec.encoder_components import ENCODER
 from conformkit.spec.seq2seq_components import SEQ2SEQ
 from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
@@ -32,8 +33,9 @@ from conformkit.spec.variants import Variant, choices
 ABILITIES = {
     "gradients", "dropout", "modes", "causal-on", "causal-off", "masks", "bool-masks", "float-masks", "weights",
     "weights-bound", "any-rank", "own-values", "pad-id", "float32", "float64",
+    "segments-optional",
     "generate", "greedy", "samples", "temperature", "top-k", "top-p", "eos-id", "use-cache", "beam-eos-id",
-    *(method.name for component in SEQ2SEQ.values() for method in component.methods),
+    *(method.name for component in (*SEQ2SEQ.values(), *ENCODER.values()) for method in component.methods),
     *(name.replace("_", "-") for tool in TOOLS.values() for name in tool.optional()),
 }  # fmt: skip
 """The abilities of an implementation, as binding and probe determine them."""
@@ -188,6 +190,14 @@ def test_a_prefix_selects_whole_words_in_the_order_of_the_law() -> None:
     assert [c.id for c in select(("sdpa-scale",))] == ["SDPA-SCALE"]
 
 
+def test_a_components_name_selects_all_clauses_about_it() -> None:
+    found = select(("ScaledDotProductAttention",), "core")
+    assert {item.component for item in found} == {"ScaledDotProductAttention"}
+    assert len({item.prefix for item in found}) > 1
+    with pytest.raises(UnknownClauseError):
+        select(("all",))
+
+
 @pytest.mark.parametrize("wanted", ["FF", "SDPA-SCAL", "NOTHING", ""])
 def test_an_unknown_prefix_is_refused(wanted: str) -> None:
     with pytest.raises(UnknownClauseError, match="no clause is called"):
@@ -243,7 +253,7 @@ def test_no_part_of_a_clause_is_empty() -> None:
 
 def test_facts_are_of_known_kinds() -> None:
     assert offenders(lambda c: set(c.evidence) <= EVIDENCE) == []
-    assert offenders(lambda c: c.profile in {"core", "lm", "seq2seq"}) == []
+    assert offenders(lambda c: c.profile in {"core", "lm", "seq2seq", "encoder", "vit"}) == []
     assert offenders(lambda c: c.since <= law.SPEC_VERSION) == []
     assert offenders(lambda c: c.component == "all" or is_component(c.component) or c.component in TOOLS) == []
     assert offenders(lambda c: c.document in law.PROFILES[c.profile]) == []
@@ -261,7 +271,7 @@ def test_conditions_are_choices_or_abilities() -> None:
 
 def each_value(found: Clause) -> Iterator[tuple[str, str]]:
     for name, values in found.applies.items():
-        for value in values.split("|"):
+        for value in values.removeprefix("not ").split("|"):
             yield name, value.strip()
 
 

@@ -30,8 +30,8 @@ from conformkit.conformance.engine.loading import OWN_WORDS, imported, refuse_em
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.spec.clauses import select
+from conformkit.spec.components import PARTS, components_of
 from conformkit.spec.components import component as component_of
-from conformkit.spec.components import components_of
 
 __all__ = ["Adapted", "adapt", "draft"]
 
@@ -144,7 +144,7 @@ def _proposals(
     items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool
 ) -> list[Proposal]:
     found: list[Proposal] = []
-    choose = encoder_decoder.choose if profile == "seq2seq" else choosing.choose
+    choose = choosing.choose if profile == "core" else encoder_decoder.choose
     for component in components_of(profile).values():
         if component.name not in named and not others:
             continue
@@ -170,6 +170,8 @@ def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> l
     """Return the required components without a candidate; a table of sinusoids only if the model adds one."""
     variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
     has = {proposal.component for proposal in proposals}
+    if profile in {"encoder", "vit"}:  # a part that is judged inside its whole need not be exported
+        has |= {part for name in has for part in PARTS.get(name, ())}
     if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
         has.add("PositionalEncoding")
     return [c.name for c in components_of(profile).values() if c.required and c.name not in has]

@@ -34,6 +34,11 @@ _NAMES = {
     "Encoder": r"encoder(_?stack)?$",
     "Decoder": r"decoder(_?stack)?$",
     "Transformer": r"transformer$|seq_?2_?seq|encoder_?decoder|translat|nmt",
+    "BertEmbeddings": r"embedding",
+    "BertModel": r"bert|encoder$|model$",
+    "BertForPreTraining": r"pre_?train|masked|mlm|lm$|heads?$|bert",
+    "PatchEmbedding": r"patch",
+    "VisionTransformer": r"vi_?t$|vision|image|classif|model$|transformer$",
 }
 _NOT = {
     "ScaledDotProductAttention": r"multi|mask|flash",
@@ -43,6 +48,9 @@ _NOT = {
     "TransformerBlock": r"norm|attention|attn|mlp|lm",
     "TinyTransformerLM": r"block|layer$|norm|attention|attn|mlp|config|train|output",
     "Decoder": r"encoder",
+    "BertModel": r"layer$|block$|embed|attention|pool|config|lm$|head|pre_?train|masked",
+    "BertForPreTraining": r"layer$|block$|embed|attention|pool|config|^mlm_?head",
+    "VisionTransformer": r"layer$|block$|embed|attention|config|head$|encoder$",
 }
 _MOST = 8
 

@@ -1,4 +1,4 @@
-"""Components of an encoder-decoder: which class is which, how to build and call it, and what its masks mean.
+"""Components of an encoder-decoder, or of an encoder alone: which class is which, how to build and call it, its masks.
 
 What the kit finds by names anyway is left out of the table; its entries were tried.
 """
@@ -26,7 +26,7 @@ from conformkit.conformance.diagnosis.undeclared import Search, has_choices
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.probing.mask_trial import with_masks
 from conformkit.conformance.subject.component import Subject
-from conformkit.spec.components import Component
+from conformkit.spec.components import Component, base_of
 
 __all__ = ["choose"]
 
@@ -136,8 +136,10 @@ def _probed(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -
 def _found_masks(proposal: Proposal, item: Item, bench: Bench, search: Search) -> bool:
     """Find the kind of its masks, and what True means in them; return whether any gives the definition's numbers."""
     variant = search.found(proposal.component)
-    declared = {**proposal.table, "variant": variant.differences() if variant else {}}
+    declared = {**proposal.table, "variant": variant.differences(base_of(proposal.component)) if variant else {}}
     names = [name for name in NAMES if name in bench.subject(proposal.component, proposal.table).bound.call.names()]
+    if not names and "tgt_mask" not in bench.subject(proposal.component, proposal.table).bound.component.inputs:
+        return True  # it hides padding by itself
     for masks in _masks(names):
         table = {**declared, "masks": masks} if masks else declared
         if not _agrees(proposal.component, table, bench, search):

@@ -15,7 +15,7 @@ from conformkit.spec.components import components_of
 
 __all__ = ["offer"]
 
-_PROFILES = ("core", "seq2seq")
+_PROFILES = ("core", "seq2seq", "encoder", "vit")
 """Those for which drafts are made."""
 
 

@@ -13,11 +13,12 @@ from typing import Any
 from conformkit.conformance.apps.grade.advice import advise
 from conformkit.conformance.apps.grade.baseline import Baseline
 from conformkit.conformance.apps.grade.choice import Choice, choose
+from conformkit.conformance.apps.grade.copies import fingerprints
 from conformkit.conformance.apps.grade.declared import looked_at, paths, permitted
 from conformkit.conformance.apps.grade.logs import log
 from conformkit.conformance.apps.grade.policy import Policy
-from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
-from conformkit.conformance.apps.grade.scoring import Score, excuses, score
+from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
+from conformkit.conformance.apps.grade.scoring import Score, empty_groups, excuses, score
 from conformkit.conformance.apps.grade.scratch import new_folder, time_limit, without
 from conformkit.conformance.apps.grade.submissions import Package
 from conformkit.conformance.apps.grade.unpack import Refused, SubmissionError, Unreadable, unpack
@@ -90,6 +91,7 @@ class _Case:
         self._root = folder / _root_name(task.package.submission.name)
         self._notes = list(task.package.notes)
         self._advice: list[Any] = []
+        self._functions: tuple[str, ...] = ()
 
     def grade(self) -> Grade:
         """Return the grade of any submission."""
@@ -122,6 +124,7 @@ class _Case:
             raise package.problem
         self._root.mkdir()
         self._notes += unpack(package.data, package.kind, package.file, self._root, policy.archive)
+        self._functions = fingerprints(self._root)
         choice = choose(self._root, policy.impl, own_config=not policy.conform, profile=policy.profile)
         self._notes += choice.notes
         if policy.conform:
@@ -154,6 +157,9 @@ class _Case:
             required=points.required,
             advice=tuple(self._advice),
             notes=(*self._notes, *points.notes),
+            excluded=points.excluded,
+            functions=self._functions,
+            counted=len(points.notes),
             hidden=policy.seed is None,
             report=self._told(as_object(report)),
         )
@@ -208,10 +214,9 @@ def _not_judged(
     advice: tuple[Any, ...] = (),
 ) -> Grade:
     policy = task.policy
-    groups = tuple(Group(g.name, g.title, 0.0, g.points, len(g.clauses), 0, (), g.clauses) for g in policy.groups)
     return Grade(
         submission=task.package.submission, outcome=outcome, message=message, max_points=policy.max_points,
-        groups=groups, advice=advice, notes=notes, hidden=policy.seed is None,
+        groups=empty_groups(policy), advice=advice, notes=notes, hidden=policy.seed is None,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause
+from conformkit.spec.components import base_of
 
 __all__ = ["Baseline"]
 
@@ -45,8 +46,9 @@ class Baseline:
         first = asked[0]
         variant, limits = config.variant_for(first.component), config.limits_for(first.component)
         with ExitStack() as closing, tempfile.TemporaryDirectory(prefix="conform-") as folder:
-            package = write_reference(Path(folder) / "reference", (), variant)
-            own = Config(variant=variant.differences(), limits=limits, dtypes=config.dtypes)
+            base = base_of(first.component)
+            package = write_reference(Path(folder) / "reference", (), variant, base=base)
+            own = Config(variant=variant.differences(base), limits=limits, dtypes=config.dtypes)
             request = RunRequest(impl=str(package), profile=first.profile, seed=self._seed, config=own)
             implementation, _ = closing.enter_context(opened(request, self._warm()))
             judge = Judge(implementation, tests(first.profile), seed=self._seed)

@@ -15,11 +15,13 @@ from conformkit.conformance.diagnosis.patching import reference_folder
 from conformkit.conformance.driver import syntax
 from conformkit.conformance.driver.location import parse, sources
 
-__all__ = ["copied"]
+__all__ = ["copied", "fingerprints"]
 
 _LEAST_NODES = 60
 """Minimum size: two people may write the same shorter function independently."""
 _DEEPEST = 60
+_SHORT, _MANY = 16, 1000
+"""Length of a stored digest, and how many are stored at most."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -33,6 +35,13 @@ def copied(root: Path) -> Iterator[tuple[str, str]]:
             own = _reference().get(_fingerprint(function))
             if own is not None and name:
                 yield own, f"{place}:{function.lineno}"
+
+
+def fingerprints(root: Path) -> tuple[str, ...]:
+    """Return a digest of each longer function below `root`, the same for equal code with other names."""
+    trees = (parse(path) for path in sources(root))
+    found = {_fingerprint(function) for tree in trees if tree is not None for _, function in _functions(tree)}
+    return tuple(sorted(digest[:_SHORT] for digest in found if digest))[:_MANY]
 
 
 @cache

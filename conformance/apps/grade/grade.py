@@ -16,18 +16,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformkit.conformance.apps.grade.assess import Finished, GradingTask, ungraded
+from conformkit.conformance.apps.grade.course import Course, course_of
 from conformkit.conformance.apps.grade.executor import ClusterLost, ExecutorUnusable, Pool, WrongKit, cluster, local
 from conformkit.conformance.apps.grade.harness import GradingError, NoIsolation, NoRoom, told
 from conformkit.conformance.apps.grade.logs import log
 from conformkit.conformance.apps.grade.policy import Policy
 from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
+from conformkit.conformance.apps.grade.scoring import rescored
 from conformkit.conformance.apps.grade.scratch import held_folder
-from conformkit.conformance.apps.grade.store import RunKey, Store, StoreBroken, StoreUnusable, opened
+from conformkit.conformance.apps.grade.store import FILE, RunKey, Store, StoreBroken, StoreUnusable, opened
 from conformkit.conformance.apps.grade.submissions import Package, SubmissionList, SubmissionSource, find, pack
 from conformkit.conformance.report.files import write
+from conformkit.conformance.text import count
 from conformkit.conformance.versions import kit_version
 
-__all__ = ["GradeRequest", "GradingProgress", "Summary", "grade", "look"]
+__all__ = ["GradeRequest", "GradingPlan", "GradingProgress", "Summary", "grade", "look", "planned"]
 
 LOGS = "logs"
 _SCRATCH = ".scratch"
@@ -46,6 +49,8 @@ class GradeRequest:
     executor: str = "local"
     single: bool = False
     """The folder is one submission, not a folder of them."""
+    again: tuple[str, ...] = ()
+    """Names of submissions to judge again although they have verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Summary:
     """Files in the folder that are not submissions."""
     gone: tuple[str, ...] = ()
     """Submissions that were graded earlier and are no longer in the folder."""
+    strangers: tuple[str, ...] = ()
+    """Submissions that belong to nobody on the roster, or to more than one student."""
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -88,22 +95,71 @@ def look(request: GradeRequest) -> SubmissionList:
     return search
 
 
-def grade(request: GradeRequest, tell: Callable[[GradingProgress], None] = lambda _: None) -> Summary:
-    """Grade submissions without a grade; return all grades. KeyboardInterrupt passes through; stored results stay."""
+@dataclass(frozen=True, slots=True)
+class GradingPlan:
+    """What a run will do: which submissions it judges; stored verdicts of the others are only counted."""
+
+    judged: tuple[SubmissionSource, ...]
+    counted: int
+
+    def __str__(self) -> str:
+        stored = f"{count(self.counted, 'submission')} with stored verdicts, only counted by this policy"
+        fresh = f"{count(len(self.judged), 'submission')} to judge"
+        return "; ".join([*([stored] if self.counted else []), *([fresh] if self.judged else [])])
+
+
+def planned(request: GradeRequest) -> GradingPlan:
+    """Return what a run would do, without changing anything. Raises NothingToGrade, StoreUnusable, StoreBroken."""
     search = look(request)
+    if not (request.out / FILE).is_file():
+        return GradingPlan(tuple(search.found), 0)
+    with opened(request.out) as store:
+        return _plan(request, search, store, RunKey(request.policy.evidence(), _seed(request, store)))
+
+
+def _seed(request: GradeRequest, store: Store) -> int:
+    return store.seed() if request.policy.seed is None else request.policy.seed
+
+
+def _plan(request: GradeRequest, search: SubmissionList, store: Store, key: RunKey) -> GradingPlan:
+    archive = request.policy.archive
+    todo = tuple(
+        f for f in search.found if f.name in request.again or not store.knows(pack(f, archive).submission, key)
+    )
+    return GradingPlan(todo, len(search.found) - len(todo))
+
+
+def grade(
+    request: GradeRequest, tell: Callable[[GradingProgress], None] = lambda _: None,
+    announce: Callable[[GradingPlan], None] = lambda _: None,
+) -> Summary:  # fmt: skip
+    """Grade submissions without verdicts, and count the points of all; `announce` gets the plan before it begins.
+
+    KeyboardInterrupt passes through; stored results stay.
+    """
+    search = look(request)
+    course = course_of(request.policy.course)
     with opened(request.out) as store, _writable(request.out):
-        seed = store.seed() if request.policy.seed is None else request.policy.seed
-        key = RunKey(request.policy.digest(), seed)
+        seed = _seed(request, store)
+        key = RunKey(request.policy.evidence(), seed)
+        plan = _plan(request, search, store, key)
+        announce(plan)
         store.begin(key)
+        again = [pack(f, request.policy.archive).submission for f in plan.judged if f.name in request.again]
+        store.forget(again, key)
         todo = [found for found in search.found if not store.has(pack(found, request.policy.archive).submission, key)]
         if todo:
             with _pool(request) as pool:
                 _Run(request, store, key, seed, pool, len(search.found), tell).grade(todo)
         ids = [found.id for found in search.found]
         grades = store.grades(ids)
-        _write_outputs(request.out, grades)
+        for each in grades:
+            counted = rescored(each, request.policy)
+            if counted != each:
+                store.rewrite(counted)
+        strangers = _write_outputs(request, grades, course)
         light = tuple(replace(grade, report=None) for grade in grades)
-        return Summary(light, len(todo), search.aside, tuple(store.others(ids)))
+        return Summary(light, len(todo), search.aside, tuple(store.others(ids)), strangers)
 
 
 class _Run:
@@ -225,7 +281,7 @@ def _writable(out: Path) -> Iterator[None]:
         raise StoreBroken(f"{error.filename or out} cannot be written: {what}") from error
 
 
-def _write_outputs(out: Path, grades: Sequence[Grade]) -> None:
+def _write_outputs(request: GradeRequest, grades: Sequence[Grade], course: Course | None) -> tuple[str, ...]:
     from conformkit.conformance.apps.grade.outputs import write_all  # noqa: PLC0415 - templates, read when they are used
 
-    write_all(out, grades)
+    return write_all(request.out, grades, request.policy, course)

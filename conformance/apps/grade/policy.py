@@ -13,10 +13,12 @@ from conformkit.spec.clauses import Clause, Level, clauses, clauses_of
 from conformkit.spec.components import component, is_component
 
 __all__ = [
-    "OPTIONAL", "Allowed", "ArchiveLimits", "GroupPolicy", "Losses", "Policy", "RunLimits", "binding", "default_group",
+    "OPTIONAL", "Allowed", "ArchiveLimits", "CoursePolicy", "GroupPolicy", "Losses", "Policy", "RunLimits", "binding",
+    "default_group",
 ]  # fmt: skip
 
 Loss = Literal["clause", "group", "all"]
+Blocked = Literal["nothing", "half", "free"]
 OPTIONAL = ("weights",)
 """Optional abilities in the contract: nobody needs them, and no policy has to mention them."""
 
@@ -92,6 +94,26 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
+class CoursePolicy:
+    """The files of a course, and what turns points of submissions into grades of students; paths are as written."""
+
+    roster: str = ""
+    """CSV with the columns id and name, and email and section if there are any."""
+    adjustments: str = ""
+    """CSV with the columns who, points and comment."""
+    submitted: str = ""
+    """CSV with the columns submission and time."""
+    deadline: str = ""
+    """With a time zone, as 2026-11-23T18:00+01:00."""
+    per_day: float = 10.0
+    """Percent of the points that each day that has begun costs."""
+    most: float = 100.0
+    """Maximum percentage lost."""
+    grace_minutes: float = 0.0
+    attempts: Literal["best", "last"] = "best"
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """Everything that decides about points. Policies with the same digest give every submission the same points."""
 
@@ -105,6 +127,8 @@ class Policy:
     limits: RunLimits = field(default_factory=RunLimits)
     archive: ArchiveLimits = field(default_factory=ArchiveLimits)
     losses: Losses = field(default_factory=Losses)
+    blocked: Blocked = "half"
+    """What a clause counts that could not be judged because another one fails: see scoring.py."""
     forbidden: tuple[str, ...] = ()
     seed: int | None = None
     """None: a hidden one, drawn for the run."""
@@ -114,6 +138,7 @@ class Policy:
     """Name of a submission's module; if empty, it is searched for."""
     conform: str = ""
     """Text of a conform.toml that replaces every submission's own."""
+    course: CoursePolicy = field(default_factory=CoursePolicy)
 
     @property
     def max_points(self) -> float:
@@ -124,6 +149,17 @@ class Policy:
         """Return the clauses that decide about points, in the order of the law."""
         named = {clause for group in self.groups for clause in (*group.clauses, *group.required)} | {*self.required}
         return tuple(clause for clause in clauses() if clause in named)
+
+    def evidence(self) -> str:
+        """Return a digest of what decides about verdicts and what is told of them: the rest only counts them.
+
+        Titles, points, which clauses share them, credit, what is required and what is lost count stored verdicts anew.
+        """
+        content = asdict(self)
+        for name in ("title", "groups", "required", "losses", "blocked", "course"):
+            del content[name]
+        content["wanted"] = sorted(self.wanted())
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=list).encode()).hexdigest()
 
     def digest(self) -> str:
         """Return the SHA-256 of the policy's content, independent of layout and comments."""

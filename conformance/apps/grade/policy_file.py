@@ -10,10 +10,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
+from conformkit.conformance.apps.grade.course_file import read_course
 from conformkit.conformance.apps.grade.policy import (
     OPTIONAL,
     Allowed,
     ArchiveLimits,
+    CoursePolicy,
     GroupPolicy,
     Losses,
     Policy,
@@ -39,7 +41,7 @@ HIDDEN = "hidden"
 
 _TOP = (
     "title", "profile", "level", "seed", "hints", "isolation", "impl", "conform", "forbidden", "required", "groups",
-    "allow", "limits", "archive", "lose",
+    "allow", "limits", "archive", "lose", "blocked", "course",
 )  # fmt: skip
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(KiB|MiB|GiB)")
@@ -75,12 +77,14 @@ def parse_policy(text: str, path: Path = Path("policy.toml")) -> Policy:
         limits=_run_limits(top["limits"]) if "limits" in top else RunLimits(),
         archive=_archive(top["archive"]) if "archive" in top else ArchiveLimits(),
         losses=_losses(top["lose"]) if "lose" in top else Losses(),
+        blocked=cast("Any", top["blocked"].choice(("nothing", "half", "free"))) if "blocked" in top else "half",
         forbidden=_dotted(top["forbidden"]) if "forbidden" in top else (),
         seed=_seed(top["seed"]) if "seed" in top else None,
         hints=top["hints"].whole(0, 3) if "hints" in top else 1,
         isolation=top["isolation"].choice(ISOLATIONS) if "isolation" in top else "sandbox",
         impl=_impl(top["impl"]) if "impl" in top else "",
         conform=_conform(top["conform"], path) if "conform" in top else "",
+        course=read_course(top["course"], path) if "course" in top else CoursePolicy(),
     )
 
 
@@ -197,6 +201,8 @@ def _choice(name: str, node: Node) -> Any:
         return node.flag()
     if kind is float:
         return node.positive()
+    if kind is int:
+        return node.whole(1, _MOST)
     return node.text(200) if isinstance(node.value, str) else str(node.whole(1, _MOST))
 
 

@@ -61,6 +61,8 @@ class Group:
     """Required clauses that fail, so that the group gives no points."""
     failed: tuple[str, ...] = ()
     """Clauses that count and do not pass, whatever the verdict."""
+    why: tuple[str, ...] = ()
+    """Why points are lost besides clauses that fail: all or nothing, blocked clauses, crashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,12 @@ class Grade:
     """Whether the draws are hidden: then no output shows drawn numbers or the seed."""
     report: Mapping[str, Any] | None = None
     """The run's report, of schema conformkit.report/1."""
+    excluded: tuple[str, ...] = ()
+    """Clauses that were excluded from the score because they cannot apply."""
+    functions: tuple[str, ...] = ()
+    """Digests of its longer functions, the same for equal code with other names."""
+    counted: int = 0
+    """How many of the notes, the last ones, are about counting points."""
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -125,6 +133,9 @@ class Grade:
             "advice": [{"kind": a.kind, "what": one_line(a.what), "where": one_line(a.where)} for a in self.advice],
             "notes": [plain(note) for note in self.notes],
             "hidden": self.hidden,
+            "excluded": list(self.excluded),
+            "functions": list(self.functions),
+            "counted": self.counted,
             "report": None if self.report is None else dict(self.report),
             "seconds": round(self.seconds, 3),
         }
@@ -143,6 +154,9 @@ class Grade:
             advice=tuple(Advice(**item) for item in found["advice"]),
             notes=tuple(found["notes"]),
             hidden=found["hidden"],
+            excluded=tuple(found.get("excluded", ())),
+            functions=tuple(found.get("functions", ())),
+            counted=found.get("counted", 0),
             report=found["report"],
             seconds=found["seconds"],
         )
@@ -169,6 +183,7 @@ def _group(group: Group) -> dict[str, Any]:
         "passed": group.passed,
         "required": list(group.required),
         "failed": list(group.failed),
+        "why": list(group.why),
     }
 
 
@@ -179,7 +194,8 @@ def _number(value: float) -> float:
 
 def _stored_group(found: Mapping[str, Any]) -> Group:
     numbers = {name: _stored_number(found[name]) for name in ("points", "max_points")}
-    return Group(**{**found, **numbers, "required": tuple(found["required"]), "failed": tuple(found["failed"])})
+    lists = {name: tuple(found.get(name, ())) for name in ("required", "failed", "why")}
+    return Group(**{**found, **numbers, **lists})
 
 
 def _stored_number(value: Any) -> float:

@@ -1,6 +1,8 @@
 """From verdicts to points. A score starts at zero, and only a pass raises it.
 
-A clause without a pass gives no points: failed, blocked, crashed, not implemented, not run. A clause is excluded from
+A clause without a pass gives no points: failed, crashed, not implemented, not run. What a clause gives that another one
+blocks is the policy's choice: `nothing`; `half` of it, but together no more than what passes in its group, so that
+nothing comes from nothing; `free`, it counts on neither side. A clause is excluded from
 the score only if it cannot apply to the declared, allowed variant, or does not apply to the bundled reference in that
 variant either, or if the policy says so. Nothing that the implementation does can exclude a clause.
 """
@@ -8,20 +10,26 @@ variant either, or if the policy says so. Nothing that the implementation does c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformkit.conformance.apps.grade.policy import OPTIONAL, Allowed, GroupPolicy, Policy
-from conformkit.conformance.apps.grade.record import Group
+from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
 from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.text import listed
+from conformkit.conformance.report.stored import from_object
+from conformkit.conformance.text import count, listed
 from conformkit.spec.clauses import Clause, clauses
 from conformkit.spec.components import is_component
 
-__all__ = ["Exclusion", "Score", "excuses", "score"]
+__all__ = ["Exclusion", "Score", "empty_groups", "excuses", "rescored", "score"]
 
 _NAMED = 12
+_SENSELESS = "these tests could not interpret the results and count as not passed"
+_COUNTS = {
+    "nothing": "counts as not passed", "half": "counts half, together no more than what passes",
+    "free": "left out of the count",
+}  # fmt: skip
 Exclusion = Callable[[Clause], bool]
 """Whether a clause that does not apply is excluded from the score."""
 
@@ -35,6 +43,8 @@ class Score:
     groups: tuple[Group, ...]
     required: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    """Clauses that were wanted and cannot apply."""
 
 
 def score(report: Report, policy: Policy, excused: Exclusion, *, out_of_time: bool = False) -> Score:
@@ -48,7 +58,34 @@ def score(report: Report, policy: Policy, excused: Exclusion, *, out_of_time: bo
     if lost:
         groups = [_emptied(group) for group in groups]
     points = sum(group.points for group in groups)
-    return Score(points, sum(group.max_points for group in groups), tuple(groups), required, tuple(notes))
+    most = sum(group.max_points for group in groups)
+    excluded = tuple(name for name in policy.wanted() if name not in holds)
+    return Score(points, most, tuple(groups), required, tuple(notes), excluded)
+
+
+def rescored(grade: Grade, policy: Policy) -> Grade:
+    """Return a stored grade with the points of this policy; nothing is judged.
+
+    The policy's evidence must be that by which it was judged.
+    """
+    if grade.report is None and grade.outcome is SubmissionOutcome.JUDGED:
+        return grade  # there is nothing to count
+    if grade.report is None:
+        return replace(grade, groups=empty_groups(policy), points=0.0, max_points=policy.max_points)
+    excluded = set(grade.excluded)
+    late = grade.outcome is SubmissionOutcome.TIMEOUT
+    found = score(from_object(grade.report), policy, lambda clause: clause.id in excluded, out_of_time=late)
+    kept = grade.notes[: len(grade.notes) - grade.counted]
+    counted = [note for note in grade.notes[len(kept) :] if note.startswith(_SENSELESS) and note not in found.notes]
+    return replace(
+        grade, points=found.points, max_points=found.max_points, groups=found.groups, required=found.required,
+        notes=(*kept, *found.notes, *counted), counted=len(found.notes) + len(counted),
+    )  # fmt: skip
+
+
+def empty_groups(policy: Policy) -> tuple[Group, ...]:
+    """Return the groups of a submission that was not judged."""
+    return tuple(Group(g.name, g.title, 0.0, g.points, len(g.clauses), 0, (), g.clauses) for g in policy.groups)
 
 
 def excuses(config: Config, allowed: Allowed, reference_applies: Exclusion) -> Exclusion:
@@ -72,12 +109,7 @@ def _other_variant(clause: Clause, config: Config) -> bool:
     if not is_component(clause.component):
         return False
     variant = config.variant_for(clause.component)
-    for name, wanted in clause.applies.items():
-        if hasattr(variant, name):
-            value = getattr(variant, name)
-            if (str(value).lower() if isinstance(value, bool) else str(value)) not in map(str.strip, wanted.split("|")):
-                return True
-    return False
+    return any(hasattr(variant, name) and not variant.meets(name, wanted) for name, wanted in clause.applies.items())
 
 
 def _holding(policy: Policy, results: Mapping[str, Result], excused: Exclusion) -> dict[str, bool]:
@@ -96,11 +128,17 @@ def _group(group: GroupPolicy, holds: Mapping[str, bool], results: Mapping[str, 
     counted = [name for name in group.clauses if name in holds]
     passed = sum(holds[name] for name in counted)
     required = tuple(name for name in group.required if holds.get(name, True) is False)
-    share = passed / len(counted) if counted else 0.0
+    blocked = [n for n in counted if n in results and results[n].verdict is Verdict.BLOCKED]
+    share = _share(passed, len(counted), len(blocked), policy)
     if group.credit == "all":
         share = float(passed == len(counted) > 0)
-    if required or any(name in counted for name in _ended(policy, results, "group")):
+    ended = [name for name in _ended(policy, results, "group") if name in counted]
+    if required or ended:
         share = 0.0
+    why = [f"all or nothing: {len(counted) - passed} of {len(counted)} do not pass"] if group.credit == "all" else []
+    why = why if passed < len(counted) else []
+    why += [f"{name} ended in a {results[name].verdict}: no points for this group" for name in ended]
+    why += _blocked_lines(blocked, results, policy) if group.credit != "all" and not required and not ended else []
     return Group(
         name=group.name,
         title=group.title,
@@ -110,7 +148,26 @@ def _group(group: GroupPolicy, holds: Mapping[str, bool], results: Mapping[str, 
         passed=passed,
         required=required,
         failed=tuple(name for name in counted if not holds[name]),
+        why=tuple(why),
     )
+
+
+def _share(passed: int, counted: int, blocked: int, policy: Policy) -> float:
+    """Return the share of a group's points."""
+    if policy.blocked == "free":
+        counted -= blocked
+    elif policy.blocked == "half":
+        return (passed + min(blocked / 2, passed)) / counted if counted else 0.0
+    return passed / counted if counted else 0.0
+
+
+def _blocked_lines(blocked: Sequence[str], results: Mapping[str, Result], policy: Policy) -> Iterator[str]:
+    """Yield what was not judged because of which clause, and what that counts."""
+    causes: dict[str, list[str]] = {}
+    for name in blocked:
+        causes.setdefault(results[name].blocked_by or "an earlier clause", []).append(name)
+    for cause, names in causes.items():
+        yield f"{count(len(names), 'clause')} blocked by {cause}: {_COUNTS[policy.blocked]}"
 
 
 def _ended(policy: Policy, results: Mapping[str, Result], loss: str) -> list[str]:
@@ -133,14 +190,11 @@ def _notes(
     senseless = [n for n in failed if n in results and results[n].outline == SENSELESS]
     if senseless:
         advice = "if the code looks right, report it as a mistake of the kit"
-        told = f"these tests could not interpret the results and count as not passed; {advice}"
-        yield f"{told}: {listed(senseless, _NAMED)}"
+        yield f"{_SENSELESS}; {advice}: {listed(senseless, _NAMED)}"
     for group in groups:
         if not group.clauses:
             yield f"no clause of {group.title} applies to the declared variant"
 
 
 def _emptied(group: Group) -> Group:
-    return Group(
-        group.name, group.title, 0.0, group.max_points, group.clauses, group.passed, group.required, group.failed
-    )
+    return replace(group, points=0.0)

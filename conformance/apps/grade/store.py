@@ -91,6 +91,23 @@ class Store:
                 "INSERT OR IGNORE INTO run VALUES (?, ?, ?, ?)", (key.text, key.policy, key.kit, key.spec)
             )
 
+    def knows(self, submission: Submission, key: RunKey) -> bool:
+        """Whether a submission has verdicts; changes nothing."""
+        found = self._connection.execute(
+            "SELECT outcome FROM result WHERE submission = ? AND digest = ? AND run = ?",
+            (submission.id, submission.digest, key.text),
+        ).fetchone()
+        return found is not None and found[0] != SubmissionOutcome.KIT_FAILED
+
+    def forget(self, submissions: Iterable[Submission], key: RunKey) -> None:
+        """Let the next grade of these replace the stored one."""
+        with self._transaction() as connection:
+            for one in submissions:
+                connection.execute(
+                    "UPDATE result SET outcome = ? WHERE submission = ? AND digest = ? AND run = ?",
+                    (SubmissionOutcome.KIT_FAILED, one.id, one.digest, key.text),
+                )
+
     def has(self, submission: Submission, key: RunKey) -> bool:
         """Whether a submission is done; if so, this result counts from now on."""
         rows = self._connection.execute(
@@ -123,6 +140,15 @@ class Store:
             connection.executemany(
                 "INSERT OR IGNORE INTO answer VALUES (?, ?, ?, ?)",
                 [(key.text, *what, v) for what, v in answers.items()],
+            )
+
+    def rewrite(self, grade: Grade) -> None:
+        """Replace the grade that counts by the same verdicts with other points."""
+        who = grade.submission
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE result SET grade = ? WHERE submission = ? AND digest = ? AND NOT superseded",
+                (grade.as_json(), who.id, who.digest),
             )
 
     def answers(self, key: RunKey) -> dict[tuple[str, str], bool]:

@@ -39,6 +39,7 @@ def _lines(summary: Summary, *, verbose: bool) -> Iterator[str]:
     yield from _listed("needs a look", [_declared(grade) for grade in summary.grades if grade.declarations])
     if summary.aside:
         yield from _listed("ignored", [one_line(name, 60) for name in summary.aside])
+    yield from _listed("not on the roster", [one_line(name, 60) for name in summary.strangers])
     if summary.gone:
         yield from _listed("graded earlier, not in the folder now", list(summary.gone))
     shares = [g.points / g.max_points for g in summary.grades if g.max_points]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -26,7 +27,10 @@ from conformkit.spec.sources import with_public
 
 __all__ = ["sources"]
 
-_TITLES = {"core": "The core", "lm": "The language model", "seq2seq": "The encoder-decoder"}
+_TITLES = {
+    "core": "The core", "lm": "The language model", "seq2seq": "The encoder-decoder",
+    "encoder": "The encoder alone", "vit": "Images",
+}  # fmt: skip
 """Titles by profile; milestones are selections of these documents."""
 
 
@@ -39,6 +43,8 @@ def sources() -> dict[str, str]:
             pages[f"mistakes/{stem}"] = _known(stem)
     return pages
 
+
+_COLUMNS = re.compile(r" {3,}")
 
 _INTRODUCTION = """\
 {clauses} clauses say what attention, a transformer block and a tiny language model MUST, SHOULD and MAY do (RFC 2119).
@@ -58,8 +64,10 @@ def _index() -> str:
     lines = [f"# The law of small transformers, version {SPEC_VERSION}", _INTRODUCTION.format(
         clauses=len(clauses()), total=total, killed=killed
     )]  # fmt: skip
+    listed: set[str] = set()  # a document of two profiles stands where it is first
     for profile, title in _TITLES.items():
-        lines.append(_contents(title, [f"law/{stem}" for stem in PROFILES[profile]]))
+        lines.append(_contents(title, [f"law/{stem}" for stem in PROFILES[profile] if stem not in listed]))
+        listed |= {*PROFILES[profile]}
     lines.append(_contents("Known mistakes", [f"mistakes/{stem}" for stem in STEMS if _mistakes().get(stem)]))
     lines.append(_contents("Sources", ["sources", "errata"]))
     return "\n\n".join(lines) + "\n"
@@ -86,8 +94,15 @@ def _law(stem: str) -> str:
         if line.startswith("Component: "):
             lines.append(f"*{line.rstrip('.')}*")
         elif not inside:
-            lines.append(line)
+            lines += _narrow(line)
     return "\n".join(lines) + "\n"
+
+
+def _narrow(line: str) -> list[str]:
+    """Return a line of a formula as several where it has columns: on a phone there is room for one."""
+    if not line.startswith("    "):
+        return [line]
+    return [f"    {part}" for part in _COLUMNS.split(line.strip())]
 
 
 def _text(stem: str) -> str:
@@ -139,7 +154,7 @@ def _known(stem: str) -> str:
 
 
 def _mistake(known: Defect) -> str:
-    variant = ", ".join(f"{name} = {value}" for name, value in known.variant.differences().items())
+    variant = ", ".join(f"{name} = {value}" for name, value in known.choices.items())
     facts = {
         "Symptom": prose(known.hint.symptom), "Look at": prose(known.hint.area), "Fix": prose(known.hint.mistake),
         "Common": known.common, "Variant": prose(variant), "Breaks": to_clauses(known.clauses),

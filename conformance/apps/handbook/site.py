@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.search.en import SearchEnglish
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from conformkit.conformance.apps.handbook.documents import sources
@@ -19,38 +23,105 @@ _SETTINGS = {
     "project": "conformkit", "version": SPEC_VERSION, "release": SPEC_VERSION, "language": "en",
     "extensions": ["myst_parser"], "myst_enable_extensions": ["fieldlist"],
     "myst_disable_syntax": ["html_inline", "html_block"],
+    "myst_ref_domains": ["std"],  # or each link is tried as a name of C++
+    "myst_heading_anchors": 4, "smartquotes": False,
     "html_theme": "furo", "html_copy_source": False, "html_show_sphinx": False, "html_show_copyright": False,
     "html_title": f"The law of small transformers {SPEC_VERSION}", "highlight_language": "none",
     "html_use_index": False,
 }  # fmt: skip
 
 
+_CURRENT = re.compile(r"\bcurrent (?=[^<]*>)| ?\bcurrent\b(?=[^<]*>)")
+
+
 class BuildError(ValueError):
     """The pages could not be built; the text says why."""
 
 
-def build(folder: Path) -> int:
-    """Write the pages into a new folder, all or none; return how many. Raises BuildError, OSError."""
+def build(
+    folder: Path, texts: Mapping[str, str] | None = None, on_page: Callable[[int, int], None] | None = None,
+    settings: Mapping[str, Any] | None = None, pictures: Mapping[str, Path] | None = None,
+) -> int:  # fmt: skip
+    """Write pages into a new folder, all or none; return how many. Raises BuildError, OSError.
+
+    `texts` are the pages' sources by path, by default those of the law; `on_page` is told how many are read or written,
+    out of how many; `settings` are added to those of Sphinx; `pictures` are files that the pages show, by path.
+    """
+    pages = sources() if texts is None else texts
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".conform-", dir=folder.parent) as scratch:
-        texts, out = Path(scratch) / "sources", Path(scratch) / "pages"
-        for name, text in sources().items():
-            (texts / f"{name}.md").parent.mkdir(parents=True, exist_ok=True)
-            (texts / f"{name}.md").write_text(text, encoding="utf-8")
-        _run(texts, out, Path(scratch) / "trees")
+        written, out = Path(scratch) / "sources", Path(scratch) / "pages"
+        for name, text in pages.items():
+            (written / f"{name}.md").parent.mkdir(parents=True, exist_ok=True)
+            (written / f"{name}.md").write_text(text, encoding="utf-8")
+        for name, file in (pictures or {}).items():
+            (written / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, written / name)
+        _run(written, out, Path(scratch) / "trees", _Steps(2 * len(pages), on_page), settings or {})
         shutil.rmtree(out / ".doctrees", ignore_errors=True)
         (out / ".buildinfo").unlink(missing_ok=True)
         out.rename(folder)
     return sum(1 for _ in folder.rglob("*.html"))
 
 
-def _run(texts: Path, out: Path, trees: Path) -> None:
+class _Steps:
+    """Counts the pages that are read and written."""
+
+    def __init__(self, total: int, told: Callable[[int, int], None] | None) -> None:
+        self._done, self._total, self._told = 0, total, told
+
+    def step(self, *_: object) -> None:
+        """Note that one more is read or written."""
+        self._done += 1
+        if self._told is not None:
+            self._told(min(self._done, self._total), self._total)
+
+
+class _Words(SearchEnglish):
+    """The words of the search, each stemmed once: the pages use the same ones a hundred times."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._stems: dict[str, str] = {}
+
+    def stem(self, word: str) -> str:
+        """Return the stem of a word."""
+        if word not in self._stems:
+            self._stems[word] = super().stem(word)
+        return self._stems[word]
+
+
+class _Contents:
+    """The table of contents beside each page: made once for each folder, since Sphinx takes a second for each page."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def use(self, _app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+        """Replace the function that makes it."""
+        make = context["toctree"]
+        context["toctree"] = lambda **options: self._marked(page, lambda: str(make(**options)))
+
+    def _marked(self, page: str, make: Callable[[], str]) -> str:
+        folder, _, own = page.rpartition("/")
+        if folder not in self._known:
+            plain = _CURRENT.sub("", make())
+            self._known[folder] = plain.replace('href="#"', f'href="{own}.html"')
+        link = f'<li class="toctree-l1"><a class="reference internal" href="{own}.html">'
+        return self._known[folder].replace(link, link.replace("toctree-l1", "toctree-l1 current"), 1)
+
+
+def _run(texts: Path, out: Path, trees: Path, steps: _Steps, settings: Mapping[str, Any]) -> None:
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():
         made = Sphinx(
-            srcdir=texts, confdir=None, outdir=out, doctreedir=trees, buildername="html", confoverrides=_SETTINGS,
-            status=None, warning=warnings, freshenv=True, keep_going=True,
+            srcdir=texts, confdir=None, outdir=out, doctreedir=trees, buildername="html",
+            confoverrides={**_SETTINGS, **settings}, status=None, warning=warnings, freshenv=True, keep_going=True,
         )  # fmt: skip
+        made.add_search_language(_Words)
+        made.connect("doctree-read", steps.step)
+        made.connect("html-page-context", steps.step)
+        made.connect("html-page-context", _Contents().use, priority=100)  # before the theme reads it
         made.build()
     if warnings.getvalue():  # mostly dead links
         raise BuildError(warnings.getvalue().strip())

@@ -24,6 +24,11 @@ _FALL = 1e-3
 _SHARP = 0.05
 _ALIKE = 1.0 - 1e-6
 _ABOVE_CHANCE = 1.0
+_CAUSAL = ("SelfAttention", "MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
+_FUTURE = 1e-6
+_TWO_OUTPUTS = ("BertModel", "BertForPreTraining")
+_SECOND = re.compile(r"pool|next|nsp|relation", re.IGNORECASE)
+"""Parameters of the second output, which is not differentiated: the pooled row, the next sentence."""
 _NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
 
@@ -31,7 +36,7 @@ def conspicuous(found: Inspection) -> Iterator[Conspicuous]:
     """Yield what stands out, causes before consequences."""
     broken = list(_not_finite(found))
     yield from broken
-    rules = (_dead, _zero, _growing, _heads, _not_reached, _gradients, _too_sure)
+    rules = (_dead, _zero, _leaks, _growing, _heads, _not_reached, _gradients, _too_sure)
     for rule in rules[:1] if broken else rules:
         yield from rule(found)
 
@@ -45,6 +50,20 @@ def _not_finite(found: Inspection) -> Iterator[Conspicuous]:
             f"{first.broken} of {_numbers(first)} numbers are NaN or infinite, here first",
             "look at divisions, roots and exponentials: a row whose scores are all hidden, a norm without eps",
         )  # fmt: skip
+
+
+def _leaks(found: Inspection) -> Iterator[Conspicuous]:
+    """Name attention that looks at later positions in a component that must not."""
+    if found.component not in _CAUSAL or found.sizes.get("causal", True) is False:
+        return
+    for heads in found.heads:
+        seen = [head for head, weight in enumerate(heads.future) if weight > _FUTURE]
+        if seen:
+            yield Conspicuous(
+                _called(heads.part),
+                f"{_listed('head', seen)}: {max(heads.future):.2g} of the weight is on later positions",
+                "the causal mask does not reach the scores, or True in it means the opposite",
+            )  # fmt: skip
 
 
 def _dead(found: Inspection) -> Iterator[Conspicuous]:
@@ -107,7 +126,8 @@ def _one_place(heads: Heads) -> Iterator[Conspicuous]:
 def _not_reached(found: Inspection) -> Iterator[Conspicuous]:
     if not found.differentiated:
         return
-    cut = [weight.name for weight in found.weights if weight.gradient is None]
+    second = _SECOND.search if found.component in _TWO_OUTPUTS else lambda _: None
+    cut = [weight.name for weight in found.weights if weight.gradient is None and not second(weight.name)]
     if cut:
         yield Conspicuous(
             _listed("parameter", cut), "no gradient arrives",
@@ -144,7 +164,7 @@ def _gradients(found: Inspection) -> Iterator[Conspicuous]:
 
 
 def _too_sure(found: Inspection) -> Iterator[Conspicuous]:
-    size = found.sizes.get("vocab_size")
+    size = found.sizes.get("vocab_size", found.sizes.get("tgt_vocab_size"))
     if found.loss is None or not isinstance(size, int):
         return
     if not math.isfinite(found.loss) or found.loss > math.log(size) + _ABOVE_CHANCE:

@@ -23,7 +23,7 @@ from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import SEVERAL_NAMES, component
 from conformkit.spec.loss import loss_gradient, token_losses
 
 __all__ = ["SIZES", "InspectRequest", "InspectionFailed", "inspect"]
@@ -31,6 +31,8 @@ __all__ = ["SIZES", "InspectRequest", "InspectionFailed", "inspect"]
 
 SIZES: Mapping[str, int] = {
     "d_model": 48, "num_heads": 3, "d_ff": 192, "vocab_size": 65, "num_layers": 4, "block_size": 24, "max_len": 24,
+    "src_vocab_size": 65, "tgt_vocab_size": 65, "num_encoder_layers": 3, "num_decoder_layers": 3,
+    "image_size": 16, "patch_size": 4, "channels": 3, "num_classes": 10,
 }  # fmt: skip
 """Small enough for one second, deep enough to show growth from block to block."""
 
@@ -57,12 +59,17 @@ class InspectRequest:
     seed: int = 0
     isolation: str = "process"
     config: Path | None = None
+    device: str = "cpu"
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything
 def inspect(request: InspectRequest, early: HeadStart | None = None) -> Inspection:
     """Inspect one component. Raises LoadFailure, ConfigError, IsolationUnavailable or InspectionFailed."""
-    run = RunRequest(request.impl, seed=request.seed, isolation=request.isolation, config=request.config)
+    profile = component(request.component).profile if request.component in SEVERAL_NAMES else "core"
+    run = RunRequest(
+        request.impl, seed=request.seed, isolation=request.isolation, config=request.config, profile=profile,
+        device=request.device,
+    )  # fmt: skip
     start = early or HeadStart()
     with opened(run, start.warm, located=find(run, start.location)) as (implementation, _):
         subject = _chosen(implementation, request)
@@ -91,7 +98,7 @@ def _looked_into(subject: Subject, implementation: Implementation, request: Insp
     inputs = instance.example_inputs(draw, batch=request.batch, tokens=request.tokens, further=0)
     seen, out = instance.trace(*inputs)
     parts = [Part(**{**part, "shape": tuple(part["shape"])}) for part in map(_known, seen["parts"])]
-    loss, cotangent = _descent(subject, inputs[0], out, draw)
+    loss, cotangent = _descent(subject, out, draw)
     differentiated = subject.offers("gradients")
     return Inspection(
         implementation=request.impl, framework=implementation.framework, component=subject.name, seed=request.seed,
@@ -104,7 +111,7 @@ def _looked_into(subject: Subject, implementation: Implementation, request: Insp
 
 def _constructed(subject: Subject, request: InspectRequest) -> Instance:
     """Construct it with exactly the requested sizes, and the others near the usual ones."""
-    taken = {argument.name for argument in COMPONENTS[subject.name].arguments}
+    taken = {argument.name for argument in component(subject.name).arguments}
     wanted = {name: value for name, value in {**SIZES, **request.sizes}.items() if name in taken}
     sizes = subject.sizes(**wanted) | {name: wanted[name] for name in request.sizes if name in wanted}
     form = "float32" if subject.offers("float32") else None
@@ -115,12 +122,12 @@ def _known(part: Mapping[str, Any]) -> dict[str, Any]:
     return {name: part[name] for name in Part.__slots__}
 
 
-def _descent(subject: Subject, ids: Array, out: Array, draw: Draw) -> tuple[float | None, Array]:
+def _descent(subject: Subject, out: Array, draw: Draw) -> tuple[float | None, Array]:
     """Return the loss, if any, and the cotangent: its gradient, else a random direction of length 1."""
-    if subject.name != "TinyTransformerLM":
+    if subject.name not in {"TinyTransformerLM", "Transformer"}:
         direction = draw.values(*out.shape)
         return None, direction / max(float(np.linalg.norm(direction)), 1.0)
-    targets = draw.ids(out.shape[-1], *ids.shape)
+    targets = draw.ids(out.shape[-1], *out.shape[:-1])
     return float(token_losses(out, targets).mean()), loss_gradient(out, targets)
 
 
@@ -128,7 +135,8 @@ def _weights(instance: Instance, inputs: Sequence[Array], cotangent: Array | Non
     own = [(str(p["name"]), tuple(p["shape"])) for p in instance.trainable if p["shape"] is not None]
     if cotangent is None:
         return [Weight(name, shape, None) for name, shape in own]
-    names = () if instance.subject.bound.component.inputs[0] == "ids" else instance.subject.bound.component.inputs[:1]
+    first = instance.subject.bound.component.inputs[:1]
+    names = () if first[0] in {"ids", "src", "images"} else first
     found = instance.vjp(*inputs, cotangent=cotangent, wrt=names).parameters
     return [Weight(name, shape, _norm(found.get(name))) for name, shape in own]
 
@@ -142,14 +150,20 @@ def _norm(gradient: Array | None) -> float | None:
 
 def _heads(seen: Sequence[Mapping[str, Any]], batch: int, heads: int | None) -> list[Heads]:
     """Turn the entropies by leading index into one row of heads per part."""
-    found: dict[str, tuple[list[float], float]] = {}
+    found: dict[str, Heads] = {}
     for note in seen:
         leading = tuple(note["shape"][:-2])
-        if math.prod(leading) != len(note["entropy"]):
-            raise ClauseFailure("its reports about its attention are inconsistent")
-        rows, most = found.get(note["part"], ([], 0.0))
-        found[note["part"]] = ([*rows, *_by_head(note["entropy"], leading, batch, heads)], max(most, note["most"]))
-    return [Heads(part, tuple(rows), most) for part, (rows, most) in found.items()]
+        known = found.get(note["part"], Heads(note["part"], (), 0.0))
+        own: dict[str, tuple[float, ...]] = {}
+        for name in ("entropy", "distance", "future"):
+            if len(note[name]) != math.prod(leading) and (note[name] or name == "entropy"):
+                raise ClauseFailure("its reports about its attention are inconsistent")
+            own[name] = tuple(_by_head(note[name], leading, batch, heads)) if note[name] else ()
+        found[note["part"]] = Heads(
+            note["part"], (*known.entropy, *own["entropy"]), max(known.most, note["most"]),
+            (*known.distance, *own["distance"]), (*known.future, *own["future"]),
+        )  # fmt: skip
+    return list(found.values())
 
 
 def _by_head(entropy: Sequence[float], leading: tuple[int, ...], batch: int, heads: int | None) -> list[float]:

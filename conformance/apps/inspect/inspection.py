@@ -34,6 +34,10 @@ class Heads:
     part: str
     entropy: tuple[float, ...]
     most: float
+    distance: tuple[float, ...] = ()
+    """How far queries look, in positions, by head; nothing where keys are another sequence."""
+    future: tuple[float, ...] = ()
+    """The mean weight on later keys, by head; nothing where keys are another sequence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,14 @@ def as_object(found: Inspection) -> dict[str, Any]:
         "differentiated": found.differentiated,
         "parts": [_part(part) for part in found.parts],
         "attention": [
-            {"part": one_line(heads.part), "entropy": list(heads.entropy), "most": heads.most} for heads in found.heads
+            {
+                "part": one_line(heads.part),
+                "entropy": list(heads.entropy),
+                "most": heads.most,
+                "distance": list(heads.distance),
+                "future": list(heads.future),
+            }
+            for heads in found.heads
         ],
         "weights": [_weight(weight, reached=found.differentiated) for weight in found.weights],
         "conspicuous": [

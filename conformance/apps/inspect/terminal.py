@@ -101,6 +101,11 @@ def _attention(found: Inspection, page: Console) -> None:
         more = " …" if len(heads.entropy) > _MOST else ""
         place = one_line(heads.part, _NAME) or "the whole"
         page.print(Text(f"  {place}: {values}{more} (at most {heads.most:.2f})"))
+    if any(heads.distance for heads in found.heads):
+        page.print(Text("Mean distance between query and key by head, in positions:", style="bold"))
+    for heads in [heads for heads in found.heads if heads.distance][:_MOST]:
+        values = " ".join(f"{value:.1f}" for value in heads.distance[:_MOST])
+        page.print(Text(f"  {one_line(heads.part, _NAME) or 'the whole'}: {values}"))
 
 
 def _conspicuous(found: Inspection, page: Console) -> None:

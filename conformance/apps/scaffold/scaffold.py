@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from conformkit.conformance.apps.scaffold.definitions import defined, for_strangers
 from conformkit.conformance.apps.scaffold.stub_types import FRAMEWORKS, StubFramework, arguments, imports, result
 from conformkit.spec.clauses import MILESTONE_PROFILES, PROFILES, Clause, Level, clauses_of
 from conformkit.spec.components import GENERATE, Component, components_of
@@ -104,22 +105,24 @@ def _protocol(export: str) -> type:
 
 def _component(component: Component, how: StubFramework, profile: str) -> str:
     protocol = _protocol(component.export)
-    document = _docstring(_doc(protocol), _clauses_of(component.name, component.prefix, component.profile))
+    told = _with_definition(_doc(protocol), component.export)
+    document = _docstring(told, _clauses_of(component.name, component.prefix, component.profile))
     call = arguments(_parameters(protocol, "__call__"), how)
     if component.export != component.name:
         return _def(component.export, call, how.array, document)
     built = arguments(component.arguments, how)
     parts = [_def("__init__", ["self", *built], "None", "", how.begin)]
-    parts.append(_def(how.call, ["self", *call], how.array, ""))
+    second = any(method.beside is not None for method in component.methods)
+    parts.append(_def(how.call, ["self", *call], f"tuple[{how.array}, {how.array}]" if second else how.array, ""))
     if component.name == "TinyTransformerLM":
         parts.append(_generate(protocol, how, profile))
-    parts += [_method(protocol, method.name, how) for method in component.methods]
+    parts += [_method(protocol, method.name, how) for method in component.methods if method.beside is None]
     return _class(component.name, how.base, document, parts)
 
 
 def _method(protocol: type, name: str, how: StubFramework) -> str:
     given = arguments(_parameters(protocol, name), how)
-    return _def(name, ["self", *given], how.array, _docstring(inspect.getdoc(getattr(protocol, name)) or "", []))
+    return _def(name, ["self", *given], how.array, _docstring(_doc(getattr(protocol, name)), []))
 
 
 def _generate(protocol: type, how: StubFramework, profile: str) -> str:
@@ -147,7 +150,7 @@ def _class_of(tool: ToolContract, how: StubFramework) -> str:
     called = FUNCTION in tool.calls
     parts = [_def("__init__", ["self", *built], "None", "", how.begin if called else "")]
     for method, given in tool.calls.items():
-        text = _docstring(inspect.getdoc(getattr(protocol, method)) or "", []) if method else ""
+        text = _docstring(_doc(getattr(protocol, method)), []) if method else ""
         typed = ["self", *arguments(given, how, lists=tool.lists)]
         parts.append(_def(method or how.call, typed, result(tool, method, how), text))
     return _class(tool.name, how.base if called else "", document, ([head] if head else []) + parts)
@@ -157,8 +160,15 @@ def _parameters(protocol: type, method: str) -> list[Any]:
     return list(inspect.signature(getattr(protocol, method)).parameters.values())[1:]
 
 
-def _doc(protocol: type) -> str:
-    return inspect.getdoc(protocol) or ""
+def _doc(protocol: object) -> str:
+    return for_strangers(inspect.getdoc(protocol) or "")
+
+
+def _with_definition(document: str, export: str) -> str:
+    """Insert what it computes before the sources, or at the end."""
+    lines, found = document.splitlines(), defined(export)
+    at = next((n for n, line in enumerate(lines) if line.lstrip().startswith("Source:")), len(lines))
+    return "\n".join([*lines[:at], *([found] if found else []), *lines[at:]])
 
 
 def _clauses_of(component: str, prefix: str, profile: str) -> list[str]:
@@ -214,7 +224,9 @@ def _init(name: str, modules: Mapping[str, Mapping[str, str]], profile: str) -> 
     steps = ";\n--profile milestone1 to milestone5 does so step by step" if profile == "seq2seq" else ""
     document = (
         f'"""Stubs of a small transformer to fill in.\n\n    conform run --impl {name}{option}\n\n'
-        f'says what is wrong, and what to write next{steps}.\n"""\n'
+        f"says what is wrong, and what to write next{steps}. The docstrings describe the canonical variant; another\n"
+        f"choice, post-norm or ReLU or learned positions, is right too once conform.toml declares it:\n\n"
+        f'    [variant]\n    placement = "post"\n"""\n'
     )
     lines = [f"from .{stem} import {', '.join(sorted(found))}" for stem, found in sorted(modules.items())]
     exported = ", ".join(f'"{export}"' for export in sorted(e for found in modules.values() for e in found))

@@ -37,6 +37,7 @@ _INTEGERS = (
     "src_vocab_size", "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers", "pad_id", "bos_id", "size",
     "d_model", "num_heads", "num_layers", "d_ff", "vocab_size", "block_size", "max_len", "max_new_tokens", "batch_size",
     "beam_width", "min_frequency", "window", "step", "warmup", "total", "ignore_index", "mask_id",
+    "num_segments", "image_size", "patch_size", "channels", "num_classes",
 )  # fmt: skip
 _FLOATS = (
     "dropout", "temperature", "fraction", "label_smoothing", "loss", "tokens_per_character", "lr", "eps",
@@ -47,8 +48,8 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(("d_k", "d_v", "top_k", "eos_id"), "int | None"),
     **dict.fromkeys(("top_p",), "float | None"), "causal": "bool", "use_cache": "bool", "text": "str", "path": "str",
     **dict.fromkeys(("q", "k", "v", "x", "y", "idx", "ids", "logits", "targets", "weights", "query", "key", "value",
-                     "memory", "src", "tgt"), "ARRAY"),
-    **dict.fromkeys(("mask", "src_mask", "tgt_mask", "memory_mask"), "ARRAY | None"),
+                     "memory", "src", "tgt", "images"), "ARRAY"),
+    **dict.fromkeys(("mask", "src_mask", "tgt_mask", "memory_mask", "segments"), "ARRAY | None"),
     "pairs": "Sequence[tuple[ARRAY, ARRAY]]", "special_ids": "Sequence[int]",
     "model": "MODULE", "optimizer": "Any", "betas": "tuple[float, float]",
     **dict.fromkeys(("params", "parameters"), "Iterable[ARRAY]"), "batches": "Iterable[tuple[ARRAY, ARRAY]]",

@@ -161,6 +161,7 @@ _ATTENTION: Mapping[str, Check] = {
     "shape": lambda value: _is_shape(value) and len(value) > 2,
     "entropy": lambda value: isinstance(value, list) and all(map(_is_amount, value)),
     "most": _is_amount,
+    **dict.fromkeys(("distance", "future"), lambda value: isinstance(value, list) and all(map(_is_amount, value))),
 }
 _PARAMETER: Mapping[str, Check] = {
     "name": _is_text,
@@ -201,6 +202,7 @@ _CALLED: Mapping[str, Check] = {
     "modes": lambda value: isinstance(value, list) and all(map(_is_flag, value)),
     "structure": _is_text,
     "graph": _is_flag,
+    "seen": _is_texts,
 }
 _FORMS: Mapping[str, Mapping[str, Check]] = {
     "load": dict.fromkeys(("framework", "version", "module", "file"), _is_text),

@@ -140,7 +140,7 @@ class Session(Driver):
         channel = Channel(self.limits.output_bytes, self._excess)
         try:
             # a GPU's driver reserves more addresses than there is memory: what is resident is watched all the same
-            memory = self.limits.memory_bytes if self.device == "cpu" else None
+            memory = self.limits.memory_bytes if self.device in {"cpu", "ghost"} else None
             channel.order = self._factory.spawn(channel.wire_fd, channel.output_fd, memory)
         except BaseException:
             channel.close()

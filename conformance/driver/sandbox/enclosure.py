@@ -36,6 +36,7 @@ _PYTHON = ("bin", "lib", "lib32", "lib64", "include", "share", "pyvenv.cfg")
 """What belongs to Python in its installation folder, which may contain other things."""
 _WORKER_HALF = (
     "__init__.py", "errors.py", "location.py", "syntax.py", "wire/*.py", "worker/*.py", "worker/frameworks/*.py",
+    "worker/ghost/*.py",
 )  # fmt: skip
 """The modules of the driver that a worker needs."""
 _KIT_FOLDERS = ("cli", "conformance", "fixtures", "reference", "spec")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 
 from conformkit.conformance.driver.errors import FailureKind
 from conformkit.conformance.driver.wire.arrays import OutputError
 from conformkit.conformance.driver.wire.text import shorten
-from conformkit.conformance.driver.worker.frameworks.base import RequestError, UnsupportedError
+from conformkit.conformance.driver.worker.frames_of import Place
+from conformkit.conformance.driver.worker.frameworks.base import NoGhostError, RequestError, UnsupportedError
 from conformkit.conformance.driver.worker.loading import LoadError
 
-__all__ = ["Place", "failure", "where"]
+__all__ = ["failure", "where"]
 
 _MESSAGE_LIMIT = 2000
-
-Place = Callable[[str], str | None]
-"""Returns the name to show for a file of the implementation, None for any other file."""
 
 _ALLOCATOR = ("can't allocate memory", "not enough memory", "cannot allocate memory", "out of memory")
 
@@ -60,6 +57,7 @@ def _kind(error: BaseException, *, loading: bool) -> FailureKind:
         RequestError: "request",
         OutputError: "output",
         UnsupportedError: "unsupported",
+        NoGhostError: "unsupported",
         LoadError: "load",
     }
     return kinds.get(type(error), "load" if loading else "exception")

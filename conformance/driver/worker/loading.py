@@ -144,6 +144,10 @@ def framework_named(name: str | None, implementation: LoadedImplementation, devi
     if name is None:
         name = "torch" if _uses_torch(implementation) else "numpy"
     if name == "torch":
+        if device == "ghost":
+            from conformkit.conformance.driver.worker.frameworks.torch_ghost import TorchOnGhost  # noqa: PLC0415
+
+            return TorchOnGhost()
         from conformkit.conformance.driver.worker.frameworks.torch import Torch  # noqa: PLC0415
 
         return Torch(device)

@@ -83,7 +83,11 @@ class Notes:
         mean = float(np.mean(entropy))
         if not any(size == array.size and math.isclose(mean, known) for size, known in self._seen.get(self.place, [])):
             self._seen.setdefault(self.place, []).append((array.size, mean))
-            self.attention.append({"part": self.place, "shape": list(array.shape), "entropy": entropy, "most": most})
+            distance, future = _reach(array)
+            self.attention.append({
+                "part": self.place, "shape": list(array.shape), "entropy": entropy, "most": most,
+                "distance": distance, "future": future,
+            })  # fmt: skip
             self._heads += heads
 
     def header(self) -> dict[str, Any]:
@@ -111,6 +115,21 @@ def _is_distribution(array: Array) -> bool:
     total = array.sum(axis=-1)
     one = np.abs(total - 1.0) < _SUM
     return bool((one | (total == 0.0)).all() and one.any())
+
+
+def _reach(array: Array) -> tuple[list[float], list[float]]:
+    """Return by leading index how far queries look, in positions, and the mean of their weight on later keys.
+
+    Of rows over another number of positions, such as a memory's, neither means anything: then both are empty.
+    """
+    queries, keys = array.shape[-2:]
+    if queries != keys:
+        return [], []
+    weights = array.astype(np.float64).reshape(-1, queries, keys)
+    away = np.abs(np.arange(queries)[:, None] - np.arange(keys))  # (Tq, Tk)
+    later = np.triu(np.ones((queries, keys)), 1)
+    distance, future = ((weights * by).sum(axis=-1).mean(axis=-1) for by in (away, later))
+    return [float(value) for value in distance], [float(value) for value in future]
 
 
 def _entropies(array: Array) -> tuple[list[float], float]:

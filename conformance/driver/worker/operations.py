@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, ClassVar
 
 from conformkit.conformance.driver.wire import frames as wire
@@ -41,7 +43,8 @@ class Operations:
         self._implementation: LoadedImplementation | None = None
         self._framework: Framework | None = None
         self._components: dict[int, Any] = {}
-        self._next = 1
+        self._handles = count(1)
+        self._there: Operations | None = None
 
     def answer(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Carry out one request; an exception becomes the error of the reply."""
@@ -68,8 +71,18 @@ class Operations:
         if missing:
             message = f"{header['op']} without {', '.join(missing)}"
             raise RequestError(message)
-        reply, out = operation(self, header, arrays)
+        own = self if header.get("device") is None or operation is Operations._load else self._on(header["device"])
+        reply, out = operation(own, header, arrays)
         return {"ok": True, **reply}, out
+
+    def _on(self, device: str) -> Operations:
+        """Return operations on the same components, with inputs and results on another device."""
+        if self.framework.device == device:
+            return self
+        if self._there is None or self._there.framework.device != device:
+            self._there = copy.copy(self)
+            self._there._framework = framework_named(self.framework.name, self.implementation, device)  # noqa: SLF001
+        return self._there
 
     @property
     def implementation(self) -> LoadedImplementation:
@@ -267,12 +280,21 @@ class Operations:
         watched = header.get("watch") is not False
         before = framework.digest() if watched else ""
         unrecorded = framework.unrecorded() if header.get("record") is False else nullcontext()
-        with unrecorded, framework.graph_watched() if header.get("graph") else nullcontext(_no) as has_graph:
+        seeing = self._watched(component, header.get("seeing"))
+        graph = framework.graph_watched() if header.get("graph") else nullcontext(_no)
+        with unrecorded, graph as has_graph, seeing as seen:
             value = self._called(entry, calls, header)
         training, modes = framework.modes(component) if watched else (None, [])
         rng = [before, framework.digest()] if watched else []
         facts = {"rng": rng, "training": training, "modes": modes, "graph": has_graph()}
+        facts["seen"] = seen(_first(value, framework)) if header.get("seeing") else []
         return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
+
+    def _watched(self, component: Any, what: str | None) -> AbstractContextManager[Callable[[Any], list[str]]]:
+        """In this context, note what a call does: `devices` or `formats`. The callable tells, given the result."""
+        if what is None:
+            return nullcontext(_nothing)
+        return self.framework.watched(component, what, self.implementation.place)
 
     def _called(self, entry: Callable[..., Any], calls: list[CallArguments], header: Any) -> Any:
         """Call once, or for each sequence."""
@@ -324,6 +346,17 @@ class Operations:
         self.framework.cast(self._component(header), header["dtype"])
         return {}, {}
 
+    def _move(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Move a component to the device of the request, as users do."""
+        if not _is_function(self._component(header)):
+            self.framework.move(self._component(header))
+        return {}, {}
+
+    def _restore(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Load the state of another component."""
+        self.framework.load_state(self._component(header), known(self._components, header["of"]))
+        return {}, {}
+
     def _release(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         self._components.pop(header["handle"], None)
         return {}, {}
@@ -340,7 +373,7 @@ class Operations:
         return {"replies": replies}, out
 
     def _keep(self, component: Any) -> int:
-        handle, self._next = self._next, self._next + 1
+        handle = next(self._handles)
         self._components[handle] = component
         return handle
 
@@ -371,6 +404,8 @@ class Operations:
         "train": (_train, ("handle", "rates", "max_norm")),
         "copy": (_copy, ("handle",)),
         "cast": (_cast, ("handle", "dtype")),
+        "move": (_move, ("handle",)),
+        "restore": (_restore, ("handle", "of")),
         "release": (_release, ("handle",)),
         "batch": (_batch, ("requests",)),
     }
@@ -393,6 +428,18 @@ def _check_names(names: list[str], tensors: Mapping[str, Any]) -> None:
 
 def _no() -> bool:
     return False
+
+
+def _nothing(_: Any) -> list[str]:
+    return []
+
+
+def _first(value: Any, framework: Framework) -> Any:
+    """Return the first array that a call gave, or what it gave if there is none."""
+    try:
+        return outputs.pick(value, None, framework.is_array)["out"]
+    except OutputError:
+        return value
 
 
 def _is_function(component: Any) -> bool:

@@ -98,6 +98,7 @@ class Filler:
             value = (getattr(value, method) if method else value)(*args, **kwargs)
         if template.get("output") is not None:
             value = outputs.part(value, template["output"])
+        value = self._framework.placed(value)
         return value if self._dtype_of_call is None else self._typed(value, self._dtype_of_call)
 
     def _typed(self, value: Any, dtype: str) -> Any:

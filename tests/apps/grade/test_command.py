@@ -40,8 +40,8 @@ def conform(place):
 def test_it_says_who_got_what_and_where_the_results_are(conform, place):
     result = conform("-v")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 3.33 of 10"]
-    assert "points: median 67%, from 33% to 100%" in result.stdout
+    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 5 of 10"]
+    assert "points: median 75%, from 50% to 100%" in result.stdout
     assert result.stdout.splitlines()[-1].startswith("2 submissions graded (2 judged); results in out")
     assert sorted(line.partition("] ")[2] for line in result.stderr.splitlines()) == result.stdout.splitlines()[:2]
     assert {"grades.csv", "grades.sqlite", "overview.html", "logs", "students"} <= {
@@ -129,6 +129,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(conform, place):
         "file     ben.py",
         "ignored: notes.txt",
         "      10 points for 3 clauses: attention (partial)",
+        "2 submissions to judge",
         "2 submissions, isolation process, seed 3, hints 0",
     ]
     assert not (place / "out").exists()
@@ -171,7 +172,7 @@ def test_unavailable_isolation_is_code_4_and_nobody_gets_zero_for_it(conform, pl
 def test_a_submission_in_a_sandbox_gets_what_it_gets_outside(conform, place):
     result = conform("-v", "--isolation", "sandbox")
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 3.33 of 10"]
+    assert result.stdout.splitlines()[:2] == ["anna: 10 of 10", "ben: 5 of 10"]
 
 
 def test_hostile_names_print_as_text(conform, place):

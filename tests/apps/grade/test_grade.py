@@ -1,5 +1,6 @@
 """A class of eight, half of them without a solution, from folder to folder."""
 
+import csv
 import json
 import os
 import select
@@ -17,8 +18,10 @@ import pytest
 
 from conformkit.conformance.apps.grade import executor
 from conformkit.conformance.apps.grade.assess import Finished, ungraded
-from conformkit.conformance.apps.grade.grade import GradeRequest, grade
+from conformkit.conformance.apps.grade.course import CourseError
+from conformkit.conformance.apps.grade.grade import GradeRequest, grade, planned
 from conformkit.conformance.apps.grade.harness import HarnessDied, NoRoom
+from conformkit.conformance.apps.grade.policy import CoursePolicy
 from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome, schema
 from conformkit.conformance.apps.grade.store import FILE, StoreBroken, StoreUnusable
 from conformkit.conformance.report.json_report import schema as report_schema
@@ -37,7 +40,7 @@ CLASS = {
     "hugo__py": "# nothing yet\n",
 }  # fmt: skip
 WANTED = {
-    "anna": ("judged", 10), "ben": ("judged", 3.33), "carl": ("not loaded", 0), "dora": ("refused", 0),
+    "anna": ("judged", 10), "ben": ("judged", 5), "carl": ("not loaded", 0), "dora": ("refused", 0),
     "eve": ("not loaded", 0), "fred": ("unreadable", 0), "gina": ("judged", 0), "hugo": ("not loaded", 0),
 }  # fmt: skip
 
@@ -109,13 +112,58 @@ def test_a_second_run_grades_what_changed_and_nothing_else(run, submissions, tmp
     assert sorted(rows) == [("anna", 0), ("ben", 0), ("ben", 1)]
 
 
-@pytest.mark.full(guard="test_a_second_run_grades_what_changed_and_nothing_else")
-def test_another_policy_grades_everybody_again(run, submissions, policy):
-    folder = submissions(anna__py=ATTENTION)
+def test_other_points_are_counted_from_stored_verdicts_and_other_clauses_are_judged(run, submissions, policy, tmp_path):
+    """Would break if a typo in a title judged a class for an hour, or if a new clause counted without being judged."""
+    folder = submissions(anna__py=ATTENTION, ben__py=UNSCALED)
+    assert run(folder).fresh == 2
+    assert not (tmp_path / "out" / "changes.csv").exists()
+    doubled = replace(policy().groups[0], points=20, title="New")
+    other = policy(groups=(doubled,), blocked="nothing")
+    request = GradeRequest(folder, out=tmp_path / "out", policy=other)
+    assert str(planned(request)) == "2 submissions with stored verdicts, only counted by this policy"
+    summary = run(folder, policy=other)
+    assert (summary.fresh, [round(g.points, 2) for g in summary.grades]) == (0, [20, 6.67])
+    assert {g.groups[0].title for g in stored(tmp_path / "out")} == {"New"}
+    rows = list(csv.DictReader((tmp_path / "out" / "changes.csv").read_text().splitlines()))
+    assert [(row["id"], row["before"], row["after"], row["difference"]) for row in rows] == [
+        ("anna", "10", "20", "10"),
+        ("ben", "5", "6.67", "1.67"),
+    ]
+    fewer = policy(groups=(replace(doubled, clauses=doubled.clauses[:1]),))
+    assert str(planned(replace(request, policy=fewer))) == "2 submissions to judge"
+    assert run(folder, policy=fewer).fresh == 2
+
+
+def test_a_course_gets_its_gradebooks_and_is_told_who_is_not_on_the_roster(run, submissions, policy, tmp_path):
+    (tmp_path / "roster.csv").write_text("id,name\nanna,Anna\ncarl,Carl\n")
+    (tmp_path / "by_hand.csv").write_text("who,points,comment\ncarl,2,oral exam\n")
+    course = CoursePolicy(roster=str(tmp_path / "roster.csv"), adjustments=str(tmp_path / "by_hand.csv"))
+    folder = submissions(anna__py=ATTENTION, ben__py=UNSCALED)
+    summary = run(folder, policy=policy(title="Week 3", course=course))
+    assert summary.strangers == ("ben",)
+    made = tmp_path / "out" / "course"
+    assert [row["points"] for row in csv.DictReader((made / "grades.csv").read_text().splitlines())] == ["10", "2"]
+    assert "Week 3" in (made / "canvas.csv").read_text().splitlines()[0]
+    assert "oral exam" in (made / "adjustments.csv").read_text()
+    assert "Week 3" in (tmp_path / "out" / "overview.html").read_text()
+    (tmp_path / "roster.csv").write_text("name\nAnna\n")
+    with pytest.raises(CourseError, match="has no column id"):
+        run(folder, policy=policy(course=course))
+    assert run(folder, policy=policy()).fresh == 0
+
+
+def test_one_submission_is_judged_again_by_name(run, submissions, tmp_path):
+    folder = submissions(anna__py=ATTENTION, ben__py=UNSCALED)
     run(folder)
-    doubled = replace(policy().groups[0], points=20)
-    summary = run(folder, policy=policy(groups=(doubled,)))
-    assert (summary.fresh, summary.grades[0].points) == (1, 20)
+    summary = run(folder, again=("ben",))
+    assert summary.fresh == 1
+    assert [g.points for g in summary.grades] == [10, pytest.approx(5)]
+    rows = (
+        sqlite3.connect(tmp_path / "out" / FILE)
+        .execute("SELECT submission, outcome, superseded FROM result")
+        .fetchall()
+    )
+    assert sorted(rows) == [("anna", "judged", 0), ("ben", "judged", 0)]
 
 
 def test_forbidden_declarations_are_ignored_and_reported(run, submissions, policy):
@@ -243,8 +291,11 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_grades(run, class_on_disk
     out = tmp_path / "killed"
     for after in (2, 1):
         with started(*class_on_disk, out, "-n", "2") as process:
-            for _ in range(after):
-                assert process.stderr.readline().startswith("[")
+            done = 0
+            while done < after:  # the second run says first what it will do
+                line = process.stderr.readline()
+                assert line
+                done += line.startswith("[")
             process.send_signal(signal.SIGKILL)
     connection = sqlite3.connect(out / FILE)
     done = dict(connection.execute("SELECT submission, finished FROM result"))

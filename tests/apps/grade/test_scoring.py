@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -5,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformkit.conformance.apps.grade.policy import Allowed, GroupPolicy, Losses, Policy
-from conformkit.conformance.apps.grade.scoring import excuses, score
+from conformkit.conformance.apps.grade.record import Grade, Submission, SubmissionOutcome
+from conformkit.conformance.apps.grade.scoring import excuses, rescored, score
 from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.report.json_report import as_object
 from conformkit.spec.clauses import Level, clauses
 
 NAMES = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-GRAD")
@@ -58,7 +61,7 @@ def test_all_or_nothing_gives_nothing_for_most():
 @given(st.lists(st.sampled_from(list(Verdict)), min_size=4, max_size=4), st.integers(0, 3), st.data())
 def test_only_a_pass_raises_a_score(verdicts, place, data):
     """Turning a clause that does not pass into another verdict gains nothing; without a pass there are no points."""
-    policy = Policy(groups=TWO)
+    policy = Policy(groups=TWO, blocked="nothing")
     other = data.draw(st.sampled_from([v for v in Verdict if v is not PASS]))
     before = score(report(**{f"c{n}": v for n, v in enumerate(verdicts)}), policy, never)
     verdicts[place] = other
@@ -67,6 +70,80 @@ def test_only_a_pass_raises_a_score(verdicts, place, data):
     assert after.max_points == 40
     if PASS not in verdicts:
         assert after.points == 0
+
+
+BLOCKED = Verdict.BLOCKED
+FOUR = (GroupPolicy("g", "G", 12, NAMES),)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "points"), [("nothing", 3), ("half", 6), ("free", 6)], ids=["nothing", "half", "free"]
+)
+def test_what_one_failure_blocks_counts_as_the_policy_says(blocked, points):
+    """One clause passes, one fails and blocks two."""
+    found = report(c0=PASS, c1=FAIL, c2=BLOCKED, c3=BLOCKED)
+    found.results[2:] = [replace(result, blocked_by=NAMES[1]) for result in found.results[2:]]
+    (group,) = score(found, Policy(groups=FOUR, blocked=blocked), never).groups
+    assert group.points == points
+    assert group.why[0].startswith("2 clauses blocked by SDPA-SCALE: ")
+
+
+@given(st.lists(st.sampled_from([v for v in Verdict if v is not PASS]), min_size=4, max_size=4))
+@pytest.mark.parametrize("blocked", ["nothing", "half", "free"])
+def test_without_a_pass_there_are_no_points_whatever_is_blocked(blocked, verdicts):
+    found = score(report(**{f"c{n}": v for n, v in enumerate(verdicts)}), Policy(groups=TWO, blocked=blocked), never)
+    assert found.points == 0
+
+
+def test_lost_points_explain_themselves():
+    found = report(c0=PASS, c1=PASS, c2=PASS, c3=Verdict.CRASH)
+    every = GroupPolicy("g", "G", 10, NAMES, credit="all")
+    (group,) = score(found, Policy(groups=(every,)), never).groups
+    assert group.why == ("all or nothing: 1 of 4 do not pass",)
+    (group,) = score(found, Policy(groups=FOUR, losses=Losses(crash="group")), never).groups
+    assert group.why == ("SDPA-GRAD ended in a crash: no points for this group",)
+    (group,) = score(report(c0=PASS, c1=PASS, c2=PASS, c3=PASS), Policy(groups=(every,)), never).groups
+    assert group.why == ()
+
+
+def graded(found, policy, excused=never, **changes):
+    counted = score(found, policy, excused)
+    return Grade(
+        Submission("anna", "anna", "anna.py", "0" * 64), SubmissionOutcome.JUDGED, points=counted.points,
+        max_points=counted.max_points, groups=counted.groups, required=counted.required, report=as_object(found),
+        notes=("of the archive", *counted.notes), counted=len(counted.notes), excluded=counted.excluded, **changes,
+    )  # fmt: skip
+
+
+def test_stored_verdicts_count_as_fresh_ones_by_every_policy():
+    """Would break if a changed policy counted what was stored otherwise than what it judges."""
+    found = report(c0=PASS, c1=FAIL, c2=SILENT, c3=PASS)
+    policies = [
+        Policy(groups=TWO), Policy(groups=FOUR), Policy(groups=(replace(FOUR[0], credit="all", title="New"),)),
+        Policy(groups=TWO, required=(NAMES[1],)), Policy(groups=(replace(TWO[0], points=1), TWO[1])),
+    ]  # fmt: skip
+    assert len({policy.evidence() for policy in policies}) == 1
+    for excused in (never, always):
+        for before in policies:
+            for after in policies:
+                again = rescored(graded(found, before, excused), after)
+                assert again == graded(found, after, excused), (before, after)
+
+
+def test_a_submission_that_was_not_judged_is_counted_anew_too():
+    stub = Grade(Submission("a", "a", "a", "0" * 64), SubmissionOutcome.NOT_LOADED, max_points=1.0)
+    found = rescored(stub, Policy(groups=TWO))
+    assert (found.points, found.max_points, [group.name for group in found.groups]) == (0, 40, ["first", "second"])
+
+
+def test_what_is_stored_can_be_read_back():
+    grade = graded(report(c0=PASS, c1=FAIL, c2=SILENT, c3=PASS), Policy(groups=TWO), always)
+    assert Grade.from_object(json.loads(grade.as_json())) == grade
+    old = json.loads(grade.as_json())
+    for group in old["groups"]:
+        del group["why"]
+    del old["excluded"], old["counted"]
+    assert Grade.from_object(old).points == grade.points
 
 
 def test_what_does_not_apply_is_left_out_only_where_it_is_excused():

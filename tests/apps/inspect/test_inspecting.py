@@ -68,6 +68,54 @@ def test_the_entropy_is_that_of_the_weights(seen):
     assert problems(found)[0] == "the whole: heads 0, 1, 2: all positions have equal weights"
 
 
+MASKED = "        if self.causal:"
+
+
+def test_a_mask_that_does_not_reach_the_scores_is_a_leak(seen):
+    found = seen("multi_head_attention.py", MASKED, "        if self.causal and self.num_heads > 9:")
+    first = problems(found)[0]
+    assert first.startswith("blocks.0.attention: heads 0, 1, 2: 0.")
+    assert first.endswith("of the weight is on later positions")
+
+
+def test_the_distance_is_that_of_the_weights(seen):
+    found = seen("attention.py", SCORES, "scores = 0.0 * (q @ k.transpose(-2, -1))", component="MultiHeadAttention")
+    (heads,) = found.heads
+    assert heads.distance == pytest.approx([sum(t / 2 for t in range(20)) / 20] * 3)  # equal weights on 0 … t
+    assert heads.future == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("component", ["Transformer", "DecoderLayer", "EncoderLayer", "CrossAttention"])
+def test_an_encoder_decoder_is_inspected_and_nothing_stands_out(seen, component):
+    found = seen(component=component, tokens=7)
+    assert problems(found) == []
+    assert found.component == component
+    assert all(weight.gradient is not None for weight in found.weights)
+    kinds = {heads.part.rpartition(".")[2] for heads in found.heads}
+    assert kinds == {
+        "Transformer": {"attention", "self_attention", "cross_attention"},
+        "DecoderLayer": {"self_attention", "cross_attention"}, "EncoderLayer": {"attention"}, "CrossAttention": {""},
+    }[component]  # fmt: skip
+    if component == "Transformer":
+        assert found.loss == pytest.approx(math.log(65), abs=0.5)
+        assert {weight.owner.partition(".")[0] for weight in found.weights} >= {"encoder", "decoder", "head"}
+
+
+@pytest.mark.parametrize("component", ["BertForPreTraining", "VisionTransformer"])
+def test_an_encoder_alone_is_inspected_and_nothing_stands_out(component):
+    found = inspect(InspectRequest("conformkit.reference", component=component, tokens=7, isolation="none"))
+    assert problems(found) == []
+    assert len(found.heads) == 4
+    assert all(len(heads.distance) == 3 for heads in found.heads)
+
+
+def test_a_part_of_an_encoder_decoder_that_no_gradient_reaches_is_named(seen):
+    find = "            x = x + self.cross_attention(self.norm2(x), memory, memory, memory_mask)"
+    replace = "            x = x + self.cross_attention(self.norm2(x), memory, memory, memory_mask).detach()"
+    found = seen("seq2seq/decoder.py", find, replace, component="DecoderLayer")
+    assert any("cross_attention.q.weight" in line and "no gradient arrives" in line for line in problems(found))
+
+
 def test_relu_units_that_are_dead_are_counted(seen):
     found = seen("feed_forward.py", UP, "        up = self.up(x) - 10.0 * (torch.arange(self.up.out_features) < 100)",
                  CANONICAL.but(activation="relu"))  # fmt: skip

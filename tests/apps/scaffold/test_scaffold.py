@@ -2,6 +2,7 @@ import ast
 
 import pytest
 
+from conformkit.conformance.apps.scaffold.definitions import CHOICES, DEFINITIONS, for_strangers
 from conformkit.conformance.apps.scaffold.scaffold import obstacle, package, write_package
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
@@ -10,7 +11,9 @@ from conformkit.conformance.report.terminal import render
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import MILESTONE_PROFILES, Level, clauses_of, select
 from conformkit.spec.components import COMPONENTS, components_of
+from conformkit.spec.sources import sources
 from conformkit.spec.tools import TOOLS, tools_of
+from conformkit.spec.variants import CANONICAL
 
 
 def exports(files):
@@ -62,6 +65,23 @@ def test_a_run_on_it_calls_nothing_wrong_and_begins_with_attention(tmp_path, fra
     step = next_step(report)
     assert (step.milestone, step.name, step.only) == ("attention", "ScaledDotProductAttention", "SDPA")
     assert "--only SDPA\n" in render(report, 200)  # of profile core, even if lm was requested
+
+
+@pytest.mark.parametrize(
+    ("profile", "wanted"),
+    [
+        ("encoder", "segments: Tensor | None = None, mask: Tensor | None = None\n    ) -> tuple[Tensor, Tensor]:"),
+        ("vit", "def forward(self, images: Tensor) -> Tensor:"),
+    ],
+)
+def test_stubs_of_an_encoder_alone_say_what_a_call_takes_and_returns(tmp_path, profile, wanted):
+    """Would break if a second result had a method of its own, or an input without a type were a number."""
+    files = package("mypkg", profile=profile)
+    assert any(wanted in text for text in files.values())
+    assert set(exports(files)) >= {part.export for part in components_of(profile).values()}
+    write_package(tmp_path / "stubs_of_mine", files)
+    report = run(RunRequest(impl=str(tmp_path / "stubs_of_mine"), profile=profile, diagnose=False))
+    assert {r.verdict for r in report.results} == {Verdict.NOT_IMPLEMENTED}
 
 
 @pytest.mark.parametrize("profile", MILESTONE_PROFILES)
@@ -142,3 +162,30 @@ def test_a_file_created_meanwhile_stays(tmp_path):
         write_package(tmp_path / "mypkg", {"a.py": ""})
     assert mine.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [tmp_path / "mypkg"]
+
+
+def test_a_stub_says_what_it_computes_in_the_canonical_variant():
+    """Would break if the canonical variant changed and the words in the stubs stayed."""
+    found = exports(package("mypkg"))
+    assert set(DEFINITIONS) == set(found)
+    assert all("Computes:" in ast.get_docstring(node) for node in found.values())
+    assert {name: getattr(CANONICAL, name) for name in CHOICES} == dict(CHOICES)
+    assert 'placement = "post"' in ast.get_docstring(ast.parse(package("mypkg")["__init__.py"]))
+
+
+@pytest.mark.parametrize("profile", ["core", "lm", "seq2seq"])
+def test_a_stub_cites_no_source_that_only_this_project_has(profile):
+    private = [key for key, source in sources().items() if source.private]
+    texts = [ast.get_docstring(node) for node in exports(package("mypkg", profile=profile)).values()]
+    cited = [line for text in texts for line in text.splitlines() if "Source:" in line]
+    assert cited
+    assert private
+    assert not [line for line in cited if any(key in line for key in private)]
+
+
+def test_a_line_of_sources_keeps_what_is_public_and_what_is_no_source():
+    assert for_strangers("Source: Ba et al. 2016; handout §6.5.") == "Source: Ba et al. 2016."
+    assert for_strangers("A.\nSource: handout §8.") == "A."
+    assert for_strangers("One line. Source: handout §8.4.") == "One line."
+    kept = "Starts come from the framework's global generator."
+    assert for_strangers(f"Source: handout §8.1, §8.4. {kept}") == kept

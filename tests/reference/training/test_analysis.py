@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from conformkit.reference import attention_entropy, exponential_moving_average, fit_power_law, rolling_mean
-from conformkit.reference.analysis import exponent_error
+from conformkit.reference.analysis import bias_corrected_average, exponent_error
+from conformkit.reference.errors import SizeError
 
 
 def test_smoothing_starts_at_the_first_value() -> None:
@@ -65,3 +66,16 @@ def test_what_has_no_line_is_refused(sizes: list[float], losses: list[float], sa
         exponential_moving_average(losses, 0)
     with pytest.raises(ValueError, match="at least 3"):
         exponent_error([1, 2], [2, 1])
+
+
+def test_the_corrected_average_does_not_cling_to_the_first_value() -> None:
+    """Would break if the curve of a short run were drawn above all but its first losses."""
+    values = [10.0] + [1.0] * 99
+    assert bias_corrected_average(values, 0.01)[-1] < 1.2 < exponential_moving_average(values, 0.01)[-1]
+    assert bias_corrected_average([3.0] * 5, 0.2) == pytest.approx([3.0] * 5)
+    assert bias_corrected_average([1.0, 2.0], 0.5) == pytest.approx([1.0, (0.5 * 1 + 2) / 1.5])
+    long = [float(n % 7) for n in range(3000)]
+    plain, corrected = exponential_moving_average(long, 0.01), bias_corrected_average(long, 0.01)
+    assert corrected[-1] == pytest.approx(plain[-1], rel=1e-6)
+    with pytest.raises(SizeError, match="alpha"):
+        bias_corrected_average([1.0], 0.0)

@@ -16,6 +16,7 @@ from conformkit.reference.training.config import (
     read_config,
     recipe,
     recipes,
+    shortened,
     with_changes,
 )
 from conformkit.reference.training.run import build_model, rate_at
@@ -44,11 +45,11 @@ def test_a_recipe_is_the_model_of_its_source(name: str, vocabulary: int, paramet
 
 
 def test_every_recipe_says_what_it_is_and_where_it_is_from() -> None:
-    assert set(recipes()) == {"tiny", "shakespeare", "capstone", "nanogpt"}
+    assert {"tiny", "shakespeare", "capstone", "nanogpt", "copy", "translation"} <= set(recipes())
     assert all(found.title and found.source for found in recipes().values())
 
 
-@pytest.mark.parametrize("name", ["tiny", "shakespeare", "capstone", "nanogpt"])
+@pytest.mark.parametrize("name", sorted(recipes()))
 def test_a_configuration_written_and_read_is_the_same(name: str) -> None:
     assert parse(as_toml(recipe(name).as_document())) == recipe(name)
 
@@ -141,3 +142,41 @@ def test_the_first_update_has_neither_no_rate_nor_all_of_it() -> None:
     assert cosine[-1] == pytest.approx(0.1)
     inverse = rates(schedule="inverse_sqrt", warmup=4)
     assert max(inverse) == inverse[3] == pytest.approx(8**-0.5 * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "warmup"),
+    [
+        ({"training.steps": 60}, 3),
+        ({"training.steps": 2}, 1),
+        ({"training.steps": 20_000}, 500),
+        ({"training.steps": 6000, "optimizer.warmup": 7}, 7),
+        ({}, 500),
+    ],
+)
+def test_fewer_steps_shorten_the_warm_up_too(changes: dict[str, int], warmup: int) -> None:
+    """Would break if a short trial of a recipe ended before its rate had risen, or were refused."""
+    capstone = recipe("capstone")
+    assert with_changes(capstone, shortened(capstone, changes)).optimizer.warmup == warmup
+
+
+def test_every_recipe_can_be_tried_for_a_few_steps() -> None:
+    for config in recipes().values():
+        for steps in (1, 2, 60):
+            assert with_changes(config, shortened(config, {"training.steps": steps})).training.steps == steps
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"data.task": "sort", "data.tokenizer": "bpe"}, "want char or word for data.task = 'sort'"),
+        ({"data.tokenizer": "word"}, "want char or bpe for a language model"),
+        ({"data.task": "sort", "data.shortest": 9}, "data.shortest is 9, want at most data.longest = 8"),
+        ({"data.task": "summary"}, "data.task is 'summary', want one of"),
+        ({"training.label_smoothing": 1.0}, "at least 0 and below 1"),
+        ({"data.symbols": 27}, "from 2 to 26"),
+    ],
+)
+def test_a_task_and_its_settings_fit_together(changes: dict[str, object], says: str) -> None:
+    with pytest.raises(TrainingConfigError, match=says):
+        with_changes(recipe("tiny"), changes)

@@ -73,7 +73,10 @@ def test_the_fused_loss_is_the_written_out_one() -> None:
     logits = torch.randn(3, 5, 7, dtype=torch.float64)
     targets = torch.randint(7, (3, 5))
     torch.testing.assert_close(criterion_for(Speed(fused=True))(logits, targets), cross_entropy(logits, targets))
-    assert criterion_for(Speed(fused=False)) is cross_entropy
+    assert torch.equal(criterion_for(Speed(fused=False))(logits, targets), cross_entropy(logits, targets))
+    for fused in (True, False):
+        smoothed = criterion_for(Speed(fused=fused), 0.3)(logits, targets)
+        torch.testing.assert_close(smoothed, cross_entropy(logits, targets, label_smoothing=0.3))
 
 
 def test_the_fused_optimizer_makes_the_same_updates(config: TrainingConfig) -> None:

@@ -55,7 +55,7 @@ def test_panels_show_raw_smoothed_best_floor_and_mean() -> None:
     loss, validation, rate, norm = figure.axes
     raw, smooth, floor = loss.get_lines()
     assert list(raw.get_ydata())[:3] == [10, 0, 0]
-    assert list(smooth.get_ydata())[:3] == pytest.approx([10, 9.9, 9.801])
+    assert list(smooth.get_ydata())[:3] == pytest.approx([10, 10 * 0.99 / 1.99, 10 * 0.9801 / 2.9701])
     assert list(floor.get_ydata()) == [0.5, 0.5]
     curve, best, floor = validation.get_lines()
     assert list(curve.get_xdata()) == [50, 100, 150]

@@ -39,7 +39,7 @@ class MultiHeadAttention(nn.Module):
         expect_float32(x=x)
         B, T, D = x.size()
         qkv = self.in_proj(x).reshape(B, T, 3, self.num_heads, D // self.num_heads).permute(2, 0, 3, 1, 4)
-        mask = torch.ones(T, T, dtype=torch.bool).tril() if self.causal else None
+        mask = torch.ones(T, T, dtype=torch.bool, device=x.device).tril() if self.causal else None
         y = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask)
         return self.dropout(self.out_proj(y.permute(0, 2, 1, 3).reshape(B, T, D)))
 

@@ -37,7 +37,7 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
         scores = self.rotary(q) @ self.rotary(k).transpose(-2, -1) / self.head_dim**0.5
         if self.causal:
-            seen = torch.ones(length, length, dtype=torch.bool).tril()
+            seen = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
             scores = scores.masked_fill(~seen, float("-inf"))
         mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, width)
         return F.dropout(self.out(mixed), self.dropout, self.training)

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
 from conformkit.conformance.apps.grade.outputs.student import TEMPLATES
+from conformkit.conformance.apps.grade.outputs.wheel import wheel
 from conformkit.conformance.apps.grade.policy_file import parse_policy
 from conformkit.conformance.versions import kit_version
 
@@ -29,8 +30,8 @@ class KitUnusable(ValueError):
 def autograder(policy: Path, kit: str = "", isolation: str = "") -> bytes:
     """Return the zip for a policy file.
 
-    `kit` is what pip installs: a requirement, by default this version, or a wheel or source package, which is added to
-    the zip. Raises ConfigError if the policy can't be used, KitUnusable.
+    `kit` is what pip installs: a requirement, or a wheel or source package, which is added to the zip; by default a
+    wheel of the kit that runs here. Raises ConfigError if the policy can't be used, KitUnusable.
     """
     text = policy.read_text(encoding="utf-8")
     parse_policy(text, policy)
@@ -67,7 +68,10 @@ def _installed(kit: str) -> dict[str, bytes]:
         if not file.is_file():
             raise KitUnusable(f"there is no file {kit}; build one with: pip wheel --no-deps -w dist .")
         return {"requirements.txt": _lines(f"./{file.name}", *pins), file.name: file.read_bytes()}
-    requirement = kit or f"conformkit=={kit_version()}"
+    if not kit:
+        name, data = wheel()
+        return {"requirements.txt": _lines(f"./{name}", *pins), name: data}
+    requirement = kit
     if not requirement[0].isalpha() or any(not c.isprintable() for c in requirement):
         raise KitUnusable(
             f"{requirement!r} is not a requirement; give one such as conformkit=={kit_version()}, or a wheel"

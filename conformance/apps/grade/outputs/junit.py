@@ -12,10 +12,11 @@ from conformkit.conformance.report.junit import safe
 __all__ = ["as_junit"]
 
 
-def as_junit(grades: Sequence[Grade]) -> str:
+def as_junit(grades: Sequence[Grade], title: str = "") -> str:
     """Return the document."""
     suites = [_suite(grade) for grade in grades]
-    root = ET.Element("testsuites", _counts(suites, sum(grade.seconds for grade in grades)))
+    named = {"name": safe(title)} if title else {}
+    root = ET.Element("testsuites", named | _counts(suites, sum(grade.seconds for grade in grades)))
     root.extend(suites)
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"

@@ -33,11 +33,11 @@ class Bar:
         return self.x + self.width / 2
 
 
-def as_overview(grades: Sequence[Grade]) -> str:
+def as_overview(grades: Sequence[Grade], title: str = "") -> str:
     """Return a page of one file, with links to the students' pages next to it."""
     found = figures(grades)
     return page(
-        "overview.html", TEMPLATES, grades=grades, figures=found, bars=bars(found.bins), told=wording,
+        "overview.html", TEMPLATES, grades=grades, title=title, figures=found, bars=bars(found.bins), told=wording,
         picture={"width": WIDTH, "height": HEIGHT, "floor": FLOOR},
         troubled=[grade for grade in grades if grade.outcome is not SubmissionOutcome.JUDGED],
         advised=[grade for grade in grades if grade.libraries],

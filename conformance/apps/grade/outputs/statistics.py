@@ -133,7 +133,7 @@ def _mistakes(reports: Sequence[Report]) -> list[MistakeFigures]:
     sure, possible = Counter[str](), Counter[str]()
     for report in reports:
         likes = [like for result in report.results for like in result.looks_like]
-        named = {_title(like) for like in likes if like.certainty is not Certainty.UNSURE}
+        named = {_title(like) for like in likes if like.certainty is Certainty.EXACT}
         sure.update(named)
         possible.update({_title(like) for like in likes} - named)
     titles = sorted({*sure, *possible}, key=lambda title: (-sure[title], -possible[title], title))

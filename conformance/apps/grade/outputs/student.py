@@ -13,14 +13,18 @@ __all__ = ["as_html", "as_markdown"]
 TEMPLATES = "conformkit.conformance.apps.grade.outputs.templates"
 
 
-def as_html(grade: Grade, report: Report | None) -> str:
-    """Return a page of one file; `report` is the parsed report of the grade."""
-    return page("grade.html", TEMPLATES, grade=grade, report=report, told=wording)
+def as_html(grade: Grade, report: Report | None, title: str = "") -> str:
+    """Return a page of one file; `report` is the parsed report of the grade, `title` the policy's."""
+    return page("grade.html", TEMPLATES, grade=grade, report=report, title=title, told=wording)
 
 
-def as_markdown(grade: Grade, report: Report | None) -> str:
+def as_markdown(grade: Grade, report: Report | None, title: str = "") -> str:
     """Return the same as Markdown."""
-    parts = [f"# {code(grade.submission.name)}", f"**{wording.points_line(grade.points, grade.max_points)}**"]
+    parts = [
+        f"# {code(grade.submission.name)}",
+        escape(title),
+        f"**{wording.points_line(grade.points, grade.max_points)}**",
+    ]
     outcome = wording.outcome_line(grade)
     parts += [code(outcome), escape(wording.next_line(grade))] if outcome else []
     parts += [escape(wording.required_line(grade.required, "the whole submission"))]

@@ -52,4 +52,4 @@ def group_line(group: Group) -> str:
         return "none of its clauses applies to this submission"
     passes = "passes" if group.clauses == 1 else "pass"
     held = f"{group.passed} of {count(group.clauses, 'clause')} {passes}"
-    return "; ".join(line for line in (held, required_line(group.required, "this group")) if line)
+    return "; ".join(line for line in (held, required_line(group.required, "this group"), *group.why) if line)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from conformkit.conformance.driver.wire.arrays import Array
+from conformkit.conformance.driver.worker.frames_of import Place
 from conformkit.conformance.driver.worker.observing import Notes
 
-__all__ = ["Framework", "Gradients", "HeldArray", "RequestError", "TrainingLoop", "UnsupportedError"]
+__all__ = ["Framework", "Gradients", "HeldArray", "NoGhostError", "RequestError", "TrainingLoop", "UnsupportedError"]
 
 
 class RequestError(Exception):
@@ -19,6 +20,10 @@ class RequestError(Exception):
 
 class UnsupportedError(Exception):
     """The framework cannot do this."""
+
+
+class NoGhostError(UnsupportedError):
+    """This version of the framework has no hooks for a device that exists in name only."""
 
 
 @dataclass(slots=True)
@@ -74,6 +79,10 @@ class Framework(Protocol):
     name: str
     version: str
 
+    @property
+    def device(self) -> str:
+        """The kind of device that inputs are made on."""
+
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> Any:
         """Make a native array; strided: with gaps between its elements."""
 
@@ -104,6 +113,12 @@ class Framework(Protocol):
     def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
         """In this context, note what a call of the component does inside."""
 
+    def watched(self, component: Any, what: str, place: Place) -> AbstractContextManager[Callable[[Any], list[str]]]:
+        """In this context, note what a call does with `devices` or `formats`; the callable tells, given the result."""
+
+    def load_state(self, component: Any, other: Any) -> None:
+        """Load the state of another component, as users do."""
+
     def held(self, component: Any) -> list[HeldArray]:
         """List the arrays that a component holds."""
 
@@ -115,6 +130,12 @@ class Framework(Protocol):
 
     def settle(self, component: Any) -> None:
         """Put a new component into evaluation mode."""
+
+    def move(self, component: Any) -> None:
+        """Move a component to the device."""
+
+    def placed(self, value: Any) -> Any:
+        """Return what is handed to a call, an array or a container of some, on the device."""
 
     def set_mode(self, component: Any, mode: str) -> None:
         """Switch between `train` and `eval`."""

@@ -20,6 +20,7 @@ from conformkit.conformance.driver.worker.frameworks.base import Gradients, Held
 from conformkit.conformance.driver.worker.frameworks.walk import Slot, owners, walk
 
 if TYPE_CHECKING:
+    from conformkit.conformance.driver.worker.frames_of import Place
     from conformkit.conformance.driver.worker.observing import Notes
 
 __all__ = ["Numpy", "alias", "from_numbers", "plain", "random_state", "set_plain_mode"]
@@ -33,6 +34,7 @@ class Numpy:
 
     name = "numpy"
     version = np.__version__
+    device = "cpu"
 
     def tensor(self, array: Array, *, cast: str | None, strided: bool) -> Array:
         """Return `array`, cast; strided: its axes in the opposite order in memory, with gaps."""
@@ -88,6 +90,25 @@ class Numpy:
             return nullcontext()
         arrays = [(slot, value) for slot, value in _arrays(component) if value.dtype.kind == "f"]
         return observed(owners(component, [slot.name for slot, _ in arrays]), arrays, notes)
+
+    def watched(self, component: Any, what: str, place: Place) -> AbstractContextManager[Callable[[Any], list[str]]]:  # noqa: ARG002
+        """Refuse: there is one device, and formats are the code's own."""
+        message = f"NumPy has no {what} to watch"
+        raise UnsupportedError(message)
+
+    def move(self, component: Any) -> None:  # noqa: ARG002
+        """Refuse: there is one device."""
+        message = "NumPy has no devices"
+        raise UnsupportedError(message)
+
+    def placed(self, value: Any) -> Any:
+        """Return it as it is."""
+        return value
+
+    def load_state(self, component: Any, other: Any) -> None:  # noqa: ARG002
+        """Refuse: plain objects have no common way to load a state."""
+        message = "plain objects have no state_dict"
+        raise UnsupportedError(message)
 
     def held(self, component: Any) -> list[HeldArray]:
         """List the numeric arrays beneath a component."""

@@ -31,6 +31,7 @@ from conformkit.conformance.driver.worker.frameworks.torch_training import AdamS
 from conformkit.conformance.driver.worker.frameworks.walk import Slot, walk
 
 if TYPE_CHECKING:
+    from conformkit.conformance.driver.worker.frames_of import Place
     from conformkit.conformance.driver.worker.observing import Notes
 
 __all__ = ["Torch", "prepare"]
@@ -146,6 +147,23 @@ class Torch:
 
         return observed(dict(_modules(component)), notes, self.array)
 
+    def watched(self, component: Any, what: str, place: Place) -> AbstractContextManager[Callable[[Any], list[str]]]:
+        """Note which results of a call in half precision become wider by accident, and stay so."""
+        from conformkit.conformance.driver.worker.frameworks.torch_formats import formats_watched  # noqa: PLC0415 - seldom asked for
+
+        del component
+        if what != "formats":
+            message = f"{what} are watched on the device ghost only"
+            raise UnsupportedError(message)
+        return formats_watched(place)
+
+    def load_state(self, component: Any, other: Any) -> None:
+        """Load the state of another component by `load_state_dict`. Raises UnsupportedError if there is none."""
+        if not isinstance(component, nn.Module) or not isinstance(other, nn.Module):
+            message = f"a {type(component).__name__} has no state_dict"
+            raise UnsupportedError(message)
+        component.load_state_dict(other.state_dict())
+
     def held(self, component: Any) -> list[HeldArray]:
         """List registered parameters and buffers of a module; of any other object, the tensors it holds."""
         if isinstance(component, nn.Module):
@@ -172,15 +190,28 @@ class Torch:
     def settle(self, component: Any) -> None:
         """Move a new component to the device, and put it into evaluation mode."""
         if self._device.type != "cpu":
-            self._move(component)
+            self.move(component)
         self.set_mode(component, "eval")
 
-    def _move(self, component: Any) -> None:
+    @property
+    def device(self) -> str:
+        """The kind of device that inputs are made on."""
+        return self._device.type
+
+    def move(self, component: Any) -> None:
         """Move it as users do: a module by `to`, of any other object every tensor that it holds."""
         for module in [component] if isinstance(component, nn.Module) else _outermost(component):
             module.to(self._device)
         if not isinstance(component, nn.Module):
             self._replace(component, lambda value: value.to(self._device))
+
+    def placed(self, value: Any) -> Any:
+        """Return what is handed to a call, a tensor or a container of some, on the device."""
+        if self.device == "cpu":
+            return value
+        holder = types.SimpleNamespace(value=value)
+        self.move(holder)
+        return holder.value
 
     def _replace(self, component: Any, converted: Callable[[torch.Tensor], torch.Tensor]) -> None:
         """Replace the tensors that an object holds by converted ones; shared tensors stay shared."""
@@ -393,10 +424,12 @@ def _cast_module(module: nn.Module, dtype: torch.dtype) -> None:
 
 
 def _address(value: torch.Tensor) -> object:
+    value = getattr(value, "ghost_values", value)
     if value.layout is not torch.strided:
         return id(value)
     return value.data_ptr(), tuple(value.shape), value.stride(), value.dtype
 
 
 def _owner(value: torch.Tensor) -> object:
+    value = getattr(value, "ghost_values", value)
     return value.untyped_storage().data_ptr() if value.layout is torch.strided else id(value)

@@ -2,16 +2,21 @@ import io
 import json
 import os
 import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from conformkit.cli.app import app
 from conformkit.conformance.apps.grade.outputs.autograder import KitUnusable, autograder
+from conformkit.conformance.apps.grade.outputs.wheel import wheel
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.versions import kit_version
 
+ROOT = Path(__file__).parents[4]
+WHEEL = f"conformkit-{kit_version()}-py3-none-any.whl"
 POLICY = 'seed = 3\n[[groups]]\nname = "attention"\npoints = 10\nclauses = ["SDPA-SCALE"]\n'
 
 
@@ -28,7 +33,7 @@ def members(data):
 
 def test_it_holds_what_gradescope_asks_for_and_the_policy(policy):
     found = members(autograder(policy))
-    assert set(found) == {"setup.sh", "run_autograder", "policy.toml", "requirements.txt", "options.txt"}
+    assert set(found) == {"setup.sh", "run_autograder", "policy.toml", "requirements.txt", "options.txt", WHEEL}
     assert found["policy.toml"][0].decode() == POLICY
     assert {name for name, (_, mode) in found.items() if mode & 0o111} == {"setup.sh", "run_autograder"}
     assert found["run_autograder"][0].startswith(b"#!/usr/bin/env bash\n")
@@ -36,17 +41,17 @@ def test_it_holds_what_gradescope_asks_for_and_the_policy(policy):
 
 def test_it_grades_with_the_versions_that_are_installed_here(policy):
     lines = members(autograder(policy))["requirements.txt"][0].decode().splitlines()
-    assert lines[0] == f"conformkit=={kit_version()}"
+    assert lines[0] == f"./{WHEEL}"
     assert [line.partition("==")[0] for line in lines[1:]] == ["torch", "numpy"]
     assert not any("+" in line for line in lines)
 
 
 def test_a_wheel_goes_into_the_zip(policy, tmp_path):
-    wheel = tmp_path / "conformkit-9.9-py3-none-any.whl"
-    wheel.write_bytes(b"wheel")
-    found = members(autograder(policy, str(wheel)))
-    assert found[wheel.name][0] == b"wheel"
-    assert found["requirements.txt"][0].decode().splitlines()[0] == f"./{wheel.name}"
+    own = tmp_path / "conformkit-9.9-py3-none-any.whl"
+    own.write_bytes(b"wheel")
+    found = members(autograder(policy, str(own)))
+    assert found[own.name][0] == b"wheel"
+    assert found["requirements.txt"][0].decode().splitlines()[0] == f"./{own.name}"
 
 
 def test_the_same_policy_gives_the_same_bytes(policy):
@@ -152,3 +157,22 @@ def test_wrong_usage_ends_with_2_and_a_sentence(policy, tmp_path, arguments, tex
     assert words in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
     assert not (tmp_path / "a.zip").exists()
+
+
+def test_the_wheel_in_it_is_this_kit_and_pip_installs_it(policy, tmp_path):
+    """Would break if a file of data were left out, or if the wheel were one that pip refuses."""
+    data = members(autograder(policy))[WHEEL][0]
+    assert wheel() == (WHEEL, data)  # the same kit, the same bytes
+    (tmp_path / WHEEL).write_bytes(data)
+    target = tmp_path / "installed"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target)]
+    subprocess.run([*command, str(tmp_path / WHEEL)], check=True, capture_output=True)
+    ours = {path.relative_to(ROOT) for name in ("cli", "conformance", "spec") for path in (ROOT / name).rglob("*")}
+    theirs = {path.relative_to(target / "conformkit") for path in (target / "conformkit").rglob("*")}
+    kept = {path for path in ours if "__pycache__" not in path.parts and (ROOT / path).is_file()}
+    assert kept <= theirs
+    asked = [sys.executable, "-c", "from conformkit.cli import app; print(app.__file__)"]
+    told = subprocess.run(
+        asked, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(target)}, check=True, capture_output=True, text=True
+    )
+    assert told.stdout.startswith(str(target))

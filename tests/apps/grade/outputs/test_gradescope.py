@@ -1,10 +1,13 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from conformkit.conformance.apps.grade.outputs.gradescope import as_results
 from conformkit.conformance.apps.grade.outputs.wording import report_of
 from conformkit.conformance.apps.grade.record import Advice
+from conformkit.conformance.engine.results import Verdict
+from tests.apps.grade.outputs import samples
 
 VISIBILITY = {"visible", "hidden", "after_due_date", "after_published"}
 FORMATS = {"text", "html", "simple_format", "md", "ansi"}
@@ -77,3 +80,15 @@ def test_hostile_text_is_text_of_bounded_length(hostile):
     for text in (found["output"], *(t["output"] for t in found["tests"])):
         assert len(text) <= 20_000
         assert not set(text) & {"\x1b", "\u202e", "\x00"}
+
+
+def test_stubs_take_one_line_and_what_is_blocked_one_for_each_cause(graded):
+    """Would break if 32 stubs were 32 paragraphs of a text that students read in a small window."""
+    names = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-GRAD")
+    stub = "scaled_dot_product_attention is not implemented yet"
+    found = [samples.result(name, Verdict.NOT_IMPLEMENTED, reason=stub) for name in names[:3]]
+    found.append(samples.result(names[3], Verdict.BLOCKED, blocked_by="SDPA-FORMULA"))
+    group = replace(graded().groups[0], failed=names)
+    text = results(graded(groups=(group,), report=samples.report(*found)))["tests"][0]["output"]
+    assert f"3 clauses not implemented: {stub} (SDPA-OUT-SHAPE, SDPA-SCALE, SDPA-FORMULA)" in text
+    assert "1 clause blocked: not checked until SDPA-FORMULA passes (SDPA-GRAD)" in text

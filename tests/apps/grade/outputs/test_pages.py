@@ -6,6 +6,7 @@ from conformkit.conformance.apps.grade.outputs import write_all
 from conformkit.conformance.apps.grade.outputs.overview import as_overview
 from conformkit.conformance.apps.grade.outputs.student import as_html, as_markdown
 from conformkit.conformance.apps.grade.outputs.wording import report_of
+from conformkit.conformance.apps.grade.policy import Policy
 from conformkit.conformance.apps.grade.record import Advice, Grade
 
 
@@ -78,7 +79,13 @@ def test_hostile_names_are_text_on_every_page(hostile, graded):
 def test_everything_is_written_below_ids_that_are_fit_for_names(tmp_path, graded, lost, hostile):
     grades = [graded(), lost, hostile]
     write_all(tmp_path, grades)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["grades.csv", "junit.xml", "overview.html", "students"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "grades.csv",
+        "junit.xml",
+        "overview.html",
+        "similar.csv",
+        "students",
+    ]
     for grade in grades:
         folder = tmp_path / "students" / grade.submission.id
         names = sorted(path.name for path in folder.iterdir())
@@ -99,3 +106,11 @@ def test_writing_again_replaces_what_was_there(tmp_path, graded):
 def test_an_empty_class_has_its_outputs(tmp_path):
     write_all(tmp_path, [])
     assert "0 submissions" in (tmp_path / "overview.html").read_text()
+
+
+def test_the_policys_title_stands_in_every_output(graded, tmp_path):
+    write_all(tmp_path, [graded()], Policy(title="Week <3>"))
+    for name in ("overview.html", "students/s1/report.html", "junit.xml"):
+        assert "Week &lt;3&gt;" in (tmp_path / name).read_text()
+    assert r"Week \<3\>" in (tmp_path / "students/s1/report.md").read_text()
+    assert json.loads((tmp_path / "students/s1/results.json").read_text())["output"].startswith("Week <3>")

@@ -29,7 +29,9 @@ class SelfAttention(nn.Module):
     def forward(self, x):
         q, k, v = self.qkv(x).split(self.split, -1)
         t = x.shape[1]
-        return scaled_dot_product_attention(q, k, v, torch.ones(t, t, dtype=bool).tril() if self.causal else None)
+        return scaled_dot_product_attention(
+            q, k, v, torch.ones(t, t, dtype=bool, device=x.device).tril() if self.causal else None
+        )
 
 
 class MultiHeadAttention(nn.Module):

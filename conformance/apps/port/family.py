@@ -1,0 +1,225 @@
+"""Families of public checkpoints: which names their files have, and which variant their config.json describes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from conformkit.conformance.apps.port.problems import Unportable
+from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.binding.messages import hint, nearest
+from conformkit.conformance.binding.rules import Rule, parse_rule
+from conformkit.spec.variants import Variant
+
+__all__ = ["Family", "families", "family", "family_of_class", "read_settings"]
+
+_TABLES = ("variant", "limits", "sizes", "fixed", "choices", "only", "noted", "weights")
+_SETTINGS = ("choices", "only", "noted")
+_LIBRARY = "transformers"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What is known about the checkpoints of one family; the tables are those of its file."""
+
+    name: str
+    path: str
+    config: str
+    ignored: tuple[str, ...]
+    call: Mapping[str, Any]
+    tables: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Where canonical parameters are in its files."""
+        return tuple(parse_rule(name, source) for name, source in self.tables["weights"].items() if source)
+
+    def variant(self, settings: Mapping[str, Any]) -> Variant:
+        """Return the variant that a config.json describes, by default the family's. Raises Unportable."""
+        self._refuse(settings)
+        found = dict(self.tables["variant"])
+        for key, choice in self.tables["choices"].items():
+            value = _looked_up(settings, key, choice.get("also", key))
+            if value is None:
+                continue
+            known = choice.get("values")
+            if known is not None and value not in known:
+                raise Unportable(
+                    f"config.json: {key} is {value!r}, which the definition of {self.name} does not have",
+                    advice=(f"it has {', '.join(known)}",),
+                )
+            found |= dict.fromkeys(choice["choices"], value if known is None else known[value])
+        found |= {"norm_eps": float(found["norm_eps"])} if "norm_eps" in found else {}
+        return Variant(**found)
+
+    def sizes(self, settings: Mapping[str, Any]) -> dict[str, int]:
+        """Return the sizes that a config.json names."""
+        named = {size: settings.get(key) for key, size in self.tables["sizes"].items() if size}
+        return {size: value for size, value in named.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+    def notes(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what a config.json says that no comparison here can show."""
+        said = self.tables["noted"].items()
+        return tuple(words.format(value=settings[key]) for key, words in said if settings.get(key) is not None)
+
+    def declaration(self, variant: Variant) -> Config:
+        """Return what a conform.toml would say about its class in transformers, in this variant."""
+        if not self.path:
+            raise Unportable(f"there is no class of {self.name} to compare with", advice=(f"--like {self.name}",))
+        return parse_config("\n".join(self._lines(variant)), Path(f"{self.name}.toml"))
+
+    def _refuse(self, settings: Mapping[str, Any]) -> None:
+        for key, allowed in self.tables["only"].items():
+            value = _looked_up(settings, key, key)
+            value = allowed.get("absent") if value is None and settings else value
+            if value is not None and value not in allowed["values"]:
+                said = f"config.json: {key} is {value!r}" if _looked_up(settings, key, key) is not None else (
+                    f"config.json does not say {key}, which is {value!r} then")  # fmt: skip
+                raise Unportable(f"{said}: no variant of the definition has that")
+
+    def _lines(self, variant: Variant) -> Iterator[str]:
+        """Yield the lines of a conform.toml."""
+        yield '[implementation]\nframework = "torch"\n[variant]'
+        yield from (f"{name} = {_toml(value)}" for name, value in variant.differences().items())
+        yield "[limits]"
+        yield from (f"{name} = {_toml(value)}" for name, value in self.tables["limits"].items())
+        yield "[components.TinyTransformerLM]"
+        yield f'path = {_toml(self.path)}\ncall = {_toml(self.call)}\noutput = "logits"'
+        yield f"ignore = {_toml(list(self.ignored))}"
+        yield f"[components.TinyTransformerLM.construct.config]\nobject = {_toml(self.config)}"
+        yield "[components.TinyTransformerLM.construct.config.arguments]"
+        yield from (f"{json.dumps(name)} = {_toml(value)}" for name, value in self._arguments(variant).items())
+        yield "[components.TinyTransformerLM.weights]"
+        present = (rule for rule in self.rules if not _without(rule, variant))
+        yield from (f"{json.dumps(rule.target)} = {json.dumps(rule.source)}" for rule in present)
+
+    def _arguments(self, variant: Variant) -> dict[str, Any]:
+        found: dict[str, Any] = {key: size for key, size in self.tables["sizes"].items() if size}
+        found |= {"bos_token_id": 0, "eos_token_id": "None", "attn_implementation": "'eager'"}
+        for key, value in self.tables["fixed"].items():
+            _put(found, key, value)
+        for key, choice in self.tables["choices"].items():
+            if not choice["choices"]:
+                continue
+            value = getattr(variant, choice["choices"][0])
+            if "values" in choice:
+                value = "'" + next(word for word, ours in choice["values"].items() if ours == value) + "'"
+            _put(found, key, value)
+            _put(found, choice.get("also", key), value)
+        return found
+
+
+def _without(rule: Rule, variant: Variant) -> bool:
+    """Whether a variant has none of the parameters of a rule."""
+    sizes = {"d_model": 1, "num_heads": 1, "kv_heads": 1, "head_width": 1, "d_ff": 1, "vocab_size": 1}
+    from conformkit.spec.components import COMPONENTS  # noqa: PLC0415 - not needed to list families
+
+    known = COMPONENTS["TinyTransformerLM"].parameters({**sizes, "num_layers": 1, "block_size": 1}, variant)
+    return any(part.name.replace("{i}", "0") not in known for part in rule.parts)
+
+
+def _looked_up(settings: Mapping[str, Any], *keys: str) -> Any:
+    """Return the first value that is there under one of these dotted keys."""
+    for key in keys:
+        value: Any = settings
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    return None
+
+
+def _put(arguments: dict[str, Any], key: str, value: Any) -> None:
+    first, _, rest = key.partition(".")
+    if rest:
+        _put(arguments.setdefault(first, {}), rest, value)
+    else:
+        arguments[first] = value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Return all families by name."""
+    folder = files(__package__) / "families"
+    written = {
+        entry.name.removesuffix(".toml"): tomllib.loads(entry.read_text(encoding="utf-8"))
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        if entry.name.endswith(".toml")
+    }
+    return {name: _family(name, written) for name in written}
+
+
+def _family(name: str, written: Mapping[str, Mapping[str, Any]]) -> Family:
+    own = written[name]
+    parent = _family(own["parent"], written) if "parent" in own else None
+    inherited = parent.tables if parent else {table: {} for table in _TABLES}
+    tables = {table: {**inherited[table], **own.get(table, {})} for table in _TABLES}
+    ignored = (*(parent.ignored if parent else ()), *own.get("ignored", ()))
+    call = own.get("call", parent.call if parent else {})
+    return Family(name, own.get("class", ""), own.get("config", ""), ignored, call, tables)
+
+
+def family(name: str) -> Family:
+    """Return a family by its name. Raises Unportable for one that is unknown, or that no variant expresses."""
+    word = name.lower().replace("-", "_")
+    found = families()
+    if word in found:
+        return found[word]
+    known = f"families: {', '.join(found)}"
+    refused = _refused()
+    if word in refused:
+        raise Unportable(f"no variant of the definition expresses {name}: {refused[word]}", advice=(known,), usage=True)
+    near = hint(nearest(word, found))
+    raise Unportable(f"there is no family {name!r}{'; ' if near else ''}{near}", advice=(known,), usage=True)
+
+
+def family_of_class(text: str) -> Family | None:
+    """Return the family of `transformers:GPT2LMHeadModel`; None if the text names no class of that library.
+
+    Raises Unportable for a class of it that is not known here.
+    """
+    module, colon, name = text.partition(":")
+    if not colon or module.split(".")[0] != _LIBRARY:
+        return None
+    named = {one.path.rpartition(":")[2]: one for one in families().values() if one.path}
+    if name in named:
+        return named[name]
+    near = hint(nearest(name, named))
+    raise Unportable(
+        f"{text} is not a class whose weights are known here{'; ' if near else ''}{near}",
+        advice=(
+            f"known: {', '.join(named)}",
+            "for another class, write a conform.toml in a folder, with its path, and name the folder",
+        ),
+        usage=True,
+    )
+
+
+@cache
+def _refused() -> dict[str, str]:
+    return tomllib.loads((files(__package__) / "refused.toml").read_text(encoding="utf-8"))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return a config.json. Raises Unportable."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise Unportable(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Unportable(f"{path} holds a {type(found).__name__}, want an object with the settings of a model")
+    return found

@@ -1,0 +1,242 @@
+"""Known mistakes of conversions: what each makes of the right weights.
+
+A file `mistakes/<id>.toml` holds a title, how the sentence "exactly your numbers with …" goes on, which may name
+sizes and choices in braces; `when`, what must be so for it to be possible; and what it does, in one of these ways.
+`parts` are canonical names, with {i} for a layer and * for weight and bias.
+
+    [[taken]]      to, of       each part filled with another one
+    [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others
+    [[permuted]]   parts, pattern, heads, of      an einops pattern of its rows; `of` ours (right) or theirs (unmoved)
+    [[value]]      parts, expression       an expression over _ and the sizes
+    [[rows]]       parts, shift or reversed
+    [layers]       of           the layer that a block holds: an expression over i and n; text: sorted as text
+    [rounded]      format
+    [variant]                   choices of the code, as in conform.toml: no weights are wrong
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from einops import EinopsError, rearrange
+
+from conformkit.conformance.apps.port.moves import MovePlan, Read, numbered
+from conformkit.conformance.assertions.formats import rounded
+from conformkit.conformance.binding.affine import Affine
+from conformkit.conformance.binding.axes import groups_of, letters_of
+from conformkit.conformance.binding.expressions import evaluate
+from conformkit.conformance.binding.patterns import to_canonical, to_implementation
+from conformkit.conformance.binding.rules import PatternError, Rule, StoredPart, folded
+from conformkit.spec.arrays import Array
+from conformkit.spec.components import Parameter
+from conformkit.spec.variants import Variant
+
+__all__ = ["Mistake", "Right", "mistakes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Right weights of ours, and what they were made from."""
+
+    plan: MovePlan
+    theirs: Read
+    """Canonical weights of theirs."""
+    ours: Read
+    variants: tuple[Variant, Variant]
+    """Those of theirs and of ours."""
+    sizes: Mapping[str, Any]
+    own: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The canonical parameters of ours."""
+        return self.plan.parameters
+
+    def names(self, pattern: str) -> list[str]:
+        """Return the names of ours that a pattern of a file means."""
+        return [name for name in self.parameters if fnmatchcase(folded(name), pattern)]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A known mistake, as its file says."""
+
+    id: str
+    title: str
+    when: Mapping[str, Any]
+    body: Mapping[str, Any]
+
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        """The choices of the code that it changes."""
+        return dict(self.body.get("variant", {}))
+
+    def said(self, right: Right) -> str:
+        """Return how a sentence about your numbers goes on, with the sizes and choices of this conversion."""
+        known = {n: _written(getattr(right.variants[0], n)) for n in Variant.__slots__}
+        words = self.title.format_map({**known, **right.sizes})
+        return f"if {words}" if words.startswith("your code") else f"with {words}"
+
+    def possible(self, right: Right) -> bool:
+        """Whether it can be made here."""
+        theirs, ours = right.variants
+        facts = {
+            "grouped": right.own["kv_heads"] < right.own["num_heads"],
+            "expanded": right.own["kv_heads"] > right.sizes["kv_heads"],
+            "theirs_layout": theirs.rotary_layout,
+            "moved": theirs.rotary_layout != ours.rotary_layout,
+        }
+        stands = all(facts[n] == v if n in facts else getattr(ours, n) == v for n, v in self.when.items())
+        return stands and all(self._divides(table, right) for table in self.body.get("permuted", ()))
+
+    def _divides(self, table: Mapping[str, Any], right: Right) -> bool:
+        """Whether the rows of all its parts can be counted as its pattern does."""
+        first = [n for part in table["parts"] for n in right.names(part) if ".0." in n]
+        return all(_permuted(name, table, right) is not None for name in first)
+
+    def altered(self, name: str, right: Right) -> Array | None:
+        """Return what it makes of one canonical parameter of ours; None if nothing. NaN stands for any number.
+
+        Only the first table that is about the parameter counts.
+        """
+        for kind, alter in _ALTER.items():
+            tables = self.body.get(kind, ())
+            for table in (tables,) if isinstance(tables, dict) else tables:
+                if _is_about(kind, table, name):
+                    return alter(name, table, right)
+        return None
+
+    def weights(self, right: Right) -> Iterator[tuple[str, Array]]:
+        """Yield the canonical parameters that it changes, with what it makes of them."""
+        for name in right.parameters:
+            array = self.altered(name, right)
+            if array is not None:
+                yield name, array
+
+
+def _written(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_about(kind: str, table: Mapping[str, Any], name: str) -> bool:
+    """Whether a table of a file changes a canonical parameter."""
+    if kind == "layers":
+        return folded(name) != name
+    parts = table["to"] if kind == "taken" else table.get("parts", ["*"])
+    return any(fnmatchcase(folded(name), part) for part in parts)
+
+
+def _taken(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
+    pairs = zip(table["to"], table["of"], strict=True)
+    to, of = next(pair for pair in pairs if fnmatchcase(folded(name), pair[0]))
+    kind = name.rpartition(".")[2]
+    source = numbered(of.replace("*", kind) if to.endswith("*") else of, name)
+    if source not in right.parameters:
+        return None
+    array = right.ours(source)
+    if array.size != math.prod(right.parameters[name].shape):
+        return None
+    return array.reshape(right.parameters[name].shape)
+
+
+def _read(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
+    names = [numbered(part, name) for part in table["parts"]]
+    if any(n not in right.parameters for n in names):
+        return None
+    known = {n: right.parameters[n] for n in names}
+    parts = tuple(StoredPart(n) for n in names)
+    stored, taken = Rule("x", parts, table["stored"]), Rule("x", parts, table["taken"])
+    try:
+        whole = to_implementation([stored], {n: right.ours(n) for n in names}, known, right.own)["x"]
+        other = to_implementation([taken], {n: right.ours(n) for n in names}, known, right.own)["x"]
+        return to_canonical([taken], {"x": whole.reshape(other.shape)}, known, right.own)[name]
+    except (PatternError, EinopsError, ValueError):
+        return None
+
+
+def _permuted(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
+    pattern, part = str(table["pattern"]), name.rpartition("attention.")[2]
+    source = name if table.get("of") != "theirs" else right.plan.sources(name)
+    if source is None:
+        return None
+    array = (right.theirs if table.get("of") == "theirs" else right.ours)(source)
+    if array.ndim == 1:
+        pattern = pattern.replace(" m", "")
+    sizes = right.own if table.get("of") != "theirs" else right.sizes
+    heads = sizes["kv_heads" if part[0] in "kv" else "num_heads"]
+    if table.get("heads"):
+        heads = int(evaluate(table["heads"], {**right.own}))
+    letters = letters_of(groups_of(pattern.partition("->")[0]))
+    groups, few = right.own["num_heads"] // right.own["kv_heads"], right.sizes["kv_heads"]
+    extents = {"h": heads, "p": 2, "g": right.own["kv_heads"], "r": groups, "c": few}
+    if {"c", "g"} <= set(letters):
+        extents |= {"g": right.own["kv_heads"] // few}
+    try:
+        found = np.asarray(rearrange(array, pattern, **{n: e for n, e in extents.items() if n in letters}))
+    except EinopsError:
+        return None
+    return found if found.shape == right.parameters[name].shape else None
+
+
+def _valued(name: str, table: Mapping[str, Any], right: Right) -> Array:
+    function = evaluate(table["expression"], {**right.own, "_": Affine(1.0, 0.0)})
+    return np.asarray(right.ours(name) * function.scale + function.offset)
+
+
+def _rows(name: str, table: Mapping[str, Any], right: Right) -> Array:
+    array = right.ours(name)
+    if table.get("reversed"):
+        return array[::-1]
+    shift, found = int(table["shift"]), np.full(array.shape, np.nan)
+    if shift > 0:
+        found[:-shift] = array[shift:]
+    else:
+        found[-shift:] = array[:shift]
+    return found
+
+
+def _of_layer(name: str, table: Mapping[str, Any], right: Right) -> Array:
+    expression, layers = table["of"], right.own["num_layers"]
+    at = int(next(part for part in name.split(".") if part.isdecimal()))
+    if expression == "text":
+        source = sorted(range(layers), key=str)[at]
+    else:
+        source = int(evaluate(expression, {"i": at, "n": layers}))
+    if not 0 <= source < layers:
+        return np.full(right.parameters[name].shape, np.nan)
+    return right.ours(folded(name).replace("{i}", str(source)))
+
+
+def _rounded(name: str, table: Mapping[str, Any], right: Right) -> Array:
+    array, form = right.ours(name), table["format"]
+    if form == "int8":
+        step = float(np.abs(array).max(initial=0.0)) / 127 or 1.0
+        return np.asarray(np.round(array / step) * step)
+    return rounded(np.asarray(array, np.float64), form)
+
+
+_ALTER: Mapping[str, Callable[[str, Mapping[str, Any], Right], Array | None]] = {
+    "taken": _taken, "read": _read, "permuted": _permuted, "value": _valued, "rows": _rows, "layers": _of_layer,
+    "rounded": _rounded,
+}  # fmt: skip
+
+
+@cache
+def mistakes() -> dict[str, Mistake]:
+    """Return all known mistakes by id."""
+    folder = files(__package__) / "mistakes"
+    found: dict[str, Mistake] = {}
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".toml"):
+            own = tomllib.loads(entry.read_text(encoding="utf-8"))
+            name = entry.name.removesuffix(".toml")
+            found[name] = Mistake(name, own.pop("title"), own.pop("when", {}), own)
+    return found

@@ -1,0 +1,196 @@
+"""From the canonical weights of one variant to those of another that computes the same: what moves where, and how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from einops import rearrange, repeat
+
+from conformkit.conformance.binding.axes import groups_of, letters_of
+from conformkit.conformance.binding.rules import folded
+from conformkit.spec.arrays import Array
+from conformkit.spec.components import COMPONENTS, Parameter
+from conformkit.spec.positional_encoding import first_position
+from conformkit.spec.variants import Variant, described
+
+__all__ = ["Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
+
+Read = Callable[[str], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Rearranged:
+    """An einops pattern; `repeats`: an axis is new."""
+
+    pattern: str
+    sizes: Mapping[str, int]
+    repeats: bool = False
+
+    def __call__(self, array: Array) -> Array:
+        """Apply it to an array."""
+        return np.asarray((repeat if self.repeats else rearrange)(array, self.pattern, **self.sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A factor; `text` says what it is."""
+
+    factor: float
+    text: str
+
+    def __call__(self, array: Array) -> Array:
+        """Apply it to an array."""
+        return np.asarray(array * self.factor).astype(array.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows from `skip` on, behind `zeros` rows of zeros."""
+
+    skip: int
+    zeros: int
+
+    def __call__(self, array: Array) -> Array:
+        """Apply it to an array."""
+        return np.concatenate([np.zeros((self.zeros, *array.shape[1:]), array.dtype), array[self.skip :]])
+
+
+MoveStep = Rearranged | Scaled | Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One canonical parameter of ours: the one of theirs that it is made from, None for zeros, and the steps."""
+
+    target: str
+    source: str | None
+    steps: tuple[MoveStep, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether it only moves numbers."""
+        return not any(isinstance(step, Scaled) for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """How canonical weights of theirs become canonical weights of ours; names have {i} for a layer.
+
+    `obstacles` are choices in which the two compute differently, as pairs of words: theirs, ours; `missing` are
+    parameters of theirs that ours has no place for.
+    """
+
+    moves: Mapping[str, Move]
+    parameters: Mapping[str, Parameter]
+    obstacles: Mapping[str, tuple[str, str]]
+    missing: tuple[str, ...]
+
+    def sources(self, name: str) -> str | None:
+        """Return the name of theirs from which one of ours is made."""
+        source = self.moves[folded(name)].source
+        return None if source is None else numbered(source, name)
+
+    def array(self, name: str, read: Read) -> Array:
+        """Return one canonical parameter of ours from those of theirs."""
+        source = self.sources(name)
+        if source is None:
+            return np.zeros(self.parameters[name].shape, np.float32)
+        array = read(source)
+        for step in self.moves[folded(name)].steps:
+            array = step(array)
+        return array
+
+
+def numbered(general: str, name: str) -> str:
+    """Return a name with the number of the layer of another one."""
+    layer = next((part for part in name.split(".") if part.isdecimal()), "")
+    return general.replace("{i}", layer)
+
+
+def planned(theirs: Variant, ours: Variant, sizes: Mapping[str, Any], own: Mapping[str, Any]) -> MovePlan:
+    """Return the plan for these sizes: of theirs, and of ours, which may have more heads of keys and values."""
+    model = COMPONENTS["TinyTransformerLM"]
+    there, here = model.parameters(sizes, theirs), model.parameters(own, ours)
+    given, wanted = _general(there), _general(here)
+    moves = {name: _move(name, given, theirs, ours, sizes, own) for name in wanted}
+    used = {move.source for move in moves.values()}
+    missing = tuple(name for name in given if name not in used and not _shows_nowhere(name, theirs))
+    return MovePlan(moves, here, dict(_obstacles(theirs, ours, sizes, own)), missing)
+
+
+def _general(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    return {folded(name): parameter for name, parameter in parameters.items()}
+
+
+def _shows_nowhere(name: str, variant: Variant) -> bool:
+    """Whether a parameter changes no output: a bias of keys moves all scores of a query alike, unless it is rotated."""
+    return name.endswith("attention.k.bias") and variant.positions != "rotary"
+
+
+def _move(
+    name: str, given: Mapping[str, Parameter], theirs: Variant, ours: Variant, sizes: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> Move:  # fmt: skip
+    if name == "head.weight" and theirs.tied:
+        return Move(name, "embedding.weight")
+    if name not in given:
+        return Move(name, None)
+    steps: list[MoveStep] = []
+    if name == "embedding.weight" and theirs.embedding_scale != ours.embedding_scale and not ours.tied:
+        root = math.sqrt(sizes["d_model"])
+        steps.append(Scaled(root, "sqrt(d_model)") if theirs.embedding_scale else Scaled(1 / root, "1 / sqrt(d_model)"))
+    if name == "positions.weight":
+        skip, zeros = first_position(theirs, sizes), first_position(ours, own)
+        steps += [Rows(skip, zeros)] if skip != zeros else []
+    _, _, part = name.rpartition("attention.")
+    axes = given[name].axes
+    if part.startswith(("q.", "k.")) and theirs.positions == "rotary" and theirs.rotary_layout != ours.rotary_layout:
+        pairs, halves = axes.replace("d", "e p"), axes.replace("d", "p e")
+        pattern = f"{halves} -> {pairs}" if theirs.rotary_layout == "halves" else f"{pairs} -> {halves}"
+        heads = sizes["num_heads" if part[0] == "q" else "kv_heads"]
+        steps.append(Rearranged(pattern, {"h": heads, "p": 2}))
+    if part.startswith(("k.", "v.")) and own["kv_heads"] > sizes["kv_heads"]:
+        groups = own["kv_heads"] // sizes["kv_heads"]
+        pattern = f"{axes} -> {axes.replace('h', 'h g')}"
+        steps.append(Rearranged(pattern, {"h": sizes["kv_heads"], "g": groups}, repeats=True))
+    return Move(name, name, tuple(steps))
+
+
+_ALIKE = (
+    "norm", "norm_eps", "norm_deviation", "placement", "activation", "gated", "output_projection", "positions",
+    "embedding_norm", "final_norm", "head_width",
+)  # fmt: skip
+"""Choices that no change of weights makes up for."""
+_ONLY_WITH = {
+    "rotary_base": "rotary", "sinusoid_layout": "sinusoidal", "sinusoid_frequencies": "sinusoidal",
+    "position_offset": "sinusoidal",
+}  # fmt: skip
+
+
+def _obstacles(
+    theirs: Variant, ours: Variant, sizes: Mapping[str, Any], own: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    choices = [*_ALIKE, *(c for c, kind in _ONLY_WITH.items() if kind == theirs.positions == ours.positions)]
+    for choice in choices:
+        one, other = getattr(theirs, choice), getattr(ours, choice)
+        if choice == "norm_deviation" and theirs.norm == "rmsnorm":
+            continue
+        if choice == "head_width":
+            one, other = sizes["head_width"], own["head_width"]
+        if one != other:
+            yield choice, (described(choice, one), described(choice, other))
+    if ours.tied and not theirs.tied:
+        yield "tied", (described("tied", False), described("tied", True))
+    if ours.tied and ours.embedding_scale != theirs.embedding_scale:
+        yield "embedding_scale", tuple(described("embedding_scale", v.embedding_scale) for v in (theirs, ours))  # type: ignore[misc]
+    if own["kv_heads"] % sizes["kv_heads"]:
+        yield "kv_heads", tuple(f"{n} heads of keys and values" for n in (sizes["kv_heads"], own["kv_heads"]))  # type: ignore[misc]
+
+
+def letters(parameter: Parameter) -> tuple[str, ...]:
+    """Return the axes of a parameter, one by one."""
+    return letters_of(groups_of(parameter.axes))

@@ -1,0 +1,61 @@
+"""Variants with parts of newer models: searched for where none of the older choices gives a component's numbers.
+
+Kept apart, so that these parts neither slow the search for older choices down nor change its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, product
+from typing import Any
+
+from conformkit.spec.variants import Variant, alternatives
+
+__all__ = ["ATTENTION", "MODEL", "SHAPING", "changed", "is_older", "modern_variants"]
+
+ATTENTION = ("qk_norm", "score_cap", "window", "alibi_slopes")
+MODEL = ("logit_cap", "window_layers")
+SHAPING = {"qk_norm"}
+"""Modern choices that add or remove parameters."""
+_VALUES: Mapping[str, tuple[Any, ...]] = {"positions": ("alibi",)}
+"""Modern values of older choices."""
+_CONSIDERED, _EACH = 2000, 250
+"""Limits: variants whose parameters are counted, and variants that are computed for each set of parameters."""
+_MOST_CHANGES = 3
+Values = Callable[[str, Any], Sequence[Any]]
+
+
+def is_older(choice: str, value: Any) -> bool:
+    """Whether a value of an older choice is not a modern one."""
+    return value not in _VALUES.get(choice, ())
+
+
+def modern_variants(
+    base: Variant, own: Sequence[str], modern: Sequence[str], shaping: set[str], fits: Callable[[Variant], bool]
+) -> Iterator[Variant]:
+    """Yield variants that differ from a base in some modern choice and fit, the nearest first.
+
+    `own` are the older choices of the component that may differ as well.
+    """
+    shapes = [choice for choice in (*modern, *own) if choice in shaping | SHAPING]
+    others = [choice for choice in (*modern, *own) if choice not in shapes or choice in _VALUES]
+    for shaped in islice(changed(base, shapes), _CONSIDERED):
+        if fits(shaped):
+            found = (v for v in changed(shaped, others, _MOST_CHANGES) if _is_modern(v, base, modern))
+            yield from islice(found, _EACH)
+
+
+def _is_modern(variant: Variant, base: Variant, modern: Sequence[str]) -> bool:
+    if any(getattr(variant, choice) != getattr(base, choice) for choice in modern):
+        return True
+    return any(not is_older(choice, getattr(variant, choice)) for choice in _VALUES)
+
+
+def changed(
+    base: Variant, choices: Sequence[str], most: int | None = None, values: Values = alternatives
+) -> Iterator[Variant]:
+    """Yield a variant and all that differ from it in some of these choices, at most so many, the fewest first."""
+    for count in range(len(choices) + 1 if most is None else min(most, len(choices)) + 1):
+        for chosen in combinations(choices, count):
+            others = [values(choice, getattr(base, choice)) for choice in chosen]
+            yield from (base.but(**dict(zip(chosen, each, strict=True))) for each in product(*others))

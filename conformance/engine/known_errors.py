@@ -1,0 +1,78 @@
+"""Exceptions whose cause is known from their message: what the code asks of the machine, number formats, odd widths.
+
+The messages are those of PyTorch and NumPy. An exception says what went wrong; these lines say what to change.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from conformkit.conformance.engine.results import Result, Verdict
+
+__all__ = ["KnownError", "known_error"]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownError:
+    """What an exception means and how to fix it; `foreign` if it says nothing about the component's arithmetic."""
+
+    pattern: str
+    fix: str
+    foreign: bool = False
+    component: str = ""
+    odd: str = ""
+    """A size that must be odd for this to be the cause."""
+
+
+_KNOWN = (
+    KnownError(
+        r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs|CUDA driver|CUDA error|MPS backend is not|libcuda",
+        'the code asks for a GPU, and there is none: leave `.cuda()` and `.to("cuda")` out, and make new tensors '
+        "where the input is: `torch.zeros(…, device=x.device)`",
+        foreign=True,
+    ),
+    KnownError(
+        r"on the same device|Expected all tensors|device type",
+        "a tensor is made on another device than the input: pass `device=x.device`, or keep it with register_buffer",
+    ),
+    KnownError(
+        r"expanded size of the tensor|could not broadcast|shape mismatch|must match the size|must match the existing",
+        "an odd width has one more sine than cosine: take only so many cosines, "
+        "`torch.cos(angles)[:, : d_model // 2]`, or refuse odd widths by a ValueError that says so",
+        component="PositionalEncoding", odd="d_model",
+    ),
+    KnownError(
+        r"must have the same dtype|expected scalar type|but found (Double|Float)|expected m1 and m2 to have the same",
+        "two number formats meet: a tensor is made in float32 while the input is float64; pass `dtype=x.dtype`, or "
+        "keep it with register_buffer, so that `.double()` reaches it",
+    ),
+    KnownError(
+        r"view size is not compatible",
+        "`view` needs numbers that lie in order, and transpose changes that: use `reshape`, or `.contiguous()` first",
+    ),
+    KnownError(
+        r"numpy\(\) on Tensor that requires grad|Can't call numpy|convert .* tensor to numpy",
+        "a tensor with gradients is turned into a NumPy array: compute with torch functions, not with np",
+    ),
+    KnownError(
+        r"maximum recursion depth",
+        "a function calls itself without end: look for a method that calls the module instead of the next layer",
+    ),
+)  # fmt: skip
+
+
+def known_error(result: Result) -> KnownError | None:
+    """Return what an exception is known to mean; None if it is not known, or if the result is no exception."""
+    if result.verdict is not Verdict.ERROR:
+        return None
+    return next((known for known in _KNOWN if _fits(known, result)), None)
+
+
+def _fits(known: KnownError, result: Result) -> bool:
+    if re.search(known.pattern, result.message) is None or known.component not in {"", result.clause.component}:
+        return False
+    if not known.odd:
+        return True
+    sizes = re.findall(rf"\b{known.odd} = (\d+)", " ".join(result.details))
+    return any(int(size) % 2 for size in sizes)

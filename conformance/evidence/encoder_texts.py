@@ -1,0 +1,257 @@
+"""Texts for an encoder: ids, segments and padding, with what every model that reads them must do alike."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_differs,
+    check_finite,
+    check_refuses,
+    check_shape,
+    quoted,
+    under,
+)
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.dependence import check_moves, check_still, keys_mask
+from conformkit.conformance.evidence.sublayers import layers_of, silent
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.example_inputs import real_ids
+from conformkit.spec.arrays import Array
+
+__all__ = [
+    "build",
+    "changed",
+    "check_alone",
+    "check_another_order",
+    "check_gradients_reach",
+    "check_longest",
+    "check_oracle",
+    "check_padding",
+    "check_part",
+    "check_raw",
+    "check_reads_all",
+    "check_real_positions",
+    "check_refused",
+    "check_rows",
+    "check_segments",
+    "quiet",
+    "text",
+]  # fmt: skip
+
+SUBLAYERS = ("attention", "feed_forward")
+_SHOWN = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "num_segments", "max_len")
+_SMALL = 1e-5
+"""Tables this small show a norm's ε, even one of 1e-12."""
+
+
+def build(model: Subject, width: int = 12, heads: int = 3, **options: Any) -> Instance:
+    """Build a model, or embeddings, of small sizes; failures name them."""
+    instance = model.build(d_model=width, num_heads=heads, **options)
+    under(", ".join(f"{name} = {instance.sizes[name]}" for name in _SHOWN if name in instance.sizes))
+    return instance
+
+
+def text(instance: Instance, draw: Draw, batch: int, tokens: int) -> tuple[Array, Array]:
+    """Return ids without padding and segments, (B, T)."""
+    sizes = instance.sizes
+    length = min(instance.subject.tokens(tokens), sizes["max_len"])
+    ids = real_ids(draw, sizes["vocab_size"], sizes["pad_id"], batch, length)
+    return ids, draw.ids(sizes["num_segments"], batch, length)
+
+
+def quiet(instance: Instance, *sublayers: str) -> dict[str, Array]:
+    """Return weights with which these sublayers give 0 in every layer."""
+    return silent(instance, *layers_of(instance, sublayers))
+
+
+def changed(instance: Instance, inputs: tuple[Array, ...], which: int, size: int, *, skip: int = -1) -> Array:
+    """Return how much each row t of the output changes if entry j of `which` is replaced by another id, as (j, t).
+
+    `inputs` are of one text; `skip` is an id that is never written.
+    """
+    count = inputs[which].shape[1]
+    copies = [np.repeat(each, count, axis=0) for each in inputs]
+    each = np.arange(count)
+    other = (copies[which][each, each] + 1) % size
+    copies[which][each, each] = np.where(other == skip, (other + 1) % size, other)
+    return np.asarray(np.abs(instance(*copies) - instance(*inputs)).max(axis=-1))
+
+
+def check_rows(instance: Instance, draw: Draw, last: int) -> None:
+    """Check the shape of what some texts give: `last` numbers for each position."""
+    for batch, tokens in ((2, 7), (3, 2), (1, 1)):
+        ids, segments = text(instance, draw, batch, tokens)
+        out = instance(ids, segments)
+        check_shape("output", out, (*ids.shape, last))
+        check_finite("output", out)
+
+
+def check_reads_all(instance: Instance, draw: Draw) -> None:
+    """Check that each position reads the ids at every position."""
+    sizes = instance.sizes
+    inputs = text(instance, draw, 1, 6)
+    check_moves("id", changed(instance, inputs, 0, sizes["vocab_size"], skip=sizes["pad_id"]))
+
+
+def check_segments(instance: Instance, draw: Draw) -> None:
+    """Check that every position depends on every segment, and that segments of 0 are those that are left out."""
+    if instance.sizes["num_segments"] < 2:
+        raise NotApplicable.from_sizes("its limits allow one segment only")
+    ids, segments = text(instance, draw, 1, 6)
+    check_moves("segment", changed(instance, (ids, segments), 1, instance.sizes["num_segments"]))
+    if instance.subject.offers("segments-optional"):
+        zeros = np.zeros_like(ids)
+        check_close("output without segments", instance(ids), instance(ids, zeros), instance.subject.tolerance(2))
+
+
+def check_another_order(instance: Instance, draw: Draw) -> None:
+    """Check that permuted ids, of one segment, don't just give permuted rows."""
+    ids, segments = text(instance, draw, 1, 6)
+    if ids.shape[1] < 2:
+        raise NotApplicable.from_sizes("its limits allow one position only")
+    ids[0, :2] = np.delete(np.arange(instance.sizes["vocab_size"]), instance.sizes["pad_id"])[:2]
+    order = draw.permutation(ids.shape[1])
+    segments = np.zeros_like(segments)
+    check_differs("the rows of the same ids in another order", instance(ids[:, order], segments),
+                  instance(ids, segments)[:, order], at_least=1e-4)  # fmt: skip
+
+
+def check_alone(instance: Instance, draw: Draw) -> None:
+    """Check that a text gives the same alone as in a batch."""
+    ids, segments = text(instance, draw, 3, 3)
+    ids[1, 0] = next(n for n in range(instance.sizes["vocab_size"]) if n not in {ids[0, 0], instance.sizes["pad_id"]})
+    together = instance(ids, segments)
+    check_differs("the output for another text", together[0], together[1])
+    for one in range(3):
+        alone = instance(ids[one : one + 1], segments[one : one + 1])[0]
+        check_close(f"output of text {one} alone", alone, together[one], instance.subject.tolerance(4))
+
+
+def padded(instance: Instance, draw: Draw, *counts: int) -> tuple[tuple[Array, ...], Array]:
+    """Return a batch whose texts end in so many positions of padding, with its mask if there is one; what is real."""
+    ids, segments = text(instance, draw, len(counts), 7)
+    if ids.shape[1] <= max(counts):
+        raise NotApplicable.from_sizes("the declared limits allow only texts too short to pad")
+    real = np.arange(ids.shape[1])[None] < ids.shape[1] - np.array(counts)[:, None]
+    ids = np.where(real, ids, instance.sizes["pad_id"])
+    return (ids, segments, *([keys_mask(real)] if instance.subject.offers("masks") else [])), real
+
+
+def check_real_positions(instance: Instance, draw: Draw) -> None:
+    """Check that what the mask shows is read."""
+    inputs, real = padded(instance, draw, 2)
+    sizes = instance.sizes
+    by = changed(instance, inputs, 0, sizes["vocab_size"], skip=sizes["pad_id"])
+    check_moves("real position", by[real[0]][:, real[0]])
+
+
+def check_padding(instance: Instance, draw: Draw) -> None:
+    """Check that padding changes nothing at real positions: neither its amount nor, behind a mask, its ids."""
+    inputs, real = padded(instance, draw, 1, 4, 0)
+    together = instance(*inputs)
+    for one, own in enumerate(real):
+        alone = instance(*(each[one : one + 1, own] for each in inputs[:2]))[0]
+        label = f"output of text {one}, {int((~own).sum())} positions of padding appended"
+        check_close(label, together[one, own], alone, instance.subject.tolerance(4))
+    if instance.subject.offers("masks"):
+        inputs, real = padded(instance, draw, 2)
+        by = changed(instance, inputs, 0, instance.sizes["vocab_size"])[~real[0]][:, real[0]]
+        check_still("the change at real positions when padding changes", by, instance.subject.tolerance(4))
+
+
+def check_longest(model: Subject, draw: Draw, **options: Any) -> None:
+    """Check that a text may have max_len positions."""
+    for longest in (7, 16):
+        instance = build(model, max_len=longest, **options)
+        limit = instance.sizes["max_len"]
+        if instance.subject.tokens(limit) < limit:
+            raise NotApplicable.from_sizes("the declared limits allow no text of max_len positions")
+        ids, segments = text(instance, draw, 1, limit)
+        check_finite(f"output for {ids.shape[1]} positions", instance(ids, segments))
+
+
+def check_refused(instance: Instance, draw: Draw) -> None:
+    """Check that ids and segments outside their tables raise."""
+    sizes = instance.sizes
+    for which, size in enumerate(("vocab_size", "num_segments")):
+        if which and not instance.subject.variant.segments:
+            continue
+        for beyond in (0, 3):
+            inputs = text(instance, draw, 2, 5)
+            inputs[which][-1, -1] = sizes[size] + beyond
+            what = ("an id", "a segment")[which]
+            check_refuses(f"{what} {sizes[size] + beyond} where {size} = {sizes[size]}", partial(instance, *inputs))
+
+
+def check_part(instance: Instance, draw: Draw, silenced: tuple[str, ...], label: str) -> None:
+    """Compare with the definition while some sublayers give 0; with tables so small that ε shows, too."""
+    own = dict(instance.weights)
+    tables = ("embedding.weight", "segments.weight", "positions.weight")
+    fixed = instance.subject.half or instance.subject.variant.positions == "sinusoidal"
+    norms = [name for name in own if "norm" in name]
+    for what, names in {
+        "": (),
+        "tables": () if fixed else tables,
+        "norms": () if instance.subject.half else norms,
+    }.items():
+        small = {name: _SMALL * own[name] for name in names if name in own}
+        if what and not small:
+            continue
+        instance.write({**own, **small, **quiet(instance, *silenced)})
+        for batch, tokens in ((2, 7), (1, 1)):
+            inputs = text(instance, draw, batch, tokens)
+            told = f"{label}, {what} {_SMALL:g} times as large," if what else f"{label},"
+            check_close(told, instance(*inputs), instance.expected(*inputs), instance.subject.tolerance(6))
+
+
+def check_oracle(model: Subject, draw: Draw, depth: int, *, method: str | None = None) -> None:
+    """Compare with the definition at several sizes, with and without padding."""
+    for width, heads, layers in ((12, 3, 2), (8, 1, 1), (8, 4, 3)):
+        instance = build(model, width, heads, num_layers=layers).randomize(draw)
+        tolerance = model.tolerance(depth)
+        for inputs in (text(instance, draw, 3, 6), text(instance, draw, 1, 1), text(instance, draw, 1, 9)):
+            got, want = instance(*inputs, method=method), instance.expected(*inputs, method=method)
+            check_close("output", got, want, tolerance)
+        ragged, real = padded(instance, draw, 2, 0, 3)
+        got, want = instance(*ragged, method=method), instance.expected(*ragged, method=method)
+        check_close("output, with padding,", got if method else got[real], want if method else want[real], tolerance)
+
+
+def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, ...]) -> None:
+    """Check that a gradient, not 0 for any matrix, reaches every parameter, and the embedding from each result."""
+    bound = instance.subject.bound
+    total: dict[str, Array] = {p["name"]: np.zeros(p["shape"]) for p in instance.trainable}
+    left = set(total)
+    for method in (None, *sorted(bound.methods)):
+        shape = instance.call(*inputs, method=method).out.shape
+        found = instance.vjp(*inputs, cotangent=draw.values(*shape), wrt=(), method=method).parameters
+        own = {name: np.zeros(total[name].shape) if gradient is None else gradient for name, gradient in found.items()}
+        for name, gradient in own.items():
+            check_finite(f"the gradient of {name}", gradient)
+            total[name] = total[name] + np.abs(gradient)
+        left -= {name for name, gradient in found.items() if gradient is not None}
+        if bound.rules:
+            placed = bound.to_canonical(own, instance.sizes)
+            first = [n for n in placed if n.startswith("layers.0.") and n.endswith("weight") and not np.any(placed[n])]
+            check(f"no gradient reaches {', '.join(first)} from {method or 'the first result'}", not first)
+    check(f"no gradient reaches {quoted(sorted(left))}", not left)
+    if bound.rules:
+        for name, gradient in bound.to_canonical(total, instance.sizes).items():
+            if name.endswith("weight"):
+                check(f"the gradient of {name} is 0", bool(np.abs(gradient).max() > 1e-9))
+
+
+def check_raw(out: Array) -> None:
+    """Check that logits are neither probabilities nor their logarithms."""
+    check("every row sums to 1: these are probabilities", not np.allclose(out.sum(axis=-1), 1.0, atol=1e-4))
+    total = np.exp(np.minimum(out, 50.0)).sum(axis=-1)
+    check("the exponentials of every row sum to 1: these are logarithms of probabilities",
+          not np.allclose(total, 1.0, atol=1e-4))  # fmt: skip
+    check("no logit is below 0", bool((out < 0).any()))

@@ -1,0 +1,130 @@
+"""What a failure says besides its numbers: the mistake that it looks like, how to fix it, why, and the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conformkit.conformance.assertions.outlines import NOT_FINITE
+from conformkit.conformance.engine.known_errors import known_error
+from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Verdict
+from conformkit.conformance.text import one_line
+
+__all__ = ["advice", "briefly", "facts", "labelled", "likely_cause", "same_cause"]
+
+_NAMED_MISTAKES = 3
+"""Maximum number of matching known mistakes to name."""
+
+_NOT_FINITE = (
+    "find the first step whose result is NaN or infinite: print `x.isfinite().all()` after each; a softmax over a row "
+    "in which every key is hidden gives NaN: a causal mask hides what comes after a position, not the position itself"
+)
+"""Advice where a NaN came out and the clause is about something else."""
+_SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
+
+
+def advice(result: Result, hints: int) -> list[tuple[str, str]]:
+    """Return the cause as labelled lines; a higher level of hints (1 to 3) tells more."""
+    known = result.looks_like
+    if hints < 3:
+        return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
+    fix = _fix(known) if known and _sure(known) else _own_fix(result)
+    return [*([("looks like:", _likeness(known))] if known else []), ("fix:", fix)]
+
+
+def _own_fix(result: Result) -> str:
+    """Return the fix of a clause, unless the failure is of a kind that it does not speak of."""
+    named = known_error(result)
+    if named is not None:
+        return named.fix
+    odd = result.outline == NOT_FINITE or "want a finite number" in result.message
+    return _NOT_FINITE if odd and not _SPEAKS_OF_NAN.search(result.clause.fix) else result.clause.fix
+
+
+def likely_cause(report: Report, result: Result) -> list[tuple[str, str]]:
+    """Return what stands above the evidence: the mistake that it looks like, and its fix, where that is not a guess.
+
+    Above an exception stands nothing.
+    """
+    known = result.looks_like
+    if not known or result.verdict is Verdict.ERROR:
+        return []
+    return advice(result, report.hints) if _sure(known) or report.hints < 3 else []
+
+
+def same_cause(report: Report, results: Sequence[Result]) -> dict[str, str]:
+    """Return which failures have the cause of an earlier one: the id of that one, by theirs."""
+    first: dict[tuple[str, ...], str] = {}
+    found: dict[str, str] = {}
+    for result in results:
+        known = result.looks_like
+        if report.hints < 3 or not known or not _sure(known):
+            continue
+        named = tuple(sorted({like.defect for like in known}))
+        if named in first:
+            found[result.clause.id] = first[named]
+        first.setdefault(named, result.clause.id)
+    return found
+
+
+def facts(report: Report, result: Result) -> list[tuple[str, str]]:
+    """Return labelled lines about a red clause that stand below its numbers and its cause."""
+    level = "" if report.breaks(result) else f"{result.clause.level}: a warning, which does not change the verdict"
+    raised = result.verdict is Verdict.ERROR  # then one's own line is worth more than a clause's general reason
+    where = ("where:", one_line(result.where))
+    guesses = [] if likely_cause(report, result) else advice(result, report.hints)
+    found = [*([where] if raised else []), *guesses, ("level:", level), ("why:", result.clause.why)]
+    return [(label, fact) for label, fact in [*found, *([] if raised else [where])] if fact]
+
+
+def labelled(report: Report, result: Result) -> list[tuple[str, str]]:
+    """Return all of it, for formats that begin with the message."""
+    return [*likely_cause(report, result), *facts(report, result)]
+
+
+def briefly(report: Report, result: Result) -> str:
+    """Return one line that says what is wrong: the mistake where it is known, else the message."""
+    known = result.looks_like
+    if known and _sure(known):
+        return _mistakes(known)[0][0] if report.hints >= 3 else known[0].hint.symptom
+    return one_line(result.message or result.reason or result.clause.title, 200)
+
+
+def _sure(known: Sequence[LooksLike]) -> bool:
+    return known[0].certainty is not Certainty.UNSURE
+
+
+def _likeness(found: Sequence[LooksLike]) -> str:
+    titles = [title for title, _ in _mistakes(found)]
+    who, s = ("each of these mistakes" if len(titles) > 1 else "this mistake"), "s"
+    if found[0].together_with:
+        who, s = "together, these mistakes", ""
+    how = {
+        Certainty.EXACT: f"{who} reproduce{s} your numbers exactly",
+        Certainty.LIKELY: f"{who} fail{s} in the same way",
+        Certainty.UNSURE: f"unsure: {who} fail{s} in a similar way; check whether your code does that",
+    }[found[0].certainty]
+    if _sure(found):
+        titles = _numbered(titles)
+    if found[0].together_with:
+        return f"{', and '.join(titles)} ({how})"
+    return f"{', or '.join(titles)} ({how})"
+
+
+def _fix(found: Sequence[LooksLike]) -> str:
+    """Return how to fix the mistakes that a failure looks like, numbered if there are several."""
+    fixes = [" or ".join(fixes) for _, fixes in _mistakes(found)]
+    return "; ".join(_numbered(fixes))
+
+
+def _mistakes(found: Sequence[LooksLike]) -> list[tuple[str, list[str]]]:
+    """Return the distinct titles of the first known mistakes, with how to fix each."""
+    fixes: dict[str, list[str]] = {}
+    for like in found:
+        known = fixes.setdefault(like.title, [])
+        known += [like.hint.mistake] if like.hint.mistake not in known else []
+    return list(fixes.items())[:_NAMED_MISTAKES]
+
+
+def _numbered(texts: Sequence[str]) -> list[str]:
+    return [f"{n}) {text}" for n, text in enumerate(texts, 1)] if len(texts) > 1 else list(texts)

@@ -1,0 +1,162 @@
+"""Clauses of spec/bert_embeddings.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import (
+    NotApplicable,
+    check_close,
+    check_differs,
+    check_finite,
+    check_zero,
+    under,
+)
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
+from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_kept
+from conformkit.conformance.evidence.encoder_texts import changed, check_refused, check_rows, text
+from conformkit.conformance.evidence.sublayers import check_varies
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
+
+
+def build(bert_embeddings: Subject, width: int = 12, **options: Any) -> Instance:
+    instance = bert_embeddings.build(d_model=width, **options)
+    shown = ("vocab_size", "d_model", "max_len", "num_segments")
+    under(", ".join(f"{name} = {instance.sizes[name]}" for name in shown))
+    return instance
+
+
+@clause("BEMB-SHAPE")
+def test_each_id_gives_a_row(bert_embeddings: Subject, draw: Draw) -> None:
+    for width in (12, 7):
+        instance = build(bert_embeddings, width)
+        check_rows(instance, draw, instance.sizes["d_model"])
+
+
+@clause("BEMB-PARAM-COUNT")
+def test_there_are_as_many_parameters_as_in_the_definition(bert_embeddings: Subject) -> None:
+    for width in (12, 7):
+        check_count(build(bert_embeddings, width))
+    bert_embeddings.bound.require_weights()
+
+
+@clause("BEMB-OWN-ROW")
+def test_each_row_depends_on_its_own_id(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings).scatter(draw)
+    by = changed(instance, text(instance, draw, 1, 6), 0, instance.sizes["vocab_size"])
+    check_diagonal(by, "id", bert_embeddings)
+
+
+@clause("BEMB-SEGMENTS")
+def test_each_row_depends_on_its_own_segment(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings).scatter(draw)
+    if instance.sizes["num_segments"] < 2:
+        raise NotApplicable.from_sizes("its limits allow one segment only")
+    by = changed(instance, text(instance, draw, 1, 6), 1, instance.sizes["num_segments"])
+    check_diagonal(by, "segment", bert_embeddings)
+
+
+def check_diagonal(by: Array, what: str, bert_embeddings: Subject) -> None:
+    """Check that entry j of what was changed moves row j alone; `by` is the result of `changed`."""
+    own = np.diagonal(by)
+    check_differs(f"the row of a position with another {what}", own, np.zeros_like(own), at_least=1e-4)
+    for position, moved in enumerate(own):
+        check_differs(f"row {position} with another {what} there", moved[None], np.zeros(1), at_least=1e-6)
+    check_zero(f"the change of other rows with another {what}", by * (1 - np.eye(len(by))),
+               at_most=10 * bert_embeddings.tolerance())  # fmt: skip
+
+
+@clause("BEMB-SEGMENTS-DEFAULT")
+def test_without_segments_they_are_zero(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings).scatter(draw)
+    ids, _ = text(instance, draw, 2, 5)
+    want = instance(ids, np.zeros_like(ids))
+    check_close("rows without segments", instance(ids), want, bert_embeddings.tolerance())
+
+
+@clause("BEMB-POSITIONS")
+def test_the_same_id_differs_by_position(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings).scatter(draw)
+    ids, _ = text(instance, draw, 1, 6)
+    ids[:] = ids[0, 0]
+    if ids.shape[1] < 2:
+        raise NotApplicable.from_sizes("its limits allow one position only")
+    rows = instance(ids, np.zeros_like(ids))[0]
+    for position in range(1, len(rows)):
+        check_differs(f"row {position} of a text that repeats one id", rows[position], rows[position - 1],
+                      at_least=1e-4)  # fmt: skip
+
+
+@clause("BEMB-MAX-LEN")
+def test_the_longest_text_is_accepted(bert_embeddings: Subject, draw: Draw) -> None:
+    for longest in (7, 16):
+        instance = build(bert_embeddings, max_len=longest)
+        limit = instance.sizes["max_len"]
+        if bert_embeddings.tokens(limit) < limit:
+            raise NotApplicable.from_sizes("the declared limits allow no text of max_len positions")
+        check_finite(f"output for {limit} positions", instance(*text(instance, draw, 1, limit)))
+
+
+@clause("BEMB-OOV")
+def test_what_is_in_no_table_is_refused(bert_embeddings: Subject, draw: Draw) -> None:
+    check_refused(build(bert_embeddings), draw)
+
+
+@clause("BEMB-NORM")
+def test_rows_have_mean_0_and_variance_1(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings).randomize(draw)
+    plain = {"embedding_norm.weight": np.ones_like(instance.weights["embedding_norm.weight"])}
+    if "embedding_norm.bias" in instance.weights:
+        plain["embedding_norm.bias"] = np.zeros_like(instance.weights["embedding_norm.bias"])
+    for scale in (1.0, bert_embeddings.up_to(30.0)):
+        tables = {n: scale * instance.weights[n] for n in ("embedding.weight",)}
+        rows = instance.write({**plain, **tables})(*text(instance, draw, 2, 6))
+        tolerance = bert_embeddings.no_finer(1e-4)
+        check_zero("the mean of a row", rows.mean(axis=-1), at_most=tolerance)
+        variance = rows.var(axis=-1)
+        check_close("the variance of a row", variance, np.ones_like(variance), tolerance)
+
+
+@clause("BEMB-ORACLE")
+def test_the_rows_are_those_of_the_definition(bert_embeddings: Subject, draw: Draw) -> None:
+    for width, vocabulary in ((12, 11), (7, 30)):
+        instance = build(bert_embeddings, width, vocab_size=vocabulary).randomize(draw)
+        own = dict(instance.weights)
+        fixed = bert_embeddings.half or bert_embeddings.variant.positions == "sinusoidal"
+        for scale in (1.0,) if fixed else (1.0, 1e-5):
+            small = {n: scale * own[n] for n in own if not n.startswith("embedding_norm")}
+            instance.write(small)
+            inputs = text(instance, draw, 2, 8)
+            label = "output" if scale == 1.0 else f"output, tables {scale:g} times as large,"
+            check_close(label, instance(*inputs), instance.expected(*inputs), bert_embeddings.tolerance())
+
+
+@clause("BEMB-SIZES")
+def test_the_rows_equal_the_definition_at_every_size(bert_embeddings: Subject, draw: Draw) -> None:
+    check_definition_at_sizes(bert_embeddings, draw, after="BEMB-ORACLE")
+
+
+@clause("BEMB-GRAD-ALL")
+def test_gradients_reach_every_table(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings).scatter(draw)
+    check_all_arrive(instance, draw, text(instance, draw, 2, 5))
+
+
+@clause("BEMB-DROPOUT")
+def test_rows_are_dropped_in_training_alone(bert_embeddings: Subject, draw: Draw) -> None:
+    instance, plain = (build(bert_embeddings, dropout=rate).scatter(draw) for rate in (0.5, 0.0))
+    inputs = text(instance, draw, 2, 5)
+    check_drops_nothing(instance, plain, inputs)
+    check_varies(instance, plain, inputs)
+
+
+@clause("BEMB-KEPT")
+def test_the_arguments_stay_as_they_are(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings)
+    check_kept(instance, text(instance, draw, 2, 5))

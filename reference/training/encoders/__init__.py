@@ -1,0 +1,1 @@
+"""Encoders train: BERT on a text with hidden ids, a vision transformer on small images."""

@@ -1,0 +1,73 @@
+"""How much memory an update takes, before the first one is made.
+
+    16 bytes a parameter (weight, gradient, two moments) + what the backward pass of a batch needs of its forward pass
+
+The second part is measured, not derived: one row goes through the model, and what autograd keeps of it is counted and
+multiplied by the rows of a batch. So every variant, kernel and precision is counted as it is; without fused attention
+its largest part is 4·H·T² bytes a layer and row for scores and weights each (design document §12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from conformkit.reference.training.run import Run
+from conformkit.reference.training.speed import Fast
+
+__all__ = ["memory_estimate", "shown"]
+
+BYTES_A_PARAMETER = 16
+LOGITS = 2
+"""Copies of the logits that the backward pass adds: their gradient, and that of the softmax."""
+
+
+def memory_estimate(run: Run) -> int:
+    """Return the bytes that weights, optimizer and one update take at most, without what the process needs itself.
+
+    The random state stays as it is, and no gradient is kept.
+    """
+    parameters = list(run.model.parameters())
+    own = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+    fixed = BYTES_A_PARAMETER * sum(parameter.numel() for parameter in parameters)
+    devices = [run.device] if run.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        given, wanted = run.draw()
+        rows = len(wanted)
+        kept, logits = _kept(run, _first(given), wanted[:1], own)
+    return fixed + rows * (kept + LOGITS * logits)
+
+
+def shown(size: int) -> str:
+    """Return a number of bytes as people read it: 480 MiB, 1.2 GiB."""
+    if size < 2**30:
+        return f"{max(size / 2**20, 1):.0f} MiB"
+    return f"{size / 2**30:.1f} GiB"
+
+
+def _kept(run: Run, given: Any, wanted: Tensor, own: set[int]) -> tuple[int, int]:
+    """Return the bytes that autograd keeps of one row, and those of its logits."""
+    seen: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            seen[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    plain = Fast(run.bare, replace(run.config.speed, compile="none"))  # what is compiled would be compiled twice
+    plain.train()
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        logits: Any = plain(given)
+        loss = run.criterion(logits, wanted)
+    del loss
+    outputs = logits if isinstance(logits, tuple) else (logits,)
+    return sum(seen.values()), 4 * sum(output.numel() for output in outputs)
+
+
+def _first(given: Any) -> Any:
+    """Return the first row of what a model is called with."""
+    return tuple(part[:1] for part in given) if isinstance(given, tuple) else given[:1]

@@ -1,0 +1,77 @@
+"""Which kind of run it is, by its configuration: what it learns decides the model, the data and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from conformkit.reference.checkpoints import Checkpoint, read_checkpoint
+from conformkit.reference.training.config import PAIRS, TrainingConfig, with_changes
+from conformkit.reference.training.encoders.digits import DigitsSession, begin_digits, resume_digits
+from conformkit.reference.training.encoders.masked import MaskedSession, begin_masked, resume_masked
+from conformkit.reference.training.encoders.trained import Classifier, MaskedModel, classifier_from, masked_model_from
+from conformkit.reference.training.folder import RunFolder
+from conformkit.reference.training.pairs.session import (
+    PairsSession,
+    Translator,
+    begin_pairs,
+    resume_pairs,
+    translator_from,
+)
+from conformkit.reference.training.session import (
+    Trained,
+    TrainingSession,
+    begin,
+    read_best,
+    resume_text,
+    trained_from,
+)
+
+__all__ = ["Loaded", "RunSession", "begin_run", "load_model", "resume_run"]
+
+RunSession = TrainingSession | PairsSession | MaskedSession | DigitsSession
+Loaded = Trained | Translator | MaskedModel | Classifier
+
+
+def begin_run(config: TrainingConfig, place: Path) -> RunSession:
+    """Prepare a new run. Everything that can be refused is refused before the folder is made."""
+    if config.data.task in PAIRS:
+        return begin_pairs(config, place)
+    if config.data.task == "masked":
+        return begin_masked(config, place)
+    return begin_digits(config, place) if config.data.task == "digits" else begin(config, place)
+
+
+def resume_run(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> RunSession:
+    """Prepare to resume from the newest checkpoint of a run, or from the one named.
+
+    Raises: FolderError, CheckpointError, and what `begin_run` raises.
+    """
+    folder = RunFolder.open(place)
+    config = with_changes(folder.config, changes)
+    saved = read_checkpoint(checkpoint or folder.newest)
+    if config.data.task in PAIRS:
+        return resume_pairs(folder, config, saved)
+    if config.data.task == "masked":
+        return resume_masked(folder, config, saved)
+    return (resume_digits if config.data.task == "digits" else resume_text)(folder, config, saved)
+
+
+def load_model(path: Path, device: str = "cpu") -> Loaded:
+    """Return the model of a checkpoint, or of the best one in the folder of a run.
+
+    Raises: CheckpointError, FolderError; OSError where the file can't be read.
+    """
+    saved = read_best(path)
+    task = _task(saved)
+    if task in PAIRS:
+        return translator_from(saved, device)
+    if task == "masked":
+        return masked_model_from(saved, device)
+    return classifier_from(saved, device) if task == "digits" else trained_from(saved, device)
+
+
+def _task(saved: Checkpoint) -> str:
+    config = saved.extra.get("config")
+    return str(config.get("data", {}).get("task", "")) if isinstance(config, dict) else ""

@@ -1,0 +1,1 @@
+"""The vision transformer: patches, class token, layers, classification head. Dosovitskiy et al. 2021."""

@@ -1,0 +1,141 @@
+"""Each known mistake of a conversion changes what a model says, and its numbers are named by their own file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.apps.port import mistake as mistake_module
+from conformkit.conformance.apps.port.mistake import Mistake, Right, mistakes
+from conformkit.conformance.apps.port.moves import planned
+from conformkit.conformance.apps.port.naming import explained
+from conformkit.conformance.apps.port.proof import drawn_weights
+from conformkit.conformance.apps.port.replay import Replay
+from conformkit.spec.arrays import Array
+from conformkit.spec.components import COMPONENTS
+from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
+from tests.tiers import sampled
+
+LANGUAGE_MODEL = COMPONENTS["TinyTransformerLM"]
+IDS = np.array([[0, 3, 12, 5, 1, 9, 2], [7, 0, 11, 10, 6, 3, 8]])
+SIZES = {"vocab_size": 13, "d_model": 24, "num_heads": 4, "d_ff": 28, "num_layers": 3, "block_size": 9}
+LLAMA = FAMOUS["llama"].but(kv_heads="num_heads // 2")
+PAIRS = LLAMA.but(rotary_layout="pairs", qkv_bias=True)
+GPT2 = FAMOUS["gpt2"].but(tied=False)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A conversion: both variants, and sizes that differ from the usual ones."""
+
+    theirs: Variant
+    ours: Variant
+    kv: tuple[int, int] = (4, 4)
+    more: tuple[tuple[str, int], ...] = ()
+
+
+WIDE = (("d_model", 48),)
+SCENES = {
+    "gpt2": Scene(GPT2, GPT2),
+    "tied": Scene(FAMOUS["gpt2"], FAMOUS["gpt2"]),
+    "canonical": Scene(CANONICAL, CANONICAL),
+    "llama": Scene(LLAMA, LLAMA, (2, 2)),
+    "pairs": Scene(PAIRS, PAIRS, (2, 2)),
+    "qwen": Scene(FAMOUS["qwen"], FAMOUS["qwen"], (2, 2)),
+    "to-pairs": Scene(LLAMA.but(qkv_bias=True), PAIRS, (2, 2)),
+    "to-halves": Scene(PAIRS, LLAMA.but(qkv_bias=True), (2, 2)),
+    "expanded": Scene(LLAMA, LLAMA, (2, 4)),
+    "groups-of-three": Scene(LLAMA, LLAMA, (2, 2), (("num_heads", 6), ("d_model", 36))),
+    "scaled": Scene(FAMOUS["gemma"].but(tied=False), FAMOUS["gemma"].but(tied=False), (2, 2)),
+    "wide": Scene(LLAMA, LLAMA, (2, 2), WIDE),
+    "wide-to-pairs": Scene(LLAMA, LLAMA.but(rotary_layout="pairs"), (2, 2), WIDE),
+    "wide-to-halves": Scene(LLAMA.but(rotary_layout="pairs"), LLAMA, (2, 2), WIDE),
+    "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
+    "post": Scene(FAMOUS["vaswani"].but(tied=False), FAMOUS["vaswani"].but(tied=False)),
+}  # fmt: skip
+
+
+@cache
+def right(scene: Scene) -> Right:
+    base = {**SIZES, **dict(scene.more)}
+    base["head_width"] = base["d_model"] // base["num_heads"]
+    sizes, own = ({**base, "kv_heads": heads} for heads in scene.kv)
+    plan = planned(scene.theirs, scene.ours, sizes, own)
+    drawn = drawn_weights(LANGUAGE_MODEL.parameters(sizes, scene.theirs), 0)
+    for name in drawn:
+        if name.endswith("bias"):
+            drawn[name] = np.random.default_rng(len(name)).standard_normal(drawn[name].shape) * 0.4
+    ours = {name: plan.array(name, drawn.__getitem__).astype(np.float64) for name in plan.parameters}
+    return Right(plan, drawn.__getitem__, ours.__getitem__, (scene.theirs, scene.ours), sizes, own)
+
+
+def made(mistake: Mistake) -> Iterator[tuple[Right, dict[str, Array]]]:
+    """Yield each conversion in which a mistake changes numbers, with all that it makes of them."""
+    for scene in SCENES.values():
+        one = right(scene)
+        if not mistake.possible(one):
+            continue
+        weights = {name: one.ours(name).astype(np.float64) for name in one.parameters}
+        changed = {n: np.where(np.isnan(a), 0.25, a) for n, a in mistake.weights(one)}
+        if any(not np.array_equal(a, weights[n]) for n, a in changed.items()):
+            yield one, {**weights, **changed}
+
+
+def says(one: Right, weights: Any, variant: Variant) -> Array:
+    return LANGUAGE_MODEL.forward(weights, {"ids": IDS}, one.own, variant)
+
+
+WEIGHTS = [name for name, mistake in mistakes().items() if not mistake.choices]
+CODE = [name for name, mistake in mistakes().items() if mistake.choices]
+
+
+FOLDER = Path(mistake_module.__file__).parent / "mistakes"
+
+
+def files(name: str) -> list[Path]:
+    return [FOLDER / f"{name}.toml"]
+
+
+@pytest.mark.parametrize("name", sampled(WEIGHTS, always=["qkv-per-head-read-flat"], files=files, most=2))
+def test_a_mistake_with_weights_is_caught_and_named(name: str) -> None:
+    mistake, named = mistakes()[name], []
+    for one, wrong in made(mistake):
+        weights = {n: one.ours(n) for n in one.parameters}
+        truth, said = says(one, weights, one.variants[1]), says(one, wrong, one.variants[1])
+        if float(np.abs(truth - said).max() / np.abs(truth).max()) < 1e-6:
+            continue
+        named.append([entry.id for entry in explained(one, wrong.__getitem__, list(one.parameters))])
+        if name in named[-1]:
+            return
+    assert named, "no conversion shows it"
+    pytest.fail(f"named as {named}")
+
+
+@pytest.mark.parametrize("name", sampled(CODE, always=["gelu-exact"], files=files, most=1))
+def test_a_mistake_of_the_code_is_caught_and_named_by_replay(name: str) -> None:
+    mistake, named = mistakes()[name], []
+    for scene in SCENES.values():
+        one = right(scene)
+        other = one.variants[1].but(**mistake.choices)
+        if not mistake.possible(one) or other == one.variants[1]:
+            continue
+        weights = {n: one.ours(n).astype(np.float64) for n in one.parameters}
+        try:
+            said = says(one, weights, other)
+        except (KeyError, IndexError, ValueError):
+            continue
+        truth = says(one, weights, one.variants[1])
+        if float(np.abs(truth - said).max() / np.abs(truth).max()) < 1e-6:
+            continue
+        trial = Replay(weights, one.own, IDS, said)
+        named.append([m.id for m in mistakes().values() if m.possible(one) and trial.gives(one.variants[1], m, one)])
+        if name in named[-1]:
+            return
+    assert named, "no conversion shows it"
+    pytest.fail(f"named as {named}")

@@ -1,0 +1,175 @@
+"""Conversions from end to end: proved, or not with the mistake's name, and the map that does the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformkit.conformance import port
+from conformkit.conformance.apps.port.definition import Definition
+from conformkit.conformance.apps.port.family import family
+from conformkit.conformance.apps.port.port import port as convert
+from conformkit.conformance.apps.port.proof import drawn_weights
+from conformkit.conformance.apps.port.request import PortReport, PortRequest
+from conformkit.conformance.apps.port.sides import parameters_of, rules_at
+from conformkit.conformance.binding.patterns import to_implementation
+from conformkit.conformance.driver.errors import IsolationUnavailable
+from conformkit.spec.arrays import Array
+from tests.tiers import sampled
+
+RIGHT = Path(__file__).parents[2] / "right"
+SIZES = {"vocab_size": 29, "d_model": 24, "num_heads": 4, "d_ff": 96, "num_layers": 3, "block_size": 16}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "nano_gpt": {}, "gpt2_conv1d": {}, "grouped_qkv": {"kv_heads": 2}, "handed_tables": {}, "gemma": {"kv_heads": 1},
+    "llama": {"kv_heads": 2, "rotary_base": 500000.0},
+}  # fmt: skip
+FAMILIES = {
+    "nano_gpt": "gpt2", "gpt2_conv1d": "gpt2", "grouped_qkv": "llama", "handed_tables": "llama", "gemma": "gemma",
+    "llama": "llama",
+}  # fmt: skip
+
+
+def checkpoint(name: str, **sizes: int) -> dict[str, Array]:
+    """Return random weights of a family, by the names of its files."""
+    side = Definition(family(name), family(name).variant({}))
+    full = side.at({**SIZES, **sizes})
+    known = parameters_of(side, full)
+    weights = {n: a.astype(np.float32) for n, a in drawn_weights(known, 3).items()}
+    return to_implementation(rules_at(side, full), weights, known, full)
+
+
+def settings(style: str, folder: Path) -> Path:
+    """Write the config.json of a checkpoint for a style."""
+    import json
+
+    base = SETTINGS[style].get("rotary_base", 10000.0)
+    said: dict[str, Any] = {"rope_theta": base, "num_attention_heads": 4, "n_head": 4}
+    said |= {"rms_norm_eps": {"grouped_qkv": 1e-6, "handed_tables": 1e-6}.get(style, 1e-6)}
+    said |= {"num_key_value_heads": SETTINGS[style].get("kv_heads", 4), "hidden_size": 24}
+    path = folder / "config.json"
+    path.write_text(json.dumps(said), encoding="utf-8")
+    return path
+
+
+def ported(style: str, folder: Path, **options: Any) -> PortReport:
+    kv = {"kv_heads": SETTINGS[style]["kv_heads"]} if "kv_heads" in SETTINGS[style] else {}
+    weights = checkpoint(FAMILIES[style], **kv)
+    options = {"weights": weights, "config": settings(style, folder), **options}
+    return port("", str(RIGHT / style), like=FAMILIES[style], **options)
+
+
+@pytest.fixture(scope="module")
+def nano(tmp_path_factory: pytest.TempPathFactory) -> PortReport:
+    """The right conversion of GPT-2's weights for a hand-written model."""
+    return ported("nano_gpt", tmp_path_factory.mktemp("nano"))
+
+
+@pytest.mark.parametrize("style", sampled(FAMILIES, always=["nano_gpt"], most=1))
+def test_a_checkpoint_is_converted_and_the_printed_map_does_the_same(style: str, tmp_path: Path) -> None:
+    report = ported(style, tmp_path)
+    assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
+    namespace: dict[str, Any] = {}
+    exec(report.map, namespace)
+    kv = {"kv_heads": SETTINGS[style]["kv_heads"]} if "kv_heads" in SETTINGS[style] else {}
+    made = namespace["convert"](checkpoint(FAMILIES[style], **kv))
+    assert made
+    for name, array in made.items():
+        np.testing.assert_allclose(array, report.converted[name], atol=1e-6, err_msg=name)
+    assert {n for n in report.converted if n not in made} <= {"lm_head.weight", "head.weight"}
+
+
+def test_fused_weights_split_in_the_wrong_way_are_named(nano: PortReport, tmp_path: Path) -> None:
+    right = nano.converted
+    wrong = dict(right)
+    for name, array in right.items():
+        if "c_attn" in name:
+            heads = array.reshape(4, 3, 6, *array.shape[1:])
+            wrong[name] = heads.swapaxes(0, 1).reshape(array.shape)
+    report = ported("nano_gpt", tmp_path, converted=wrong)
+    assert not report.proved
+    assert report.first == "blocks.0.attention"
+    assert [m.id for m in report.mistakes] == ["qkv-flat-read-per-head"]
+    assert report.mistakes[0].certainty == "exact"
+    assert not report.converted
+
+
+@pytest.mark.full(guard="test_fused_weights_split_in_the_wrong_way_are_named")
+def test_a_conversion_without_mistakes_is_confirmed(nano: PortReport, tmp_path: Path) -> None:
+    right = nano.converted
+    report = ported("nano_gpt", tmp_path, converted=right)
+    assert report.proved
+    assert report.notes == ()
+
+
+@pytest.mark.full(guard="test_fused_weights_split_in_the_wrong_way_are_named")
+def test_a_tensor_that_is_missing_or_of_another_shape_is_a_problem_with_its_name(
+    nano: PortReport, tmp_path: Path
+) -> None:
+    wrong = dict(nano.converted)
+    del wrong["transformer.ln_f.bias"]
+    wrong["transformer.h.1.mlp.c_fc.weight"] = wrong["transformer.h.1.mlp.c_fc.weight"].T.copy()
+    report = ported("nano_gpt", tmp_path, converted=wrong)
+    assert not report.proved
+    assert "the converted weights lacks transformer.ln_f.bias" in report.problems
+    assert any("(24, 96), want (96, 24)" in m.sentence and m.id == "transposed" for m in report.mistakes)
+
+
+@pytest.mark.full(guard="test_fused_weights_split_in_the_wrong_way_are_named")
+def test_code_with_another_epsilon_or_base_is_not_proved_and_says_which(tmp_path: Path) -> None:
+    path = settings("llama", tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").replace("500000.0", "10000.0"), encoding="utf-8")
+    report = port("", str(RIGHT / "llama"), checkpoint("llama", kv_heads=2), like="llama", config=path)
+    assert not report.proved
+    assert report.differences["rotary_base"] == ("rotary_base = 10000", "rotary_base = 500000")
+    assert [m.id for m in report.mistakes] == ["theta-500000"]
+    assert report.first == "blocks.0.attention"
+
+
+@pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
+def test_random_weights_test_a_conversion_without_any_checkpoint() -> None:
+    report = port("", str(RIGHT / "gpt2_conv1d"), like="gpt2")
+    assert report.proved
+    assert report.checkpoint is None
+
+
+@pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
+def test_code_is_a_side_like_any_other() -> None:
+    report = port(str(RIGHT / "gpt2_conv1d"), str(RIGHT / "nano_gpt"))
+    assert report.proved
+    assert 'rearrange(theirs[f"h.{i}.mlp.c_fc.weight"], "m f -> f m")' in report.map
+
+
+def test_a_file_is_only_written_when_it_is_proved(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.safetensors", tmp_path / "bad.safetensors"
+    assert ported("nano_gpt", tmp_path, out=good).written == str(good)
+    path = tmp_path / "other.json"
+    path.write_text('{"n_head": 4, "layer_norm_epsilon": 1e-3}', encoding="utf-8")
+    assert not ported("nano_gpt", tmp_path, out=bad, config=path).written
+    assert [p.name for p in tmp_path.iterdir() if "safetensors" in p.name] == ["good.safetensors"]
+
+
+@pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
+def test_weights_in_bfloat16_stay_in_bfloat16(tmp_path: Path) -> None:
+    from conformkit.conformance.apps.port.safetensors_files import SafetensorsFile, TensorEntry, write_safetensors
+
+    weights = checkpoint("gpt2")
+    half = tmp_path / "half.safetensors"
+    write_safetensors(half, {n: TensorEntry("bfloat16", a.shape) for n, a in weights.items()}, weights.items())
+    out = tmp_path / "out.safetensors"
+    report = ported("nano_gpt", tmp_path, weights=half, out=out)
+    assert report.proved
+    assert {entry.dtype for entry in SafetensorsFile(out).entries.values()} == {"bfloat16"}
+    stored = SafetensorsFile(half).read("transformer.h.0.mlp.c_fc.weight")
+    np.testing.assert_array_equal(SafetensorsFile(out).read("transformer.h.0.mlp.c_fc.weight"), stored.T)
+
+
+def test_a_sandbox_that_is_asked_for_is_never_a_plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(*_: Any, **__: Any) -> None:
+        raise IsolationUnavailable("no sandbox here")
+
+    monkeypatch.setattr("conformkit.conformance.driver.sandbox.sandbox.SandboxedProcess", unavailable)
+    with pytest.raises(IsolationUnavailable):
+        convert(PortRequest(str(RIGHT / "nano_gpt"), like="gpt2", isolation="sandbox"))

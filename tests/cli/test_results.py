@@ -1,0 +1,66 @@
+"""docs/results.md is what benchmarks/results.py makes of the files that runs wrote: no figure in it is typed."""
+
+import importlib.util
+import itertools
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from conformkit.reference.training.ablation import read_table
+from conformkit.reference.training.config import recipes
+from conformkit.spec.clauses import PROFILES
+
+ROOT = Path(__file__).parents[2]
+
+
+def script():
+    spec = importlib.util.spec_from_file_location("results", ROOT / "benchmarks" / "results.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["results"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+results = script()
+
+
+def test_the_page_is_made_of_what_runs_wrote():
+    """Would break if a figure were typed into the page, or a result were committed without its page."""
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == results.page()
+
+
+def test_a_figure_that_changes_changes_the_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FOUND", tmp_path)
+    assert "not run yet" in results.page()
+    found = {"tokens_a_second": 123.0, "beam_by_greedy": 2.5, "date": "2026-01-01", "machine": "m", "torch": "t"}
+    (tmp_path / "decoding.json").write_text(json.dumps(found))
+    assert "123 tokens a second; 2.50 times greedy" in results.page()
+    assert "Measured 2026-01-01, m, torch t." in results.page()
+
+
+def test_every_experiment_names_a_command_that_exists():
+    known = {"train", "ablate", "run", "speed", "gpu"}
+    found = results.experiments()
+    assert len({one["id"] for one in found}) == len(found)
+    for one in found:
+        assert one["kind"] in known
+        assert one["what"]
+        assert one["source"]
+        assert one["printed"]
+        assert one["why"]
+        words = shlex.split(results.command(one))
+        named = dict(itertools.pairwise(words))
+        assert named.get("--recipe", "tiny") in recipes()
+        assert named.get("--profile", "core") in PROFILES
+        if "--ablate" in named:
+            assert read_table(named["--ablate"])
+        if one["kind"] == "speed":
+            assert callable(getattr(results, one["id"]))
+
+
+def test_every_result_belongs_to_an_experiment():
+    ids = {one["id"] for one in results.experiments()}
+    assert {path.stem for path in (ROOT / "benchmarks" / "results").glob("*.json")} <= ids
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in ids)

@@ -1,0 +1,73 @@
+"""Exceptions that say what to change: a machine without a GPU, two number formats, odd widths."""
+
+import pytest
+import torch
+
+from conformkit.conformance.diagnosis.similarity import Likeness, likeness
+from conformkit.conformance.engine.known_errors import known_error
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.report.causes import advice
+from tests.report.samples import make_result
+
+
+def error(message, **changes):
+    return make_result(Verdict.ERROR, message=f"it raised {message}", **changes)
+
+
+def raised(action):
+    with pytest.raises((RuntimeError, AssertionError, TypeError)) as found:
+        action()
+    return f"{type(found.value).__name__}: {found.value}"
+
+
+WIDE, NARROW = torch.zeros(2, 2, dtype=torch.float64), torch.zeros(2, 2)
+WHAT_TORCH_SAYS = {
+    "formats": (lambda: WIDE @ NARROW, "dtype=x.dtype"),
+    "view": (lambda: torch.zeros(2, 3).t().view(6), "reshape"),
+    "numpy": (lambda: torch.zeros(2, requires_grad=True).numpy(), "torch functions"),
+}
+
+
+@pytest.mark.parametrize("case", WHAT_TORCH_SAYS)
+def test_what_torch_itself_says_is_recognized(case):
+    """Would break if a message of the installed torch no longer had the words that are searched for."""
+    action, words = WHAT_TORCH_SAYS[case]
+    assert words in known_error(error(raised(action))).fix
+
+
+def test_a_machine_without_a_gpu_is_named_and_looks_like_no_mistake():
+    """Would break if two exceptions were alike because both are exceptions: `.cuda()` looked like a wrong view."""
+    ours = error("AssertionError: Torch not compiled with CUDA enabled", details=("with heads = 3",))
+    theirs = error("RuntimeError: view size is not compatible", details=("with heads = 3",))
+    assert "`.cuda()`" in dict(advice(ours, 3))["fix:"]
+    assert likeness(ours, theirs) is Likeness.RED
+    assert likeness(error("IndexError: 3", details=("with heads = 3",)), theirs) is Likeness.KIND
+
+
+SIZES = "RuntimeError: The expanded size of the tensor (4) must match the existing size (5)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"details": ("with d_model = 9, max_len = 24",), "component": "PositionalEncoding"}, True),
+        ({"details": ("with d_model = 8, max_len = 25",), "component": "PositionalEncoding"}, False),
+        ({"details": ("with d_model = 9",), "component": "TransformerBlock"}, False),
+    ],
+    ids=["odd-width", "even-width", "another-part"],
+)
+def test_odd_widths_are_named_only_where_the_width_is_odd(changes, named):
+    found = known_error(error(SIZES, **changes))
+    assert (found is not None) == named
+    assert ("cosines" in dict(advice(error(SIZES, **changes), 3))["fix:"]) == named
+
+
+def test_only_exceptions_have_such_causes():
+    assert known_error(make_result(Verdict.FAIL, message="Torch not compiled with CUDA enabled")) is None
+
+
+def test_a_nan_gets_no_advice_about_shapes():
+    odd = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output[0, 0] is nan, want a finite number; 4 of 8 are not")
+    assert "softmax over a row" in dict(advice(odd, 3))["fix:"]
+    fine = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output has shape (2, 3), want (2, 4)")
+    assert dict(advice(fine, 3))["fix:"] == fine.clause.fix

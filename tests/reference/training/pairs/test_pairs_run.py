@@ -1,0 +1,205 @@
+"""A run on pairs learns its task, resumes as if it had not stopped, and shows the model's own weights."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from conformkit.reference.checkpoints import read_checkpoint, save_checkpoint
+from conformkit.reference.errors import CheckpointError
+from conformkit.reference.loss import cross_entropy
+from conformkit.reference.multi_head_attention import MultiHeadAttention
+from conformkit.reference.seq2seq.cross_attention import CrossAttention
+from conformkit.reference.seq2seq.model import Transformer
+from conformkit.reference.steps import IGNORED
+from conformkit.reference.training import history, metrics
+from conformkit.reference.training.config import TrainingConfig, with_changes
+from conformkit.reference.training.loop import TrainingEnd, train
+from conformkit.reference.training.pairs.maps import seq2seq_attention_maps
+from conformkit.reference.training.pairs.session import PairsSession, begin_pairs, translator_from
+from conformkit.reference.training.pairs.writing import write, write_beams
+from conformkit.reference.training.progress import Silent
+from conformkit.reference.training.sessions import load_model, resume_run
+
+
+def finish(session: Any, wanted: Callable[[], bool] = lambda: False) -> TrainingEnd:
+    return train(session.run, session.folder, Silent(), wanted, session.sample, session.looked)
+
+
+def numbers(session: Any) -> list[tuple[Any, ...]]:
+    return [(one["kind"], one["step"], one["loss"]) for one in metrics.read_lines(session.folder.metrics)]
+
+
+def same(one: Any, other: Any) -> bool:
+    a, b = one.run.model.state_dict(), other.run.model.state_dict()
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture
+def whole(config: TrainingConfig, tmp_path: Path) -> PairsSession:
+    session = begin_pairs(config, tmp_path / "whole")
+    assert finish(session).end == "done"
+    return session
+
+
+def test_a_stopped_run_continues_exactly(whole: PairsSession, session: PairsSession) -> None:
+    assert finish(session, lambda: session.run.step == 6).end == "interrupted"
+    again = resume_run(session.folder.path, {})
+    assert again.run.step == 6
+    finish(again)
+    assert same(again, whole)
+    assert numbers(again) == numbers(whole)
+    assert again.run.best == whole.run.best
+    assert [step for step, _ in history.spread(again.folder)] == [4, 8, 12]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from conformkit.reference.training import loop, sessions
+from conformkit.reference.training.progress import Silent
+
+torch.set_num_threads(1)
+session = sessions.resume_run(Path(sys.argv[1]), {})
+
+def kill():
+    if session.run.step == 11:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return False
+
+loop.train(session.run, session.folder, Silent(), kill)
+"""
+
+
+@pytest.mark.full(guard="test_a_stopped_run_continues_exactly")
+def test_a_killed_run_continues_exactly(whole: PairsSession, session: PairsSession) -> None:
+    finish(session, lambda: session.run.step == 2)
+    died = subprocess.run(
+        [sys.executable, "-c", KILLED, str(session.folder.path)], capture_output=True, text=True, check=False,
+        timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    again = resume_run(session.folder.path, {})
+    assert again.run.step == 8  # the evaluation before
+    finish(again)
+    assert same(again, whole)
+    assert numbers(again) == numbers(whole)
+
+
+def test_what_is_learned_is_smoothed_and_what_is_validated_is_not(config: TrainingConfig, tmp_path: Path) -> None:
+    plain = {"model.dropout": 0.0, "model.attention_dropout": 0.0, "model.embedding_dropout": 0.0}
+    run = begin_pairs(with_changes(config, plain), tmp_path / "run").run
+    torch.manual_seed(5)
+    given, wanted = run.draw()
+    expected = cross_entropy(run.model(*given), wanted, IGNORED, 0.1)
+    torch.manual_seed(5)
+    loss, _ = run.update()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    given, wanted = run.validation[0]
+    run.validation = run.validation[:1]
+    logits = run.model.eval()(*given)
+    found = run.measured()
+    assert found["loss"] == pytest.approx(cross_entropy(logits, wanted, IGNORED).item(), rel=1e-5)
+    right = (logits.argmax(dim=-1) == wanted)[wanted != IGNORED].double().mean().item()
+    assert found["accuracy"] == pytest.approx(right)
+
+
+def test_the_rate_is_that_of_the_paper(session: PairsSession) -> None:
+    finish(session)
+    rates = [one["rate"] for one in metrics.read_lines(session.folder.metrics) if one["kind"] == "step"]
+    assert rates == pytest.approx([16**-0.5 * min(n**-0.5, n * 4**-1.5) for n in range(1, 13)])
+
+
+@pytest.mark.full(guard="test_what_is_learned_is_smoothed_and_what_is_validated_is_not")
+def test_a_task_is_learned_and_its_scores_are_kept(config: TrainingConfig, tmp_path: Path) -> None:
+    changes = {
+        "data.task": "copy", "data.pairs": 400, "training.steps": 250, "training.eval_interval": 50,
+        "training.batch_size": 32, "model.d_model": 32, "model.dropout": 0.0, "model.attention_dropout": 0.0,
+        "model.embedding_dropout": 0.0, "optimizer.schedule": "cosine", "optimizer.peak": 0.01,
+        "optimizer.warmup": 30, "samples.held_out": 20,
+    }  # fmt: skip
+    session = begin_pairs(with_changes(config, changes), tmp_path / "copy")
+    finish(session)
+    session.sample_best()
+    scores = json.loads(session.folder.scores.read_text())
+    assert scores["pairs"] == 20
+    assert scores["greedy"]["tokens"] > 0.95
+    assert scores["beam"]["tokens"] > 0.95
+    assert session.scores()[0].startswith("greedy: ")
+    rows = [row for row in metrics.read_lines(session.folder.samples) if "beam" in row]
+    assert [row["wanted"] for row in rows] == [target for _, target in session.held_out]
+    session.sample_best()  # once more, as after a resumed run: nothing is written twice
+    assert len([row for row in metrics.read_lines(session.folder.samples) if "beam" in row]) == 20
+
+
+def test_the_best_beam_is_at_least_as_probable_as_the_greedy_text(whole: PairsSession) -> None:
+    model, sides = whole.run.model, whole.run.sides
+    sources = [source for source, _ in whole.held_out]
+    greedy = write(model, sides, sources)
+    for source, text, beams in zip(sources, greedy, write_beams(model, sides, sources, 6, 0.0), strict=True):
+        assert len(beams) == 6
+        assert [score for _, score in beams] == sorted((score for _, score in beams), reverse=True)
+        single = write_beams(model, sides, [source], 1, 0.0)[0]
+        assert single[0][0] == text
+        assert beams[0][1] >= single[0][1] - 1e-5
+
+
+def test_maps_are_the_weights_that_the_layers_mix_values_by() -> None:
+    torch.manual_seed(3)
+    model = Transformer(9, 9, 16, 4, 2, 2, 24, 8, 0.5).double()
+    src, tgt = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 3]]), torch.tensor([[1, 5, 4], [1, 3, 3]])
+    seen: list[tuple[Any, tuple[Tensor, ...], Tensor]] = []
+    hooks = [
+        module.register_forward_hook(lambda own, given, made: seen.append((own, given, made)))
+        for module in model.modules()
+        if isinstance(module, MultiHeadAttention)
+    ]
+    maps = seq2seq_attention_maps(model, src, tgt)
+    assert model.training
+    for hook in hooks:
+        hook.remove()
+    assert [tuple(one[0].shape) for one in (maps.encoder, maps.decoder, maps.cross)] == [
+        (2, 4, 4, 4), (2, 4, 3, 3), (2, 4, 3, 4),
+    ]  # fmt: skip
+    assert (len(maps.encoder), len(maps.decoder), len(maps.cross)) == (2, 2, 2)
+    found = {"encoder": iter(maps.encoder), "decoder": iter(maps.decoder), "cross": iter(maps.cross)}
+    own = {module for module in model.encoder.modules() if isinstance(module, MultiHeadAttention)}
+    for attention, given, made in seen:
+        kind = "cross" if isinstance(attention, CrossAttention) else "encoder" if attention in own else "decoder"
+        weights = next(found[kind])
+        values = given[2] if kind == "cross" else given[0]
+        v = attention.v(values).unflatten(-1, (-1, attention.head_width)).transpose(1, 2)
+        mixed = (weights @ v).transpose(1, 2).flatten(2)
+        torch.testing.assert_close(attention.out(mixed), made, rtol=1e-10, atol=1e-12)
+    assert torch.equal(maps.cross[0][0, :, :, 3], torch.zeros(4, 3).double())  # padding of the source
+
+
+def test_another_runs_checkpoint_is_refused(session: PairsSession, tmp_path: Path) -> None:
+    finish(session, lambda: session.run.step == 1)
+    with pytest.raises(CheckpointError, match="of another vocabulary"):
+        resume_run(session.folder.path, {"data.symbols": 4})
+    with pytest.raises(CheckpointError, match="of a run on another text"):
+        resume_run(session.folder.path, {"data.pairs": 61})
+    run, path = session.run, tmp_path / "other.safetensors"
+    save_checkpoint(path, run.model, run.optimizer, 1, {**run.state(), "tokenizer": "{}"})
+    with pytest.raises(CheckpointError, match="of another kind"):
+        load_model(path)
+
+
+def test_a_checkpoint_gives_the_model_back(whole: PairsSession) -> None:
+    best = translator_from(read_checkpoint(whole.folder.best))
+    assert best.step == whole.run.best[0]  # type: ignore[index]
+    assert not best.model.training
+    assert math.isfinite(whole.run.best[1])  # type: ignore[index]

@@ -1,0 +1,5 @@
+"""BERT in NumPy: weights in a dictionary, no autograd, no modes."""
+
+from .bert import BertModel
+
+__all__ = ["BertModel"]
