@@ -29,6 +29,13 @@ def watching(tmp_path):
         process.kill()
 
 
+def save(path, text):
+    """Save as editors do, in one step: else what is there between emptying and writing is a save of its own."""
+    beside = path.with_suffix(".new")
+    beside.write_text(text)
+    beside.replace(path)
+
+
 def until(process, words):
     lines = []
     for line in process.stdout:
@@ -42,9 +49,9 @@ def test_saves_are_judged_in_plain_lines_and_ctrl_c_ends_it_with_130(watching):
     process, path = watching
     first = until(process, "watching")
     assert "conforms to SDPA-SCALE" in first
-    path.write_text("def scaled_dot(")
+    save(path, "def scaled_dot(")
     assert "SyntaxError" in until(process, "waiting for the next save")
-    path.write_text(ATTENTION.replace("np.sqrt(q.shape[-1])", "q.shape[-1]"))
+    save(path, ATTENTION.replace("np.sqrt(q.shape[-1])", "q.shape[-1]"))
     second = until(process, "watching")
     assert "broke:  SDPA-SCALE" in second
     assert "\x1b" not in first + second
