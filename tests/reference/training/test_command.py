@@ -13,23 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from conformkit.cli.app import app
 from conformkit.reference.training import figures, metrics
 from tests.reference.training.conftest import SMALL
-
-
-@pytest.fixture
-def conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run a command line in this process, in a separate folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def call(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="conform")
-
-    return call
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
-from conformkit.cli.app import app
 from conformkit.reference.steps import IGNORED
 from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, recipe, with_changes
@@ -160,17 +158,6 @@ def test_held_out_digits_are_the_last_ones() -> None:
     assert found.train[0].shape == (1437, 1, 8, 8)
     assert found.val[1].shape == (360,)
     assert 0 <= float(found.train[0].min()) < float(found.train[0].max()) == 1
-
-
-@pytest.fixture
-def conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def call(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="conform")
-
-    return call
 
 
 def small(tmp_path: Path) -> list[str]:
