@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from conformkit.reference.analysis import attention_entropy, bias_corrected_average, rolling_mean
+from conformkit.reference.training import metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,7 @@ def training_figure(records: Sequence[Record], floor: float | None, title: str) 
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     steps = [record for record in records if record["kind"] == "step"]
-    evaluations = [record for record in records if record["kind"] == "evaluation"]
+    evaluations = metrics.evaluations(records)
     figure = Figure(figsize=(12, 8), layout="constrained")
     (loss, validation), (rate, norm) = figure.subplots(2, 2)
     figure.suptitle(title, parse_math=False)
@@ -77,7 +78,7 @@ def perplexity_figure(records: Sequence[Record], tokens_per_character: float | N
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     steps = [record for record in records if record["kind"] == "step"]
-    evaluations = [record for record in records if record["kind"] == "evaluation"]
+    evaluations = metrics.evaluations(records)
     at, losses = _series(steps, "loss")
     smoothed = bias_corrected_average(losses, SMOOTHING)
     shown, measured = _series(evaluations, "loss")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from conformkit.reference.checkpoints import replace_file, save_checkpoint
 from conformkit.reference.errors import RefusalError
+from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, read_config
 from conformkit.reference.training.run import Run
 from conformkit.reference.training.toml_text import as_toml
@@ -98,6 +99,14 @@ class RunFolder:
         for other in [*found[: max(current + 1 - KEPT, 0)], *found[current + 1 :]]:
             other.unlink(missing_ok=True)
         return path
+
+    def rewind(self, step: int) -> None:
+        """Drop what was measured, written and kept after the step from which the run resumes: it will be again."""
+        for file in (self.metrics, self.samples):
+            metrics.cut_after(file, step)
+        for path in self.attention.glob("*.npy"):
+            if path.stem.isdigit() and int(path.stem) > step:
+                path.unlink(missing_ok=True)
 
 
 def _same_file(path: Path, other: Path) -> None:

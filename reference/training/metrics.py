@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from conformkit.reference.checkpoints import replace_file
 
-__all__ = ["append", "cut_after", "read_lines"]
+__all__ = ["Record", "append", "best_evaluation", "cut_after", "evaluations", "read_lines"]
 
 Record = Mapping[str, Any]
 
@@ -40,6 +40,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             continue
     return found
+
+
+def evaluations(records: Iterable[Record]) -> list[Record]:
+    """Return the lines of evaluations."""
+    return [record for record in records if record["kind"] == "evaluation"]
+
+
+def best_evaluation(records: Sequence[Record]) -> Record:
+    """Return the line of the evaluation with the least loss, the first of several."""
+    return min(evaluations(records), key=lambda record: record["loss"])
 
 
 def cut_after(path: Path, step: int) -> None:

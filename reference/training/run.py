@@ -80,9 +80,10 @@ class Run(ABC):
         """Evaluations since the best one."""
 
     @property
-    @abstractmethod
     def tokens_a_step(self) -> int:
         """How many targets an update learns from."""
+        training = self.config.training
+        return training.batch_size * training.accumulate * self.config.model.block_size
 
     @property
     @abstractmethod
@@ -169,12 +170,6 @@ class TrainingRun(Run):
         self.tokenizer = tokenizer
         self.ids = tokens.train.to(config.speed.device)
         self.validation = validation_batches(tokens.val.to(config.speed.device), config)
-
-    @property
-    def tokens_a_step(self) -> int:
-        """How many targets an update learns from."""
-        training = self.config.training
-        return training.batch_size * training.accumulate * self.config.model.block_size
 
     @property
     def vocabulary(self) -> str:

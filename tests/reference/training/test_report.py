@@ -13,7 +13,7 @@ from conformkit.reference.kv_cache import project
 from conformkit.reference.training import figures
 from conformkit.reference.training.config import TrainingConfig, with_changes
 from conformkit.reference.training.corpus import Corpus, tokenize
-from conformkit.reference.training.report import visible
+from conformkit.reference.training.pages import visible
 from conformkit.reference.training.session import TrainingSession
 from conformkit.reference.training.source import floor_in_windows
 from conformkit.spec.variants import CANONICAL, FAMOUS
