@@ -33,6 +33,9 @@ class TrainingConfigError(RefusalError):
 PAIRS = ("copy", "reverse", "sort", "translation")
 """Tasks of an encoder-decoder."""
 
+FALLING = ("cosine", "linear", "one_cycle")
+"""Schedules that fall from the end of the warm-up to the last step."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -84,11 +87,20 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """AdamW and its rate over time. `peak` is the constant or the greatest rate; `inverse_sqrt` computes its own."""
+    """The optimizer and its rate over time.
 
+    `peak` is the constant or the greatest rate; `inverse_sqrt` computes its own. AdamW and LAMB use `eps`, these and
+    Lion the betas.
+    """
+
+    kind: str = "adamw"
+    """adamw, lamb, lion or adafactor; a good `peak` is another for each."""
     peak: float = 3e-4
     schedule: str = "constant"
+    """constant, cosine, linear, wsd, one_cycle or inverse_sqrt."""
     warmup: int = 0
+    decay: int = 0
+    """Of wsd: the steps at the end in which the rate falls; 0 for a tenth of all."""
     floor: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
@@ -221,12 +233,18 @@ def with_changes(config: TrainingConfig, changes: Mapping[str, Any]) -> Training
 
 
 def shortened(config: TrainingConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes, and if they make the run shorter, a warm-up that is as much shorter, unless they name one."""
-    steps, whole, warmup = changes.get("training.steps"), config.training.steps, config.optimizer.warmup
-    if not isinstance(steps, int) or not 0 < steps < whole or warmup == 0 or "optimizer.warmup" in changes:
+    """Return the changes, and if they make the run shorter, a warm-up and a decay that are as much shorter.
+
+    One that the changes name themselves stays as it is named.
+    """
+    steps, whole, rate = changes.get("training.steps"), config.training.steps, config.optimizer
+    if not isinstance(steps, int) or not 0 < steps < whole:
         return dict(changes)
-    least = 0 if steps == 1 and config.optimizer.schedule == "cosine" else 1
-    return {**changes, "optimizer.warmup": max(round(warmup * steps / whole), least)}
+    least = {"warmup": 0 if steps == 1 and rate.schedule in FALLING else 1, "decay": 1}
+    own = {
+        name: max(round(getattr(rate, name) * steps / whole), low) for name, low in least.items() if getattr(rate, name)
+    }
+    return {**{f"optimizer.{name}": value for name, value in own.items()}, **changes}
 
 
 def _config(document: Mapping[str, Any]) -> TrainingConfig:
@@ -314,8 +332,13 @@ def _check_together(config: TrainingConfig) -> None:
         raise TrainingConfigError("optimizer.floor", rate.floor, f"at most optimizer.peak = {rate.peak}")
     if rate.schedule == "inverse_sqrt" and rate.warmup < 1:
         raise TrainingConfigError("optimizer.warmup", rate.warmup, "at least 1 for inverse_sqrt")
-    if rate.schedule == "cosine" and rate.warmup >= training.steps:
+    if rate.schedule in FALLING and rate.warmup >= training.steps:
         raise TrainingConfigError("optimizer.warmup", rate.warmup, f"fewer than training.steps = {training.steps}")
+    if rate.schedule == "wsd" and rate.warmup + rate.decay > training.steps:
+        most = f"at most training.steps - optimizer.warmup = {training.steps - rate.warmup}"
+        raise TrainingConfigError("optimizer.decay", rate.decay, most)
+    if config.speed.fused_optimizer and rate.kind != "adamw":
+        raise TrainingConfigError("optimizer.kind", repr(rate.kind), "adamw where speed.fused_optimizer is on")
 
 
 def _refuse_unknown(prefix: str, content: Mapping[str, Any], known: Mapping[str, Any]) -> None:

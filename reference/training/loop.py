@@ -16,7 +16,8 @@ from torch import Tensor
 
 from conformkit.reference.training import metrics
 from conformkit.reference.training.folder import RunFolder
-from conformkit.reference.training.run import Run, rate_at
+from conformkit.reference.training.rates import rate_at
+from conformkit.reference.training.run import Run
 
 __all__ = ["DivergedError", "Listener", "Measured", "TrainingEnd", "train"]
 

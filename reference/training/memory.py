@@ -1,6 +1,6 @@
 """How much memory an update takes, before the first one is made.
 
-    16 bytes a parameter (weight, gradient, two moments) + what the backward pass of a batch needs of its forward pass
+    bytes a parameter (weight, gradient, moments) + what the backward pass of a batch needs of its forward pass
 
 The second part is measured, not derived: one row goes through the model, and what autograd keeps of it is counted and
 multiplied by the rows of a batch. So every variant, kernel and precision is counted as it is; without fused attention
@@ -20,7 +20,8 @@ from conformkit.reference.training.speed import Fast
 
 __all__ = ["memory_estimate", "shown"]
 
-BYTES_A_PARAMETER = 16
+BYTES_A_PARAMETER = {"adamw": 16, "lamb": 16, "lion": 12, "adafactor": 8}
+"""Weight and gradient, and two moments, one, or rows and columns, which are few beside a matrix."""
 LOGITS = 2
 """Copies of the logits that the backward pass adds: their gradient, and that of the softmax."""
 
@@ -32,7 +33,7 @@ def memory_estimate(run: Run) -> int:
     """
     parameters = list(run.model.parameters())
     own = {parameter.untyped_storage().data_ptr() for parameter in parameters}
-    fixed = BYTES_A_PARAMETER * sum(parameter.numel() for parameter in parameters)
+    fixed = BYTES_A_PARAMETER[run.config.optimizer.kind] * sum(parameter.numel() for parameter in parameters)
     devices = [run.device] if run.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         given, wanted = run.draw()

@@ -19,14 +19,14 @@ from conformkit.reference.dropout import place_dropout
 from conformkit.reference.errors import CheckpointError
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import clip_grad_norm
-from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
 from conformkit.reference.steps import Batch, accumulate, evaluate
 from conformkit.reference.tokenizers import Tokenizer
 from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.corpus import Tokens
+from conformkit.reference.training.rates import rate_at
 from conformkit.reference.training.speed import Fast, LossScale, check_device, criterion_for, optimizer_for
 
-__all__ = ["Run", "TrainingRun", "build_model", "rate_at", "validation_batches"]
+__all__ = ["Run", "TrainingRun", "build_model", "validation_batches"]
 
 
 def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
@@ -38,16 +38,6 @@ def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
     )  # fmt: skip
     place_dropout(model, attention=sizes.attention_dropout, embeddings=sizes.embedding_dropout)
     return model
-
-
-def rate_at(config: TrainingConfig, step: int) -> float:
-    """Return the rate of an update; the first one is step 1."""
-    rate = config.optimizer
-    if rate.schedule == "inverse_sqrt":
-        return inverse_sqrt_schedule(step, config.model.d_model, rate.warmup)
-    if rate.schedule == "cosine":
-        return cosine_schedule(step, rate.peak, rate.floor, rate.warmup, config.training.steps)
-    return rate.peak * min(1.0, step / max(rate.warmup, 1))
 
 
 def validation_batches(ids: Tensor, config: TrainingConfig) -> list[tuple[Tensor, Tensor]]:
@@ -144,6 +134,11 @@ class Run(ABC):
             raise CheckpointError(str(checkpoint.path), "of another vocabulary", "that of this run's tokenizer")
         if extra.get("corpus") != self.corpus:
             raise CheckpointError(str(checkpoint.path), "of a run on another text", "the text that it was trained on")
+        kept = extra["config"]["optimizer"].get("kind", "adamw")
+        if kept != self.config.optimizer.kind:
+            raise CheckpointError(
+                str(checkpoint.path), f"of a run with the optimizer {kept}", f"optimizer.kind = {kept!r}"
+            )
         checkpoint.restore(self.model, self.optimizer)
         self.step, self.waited = checkpoint.step, int(extra["waited"])
         self.best = (int(extra["best"][0]), float(extra["best"][1])) if extra["best"] else None

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from conformkit.reference.loss import cross_entropy
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import AdamW, decay_groups
+from conformkit.reference.optimizers import Adafactor, Lamb, Lion
 from conformkit.reference.training.config import Speed, TrainingConfig, TrainingConfigError
 from conformkit.reference.training.fused import FusedLM
 
@@ -85,14 +86,17 @@ def criterion_for(speed: Speed, smoothing: float = 0.0) -> Callable[[Tensor, Ten
 
 
 def optimizer_for(model: nn.Module, config: TrainingConfig) -> AdamW | torch.optim.Optimizer:
-    """Return AdamW over decayed matrices and undecayed vectors: written out, or PyTorch's in one kernel."""
+    """Return the optimizer over decayed matrices and undecayed vectors: written out, or PyTorch's AdamW."""
     rate = config.optimizer
-    groups = decay_groups(model, rate.weight_decay)
-    groups = [group for group in groups if group["params"]]
-    options = {"lr": rate.peak, "betas": (rate.beta1, rate.beta2), "eps": rate.eps}
+    groups = [group for group in decay_groups(model, rate.weight_decay) if group["params"]]
+    betas = (rate.beta1, rate.beta2)
     if config.speed.fused_optimizer:
-        return torch.optim.AdamW(groups, fused=True, **options)  # type: ignore[arg-type]
-    return AdamW(groups, **options)  # type: ignore[arg-type]
+        return torch.optim.AdamW(groups, fused=True, lr=rate.peak, betas=betas, eps=rate.eps)
+    if rate.kind == "lion":
+        return Lion(groups, rate.peak, betas)
+    if rate.kind == "adafactor":
+        return Adafactor(groups, rate.peak)
+    return (Lamb if rate.kind == "lamb" else AdamW)(groups, rate.peak, betas, rate.eps)
 
 
 def check_device(device: str) -> None:
