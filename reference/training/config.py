@@ -79,6 +79,8 @@ class ModelConfig:
     attention_dropout: float = 0.0
     """On attention weights."""
     embedding_dropout: float = 0.0
+    attention: str = "softmax"
+    """softmax, or of a language model linear: positive features whose sums over keys serve all queries."""
     num_decoder_layers: int = 0
     """Of an encoder-decoder; 0 for as many as the encoder has, which is `num_layers`."""
     patch_size: int = 2
@@ -137,6 +139,10 @@ class Speed:
     precision: str = "float32"
     fused: bool = True
     """PyTorch's own kernels for attention, norms, activations and the loss, in place of the written-out formulas."""
+    chunk: int = 0
+    """Queries whose scores are computed at a time, again in the backward pass, to save memory; 0: all."""
+    recompute: bool = False
+    """Gradient checkpointing: compute each block again in the backward pass, and keep only what enters it."""
     fused_optimizer: bool = False
     """PyTorch's AdamW in one kernel; it pays on a GPU."""
     compile: str = "none"
@@ -328,6 +334,7 @@ def _check_together(config: TrainingConfig) -> None:
         raise TrainingConfigError("data.shortest", data.shortest, f"at most data.longest = {data.longest}")
     if model.d_model % model.num_heads and config.variant.head_width == Variant().head_width:
         raise TrainingConfigError("model.d_model", model.d_model, f"a multiple of model.num_heads = {model.num_heads}")
+    _check_attention(config)
     if rate.floor > rate.peak:
         raise TrainingConfigError("optimizer.floor", rate.floor, f"at most optimizer.peak = {rate.peak}")
     if rate.schedule == "inverse_sqrt" and rate.warmup < 1:
@@ -339,6 +346,23 @@ def _check_together(config: TrainingConfig) -> None:
         raise TrainingConfigError("optimizer.decay", rate.decay, most)
     if config.speed.fused_optimizer and rate.kind != "adamw":
         raise TrainingConfigError("optimizer.kind", repr(rate.kind), "adamw where speed.fused_optimizer is on")
+
+
+def _check_attention(config: TrainingConfig) -> None:
+    """Refuse kinds of attention that don't go together."""
+    variant = config.variant
+    if config.speed.chunk and variant.score_cap:
+        raise TrainingConfigError("speed.chunk", config.speed.chunk, "0 with variant.score_cap")
+    if config.model.attention == "softmax":
+        return
+    others = {
+        "data.task": config.data.task, "speed.chunk": config.speed.chunk, "variant.window": variant.window,
+        "variant.score_cap": variant.score_cap, "model.attention_dropout": config.model.attention_dropout,
+        "variant.positions": "alibi" if variant.positions == "alibi" else "",
+    }  # fmt: skip
+    for name, value in others.items():
+        if value:
+            raise TrainingConfigError("model.attention", "'linear'", f"softmax with {name} = {value!r}")
 
 
 def _refuse_unknown(prefix: str, content: Mapping[str, Any], known: Mapping[str, Any]) -> None:

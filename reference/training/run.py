@@ -17,6 +17,7 @@ from conformkit.reference.checkpoints import Checkpoint
 from conformkit.reference.data import get_batch
 from conformkit.reference.dropout import place_dropout
 from conformkit.reference.errors import CheckpointError
+from conformkit.reference.linear_attention import place_linear
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import clip_grad_norm
 from conformkit.reference.steps import Batch, accumulate, evaluate
@@ -37,6 +38,8 @@ def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
         variant=config.variant,
     )  # fmt: skip
     place_dropout(model, attention=sizes.attention_dropout, embeddings=sizes.embedding_dropout)
+    if sizes.attention == "linear":
+        place_linear(model)
     return model
 
 
