@@ -2,6 +2,7 @@
 
 config.toml          the whole configuration
 metrics.jsonl        a line a step and an evaluation
+gradients.jsonl      the norm of each parameter's gradient, a line for the first step and each evaluation
 samples.jsonl        a line a sample
 scores.json          of a task: how good what the best model wrote is
 attention/           who looked at whom, at a few steps of the run
@@ -40,6 +41,7 @@ class RunFolder:
         self.path = path
         self.config_file = path / "config.toml"
         self.metrics = path / "metrics.jsonl"
+        self.gradients = path / "gradients.jsonl"
         self.samples = path / "samples.jsonl"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best.safetensors"
@@ -102,7 +104,7 @@ class RunFolder:
 
     def rewind(self, step: int) -> None:
         """Drop what was measured, written and kept after the step from which the run resumes: it will be again."""
-        for file in (self.metrics, self.samples):
+        for file in (self.metrics, self.gradients, self.samples):
             metrics.cut_after(file, step)
         for path in self.attention.glob("*.npy"):
             if path.stem.isdigit() and int(path.stem) > step:

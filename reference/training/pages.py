@@ -36,6 +36,10 @@ TRAINING = (
     "over the steps."
 )
 """What `figures.training_figure` shows, in words."""
+GRADIENTS = (
+    "Norm of each parameter's gradient before clipping: a row is a parameter, a column a step, and colors are on a "
+    "logarithmic scale."
+)
 
 
 def publish(report: Path, template: str, draw: Draw, *, pictures: bool = True, **given: Any) -> str:
@@ -54,17 +58,26 @@ def publish(report: Path, template: str, draw: Draw, *, pictures: bool = True, *
 
 def publish_run(
     folder: RunFolder, config: TrainingConfig, template: str, draw: Callable[[Sequence[Record]], Mapping[str, Figure]],
-    *, columns: Mapping[str, Column] | None = None, floor: float | None = None, pictures: bool = True, **given: Any,
+    *, told: Mapping[str, str], columns: Mapping[str, Column] | None = None, floor: float | None = None,
+    pictures: bool = True, **given: Any,
 ) -> str:  # fmt: skip
     """Publish the report of a run. `draw` gets what was measured; without `columns` the table shows all of it.
+
+    `told` describes the pictures that stand above the table; gradients by parameter are drawn for every run.
 
     Raises: OSError where a file can't be written.
     """
     records = metrics.read_lines(folder.metrics)
     evaluations = metrics.evaluations(records)
+    norms = metrics.read_lines(folder.gradients)
+
+    def drawn() -> Mapping[str, Figure]:
+        return {**draw(records), **({"gradients": figures.gradients_figure(norms)} if norms else {})}
+
     return publish(
-        folder.report, template, lambda: draw(records), pictures=pictures, title=config.title or "a training run",
-        source=config.source, config=as_toml(config.as_document()), evaluations=evaluations,
+        folder.report, template, drawn, pictures=pictures, told={**told, "gradients": GRADIENTS},
+        title=config.title or "a training run", source=config.source,
+        config=as_toml(config.as_document()), evaluations=evaluations,
         columns=columns or _columns(evaluations[0]),
         findings=diagnose(curves(records, floor, text=not config.data.task)), **given,
     )  # fmt: skip

@@ -71,6 +71,8 @@ class Run(ABC):
         """Step and validation loss of the best evaluation."""
         self.waited = 0
         """Evaluations since the best one."""
+        self.norms: dict[str, Tensor] = {}
+        """The norm of each parameter's gradient before clipping, () each; after a few updates only, see `update`."""
 
     @property
     def tokens_a_step(self) -> int:
@@ -99,6 +101,8 @@ class Run(ABC):
     def update(self) -> tuple[Tensor, Tensor]:
         """Make the next update, and return the loss and the norm of the gradients before clipping, unread.
 
+        The first update, and each that is evaluated after, keeps in `norms` what each parameter's gradient was.
+
         Shapes: → (), (); on a GPU reading them waits, so they are read several at a time.
         """
         for group in self.optimizer.param_groups:
@@ -108,10 +112,19 @@ class Run(ABC):
         batches = [self.draw() for _ in range(self.config.training.accumulate)]
         loss = accumulate(self.fast, batches, self.criterion, self.scale.factor)
         self.scale.unscale(self.optimizer)
+        self.norms = self._norms() if self._is_kept(self.step + 1) else {}
         norm = clip_grad_norm(self.model.parameters(), self.config.optimizer.max_norm)
         self.scale.step(self.optimizer)
         self.step += 1
         return loss, norm
+
+    def _is_kept(self, step: int) -> bool:
+        training = self.config.training
+        return step == 1 or step % training.eval_interval == 0 or step == training.steps
+
+    def _norms(self) -> dict[str, Tensor]:
+        found = {name: parameter.grad for name, parameter in self.model.named_parameters()}
+        return {name: torch.linalg.vector_norm(grad.float()) for name, grad in found.items() if grad is not None}
 
     def evaluate(self) -> tuple[dict[str, float], bool]:
         """Return the validation loss and what was measured with it, and whether the loss is the best so far."""

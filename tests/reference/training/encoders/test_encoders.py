@@ -173,7 +173,7 @@ def test_bert_by_command(conform: Any, tmp_path: Path) -> None:
     assert "; next sentence: " in result.stdout
     page = (tmp_path / "b" / "report.html").read_text()
     assert "next_sentence" in page
-    assert page.count("data:image/png") == 2
+    assert page.count("data:image/png") == 3
     filled = conform("sample", "b", "--prompt", "the quick [MASK] fox [MASK]")
     assert filled.stdout.count("[MASK] 1: ") == filled.stdout.count("[MASK] 2: ") == 1
     assert conform("sample", "b", "--prompt", "no mark").exit_code == 2
