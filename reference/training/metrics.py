@@ -13,12 +13,12 @@ from typing import Any
 
 from conformkit.reference.checkpoints import replace_file
 
-__all__ = ["Record", "append", "best_evaluation", "cut_after", "evaluations", "read_lines"]
+__all__ = ["MetricRecord", "append", "best_evaluation", "cut_after", "evaluations", "read_lines"]
 
-Record = Mapping[str, Any]
+MetricRecord = Mapping[str, Any]
 
 
-def append(path: Path, records: Iterable[Record]) -> None:
+def append(path: Path, records: Iterable[MetricRecord]) -> None:
     """Add lines to the file. Raises OSError, which names the file, where it can't be written."""
     text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     try:
@@ -42,12 +42,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def evaluations(records: Iterable[Record]) -> list[Record]:
+def evaluations(records: Iterable[MetricRecord]) -> list[MetricRecord]:
     """Return the lines of evaluations."""
     return [record for record in records if record["kind"] == "evaluation"]
 
 
-def best_evaluation(records: Sequence[Record]) -> Record:
+def best_evaluation(records: Sequence[MetricRecord]) -> MetricRecord:
     """Return the line of the evaluation with the least loss, the first of several."""
     return min(evaluations(records), key=lambda record: record["loss"])
 

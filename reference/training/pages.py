@@ -20,15 +20,15 @@ from conformkit.reference.training import figures, metrics
 from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.diagnosis import curves, diagnose
 from conformkit.reference.training.folder import RunFolder
+from conformkit.reference.training.metrics import MetricRecord
 from conformkit.reference.training.toml_text import as_toml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TRAINING", "Column", "Record", "number", "publish", "publish_run", "step", "visible"]
+__all__ = ["TRAINING", "TableColumn", "number", "publish", "publish_run", "step", "visible"]
 
-Record = Mapping[str, Any]
-Column = Callable[[Record], str]
+TableColumn = Callable[[MetricRecord], str]
 """What a column of the table says of an evaluation."""
 Draw = Callable[[], Mapping[str, "Figure"]]
 TRAINING = (
@@ -57,9 +57,9 @@ def publish(report: Path, template: str, draw: Draw, *, pictures: bool = True, *
 
 
 def publish_run(
-    folder: RunFolder, config: TrainingConfig, template: str, draw: Callable[[Sequence[Record]], Mapping[str, Figure]],
-    *, told: Mapping[str, str], columns: Mapping[str, Column] | None = None, floor: float | None = None,
-    pictures: bool = True, **given: Any,
+    folder: RunFolder, config: TrainingConfig, template: str,
+    draw: Callable[[Sequence[MetricRecord]], Mapping[str, Figure]], *, told: Mapping[str, str],
+    columns: Mapping[str, TableColumn] | None = None, floor: float | None = None, pictures: bool = True, **given: Any,
 ) -> str:  # fmt: skip
     """Publish the report of a run. `draw` gets what was measured; without `columns` the table shows all of it.
 
@@ -83,12 +83,12 @@ def publish_run(
     )  # fmt: skip
 
 
-def step(one: Record) -> str:
+def step(one: MetricRecord) -> str:
     """Say at which step an evaluation was made."""
     return str(one["step"])
 
 
-def number(name: str) -> Column:
+def number(name: str) -> TableColumn:
     """Return a column for one of the measured numbers."""
     return lambda one: f"{one[name]:.4f}"
 
@@ -98,7 +98,7 @@ def visible(text: str) -> str:
     return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else "\ufffd" for c in text)
 
 
-def _columns(measured: Record) -> dict[str, Column]:
+def _columns(measured: MetricRecord) -> dict[str, TableColumn]:
     names = [name for name in measured if name not in {"kind", "best"}]
     return {name: step if name == "step" else number(name) for name in names}
 

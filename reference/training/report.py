@@ -9,7 +9,8 @@ from conformkit.reference.attention_maps import attention_maps
 from conformkit.reference.loss import bits_per_character, perplexity
 from conformkit.reference.training import figures, history, metrics
 from conformkit.reference.training.folder import RunFolder
-from conformkit.reference.training.pages import TRAINING, Column, Record, number, publish_run, step
+from conformkit.reference.training.metrics import MetricRecord
+from conformkit.reference.training.pages import TRAINING, TableColumn, number, publish_run, step
 from conformkit.reference.training.session import Trained, TrainingSession, load_trained
 
 if TYPE_CHECKING:
@@ -36,14 +37,14 @@ def write_report(session: TrainingSession, *, pictures: bool = True) -> str:
     )  # fmt: skip
 
 
-def _columns(floor: float | None) -> dict[str, Column]:
+def _columns(floor: float | None) -> dict[str, TableColumn]:
     columns = {"step": step, "loss": number("loss")}
     if floor is not None:
         columns["above the least possible"] = lambda one: f"{one['loss'] - floor:+.4f}"
     return columns
 
 
-def _pictures(session: TrainingSession, best: Trained, records: Sequence[Record]) -> dict[str, Figure]:
+def _pictures(session: TrainingSession, best: Trained, records: Sequence[MetricRecord]) -> dict[str, Figure]:
     ids = session.shown.cpu()
     tokens = [best.tokenizer.decode([number]) for number in ids.tolist()]
     past = [(_when(session, step), weights) for step, weights in history.spread(session.folder)]

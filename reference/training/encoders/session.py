@@ -22,7 +22,7 @@ class EncoderSession:
     """The least possible loss is not known."""
 
     @property
-    def best(self) -> metrics.Record:
+    def best(self) -> metrics.MetricRecord:
         """What the best evaluation measured."""
         return metrics.best_evaluation(metrics.read_lines(self.folder.metrics))
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from conformkit.reference.checkpoints import read_checkpoint
 from conformkit.reference.training import figures, history, metrics
-from conformkit.reference.training.pages import TRAINING, Record, number, publish_run, step
+from conformkit.reference.training.metrics import MetricRecord
+from conformkit.reference.training.pages import TRAINING, number, publish_run, step
 from conformkit.reference.training.pairs.batches import as_batch, padding_share
 from conformkit.reference.training.pairs.maps import seq2seq_attention_maps
 from conformkit.reference.training.pairs.session import PairsSession, Translator, translator_from
@@ -46,7 +47,7 @@ def write_pairs_report(session: PairsSession, *, pictures: bool = True) -> str:
     )  # fmt: skip
 
 
-def _pictures(session: PairsSession, best: Translator, records: Sequence[Record]) -> dict[str, Figure]:
+def _pictures(session: PairsSession, best: Translator, records: Sequence[MetricRecord]) -> dict[str, Figure]:
     source, target = session.shown
     ids = best.sides[0].encode(source), best.sides[1].encode(target)
     (src, tgt), _ = as_batch([ids], best.model.head.weight.device)
