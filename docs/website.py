@@ -174,7 +174,8 @@ def main(arguments: list[str]) -> int:
     settings = {"html_title": "conformkit", "highlight_language": "none"}
     try:
         with waiting("pages") as step:
-            count = build(Path(arguments[0]), pages(), step, settings, {"docs/run.svg": ROOT / "docs" / "run.svg"})
+            pictures = {f"docs/{file.name}": file for file in sorted((ROOT / "docs").glob("*.svg"))}
+            count = build(Path(arguments[0]), pages(), step, settings, pictures)
     except BuildError as error:
         print(f"docs/website.py: {error}", file=sys.stderr)
         return 1

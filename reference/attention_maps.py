@@ -15,6 +15,7 @@ from torch import Tensor
 from conformkit.reference.attention import attention_weights
 from conformkit.reference.generation import _evaluating
 from conformkit.reference.kv_cache import project
+from conformkit.reference.linear_attention import linear_heads, linear_weights
 from conformkit.reference.masks import causal_mask, combine_masks, mask_scores
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
@@ -49,6 +50,8 @@ def _weights(attention: MultiHeadAttention, x: Tensor) -> Tensor:
     """Return the weights that a layer gives to its input: (B, T, D) → (B, H, T, T)."""
     q, k, _ = project(attention, x)  # (B, H, T, dh), (B, Hkv, T, dh)
     k = k.repeat_interleave(attention.num_heads // attention.kv_heads, dim=1)  # (B, H, T, dh)
+    if attention.kernel is linear_heads:
+        return linear_weights(q, k)
     length, variant = x.shape[1], attention.variant
     scores = capped((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), variant.score_cap)  # (B, H, T, T)
     own = variant_mask(length, length, attention.num_heads, variant, causal=True, device=x.device)

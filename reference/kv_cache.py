@@ -19,6 +19,7 @@ from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.generation import _check_options, _evaluating, next_ids
 from conformkit.reference.language_model import LanguageModel
+from conformkit.reference.linear_attention import linear_attention, linear_heads
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.repetition import penalized
 from conformkit.reference.rotary import rotate
@@ -117,6 +118,9 @@ def _attend(attention: MultiHeadAttention, x: Tensor, layer: LayerCache) -> Tens
     k, v = layer.append(k, v)  # (B, Hkv, n + t, dh) each
     served = attention.num_heads // attention.kv_heads
     k, v = k.repeat_interleave(served, dim=1), v.repeat_interleave(served, dim=1)  # (B, H, n + t, dh) each
+    if attention.kernel is linear_heads:
+        sums = linear_attention(q, k, v, causal=True).transpose(1, 2).flatten(2)  # (B, t, H·dh)
+        return sums if attention.out is None else attention.out(sums)
     mask = causal_mask(q.shape[2], k.shape[2], device=x.device)  # (t, n + t): the queries are the last positions
     if attention.variant.window or attention.variant.positions == "alibi":
         mask = _with_variant(mask, attention)

@@ -9,6 +9,8 @@ easier to read. With fewer key/value heads than query heads (Ainslie et al. 2023
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from conformkit.reference.attention import scaled_dot_product_attention
@@ -21,7 +23,10 @@ from conformkit.reference.scores import capped_attention, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
 from conformkit.spec.variants import CANONICAL, Variant
 
-__all__ = ["MultiHeadAttention"]
+__all__ = ["Kernel", "MultiHeadAttention"]
+
+Kernel = Callable[["MultiHeadAttention", Tensor, Tensor, Tensor, Tensor | None], Tensor]
+"""Mixes heads: a layer, its queries, keys and values (B, H, T, dh), and what is hidden besides later keys."""
 
 
 class MultiHeadAttention(nn.Module):
@@ -58,6 +63,8 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
         self.dropout = nn.Dropout(dropout)
         self.weight_dropout = 0.0
+        self.kernel: Kernel | None = None
+        """What mixes the heads in place of the formula: attention in blocks, or linear attention."""
         if variant.qk_norm != "none":
             one_head = variant.qk_norm == "heads"
             self.q_norm = norm_for(self.head_width if one_head else query_width, variant)
@@ -82,6 +89,8 @@ class MultiHeadAttention(nn.Module):
             mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
         if self.variant.score_cap:
             return self._capped(q, k, v, mask=mask)
+        if self.kernel is not None:
+            return self._merged(self.kernel(self, q, k, v, mask))
         if self.causal:
             mask = combine_masks(mask, causal_mask(x.shape[1], device=x.device))  # (…, T, T)
         heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, T, dh)
@@ -112,7 +121,10 @@ class MultiHeadAttention(nn.Module):
     def _capped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """Attend as `forward` does, with capped scores: (B, H, T, dh) each → (B, T, D)."""
         seen = combine_masks(mask, causal_mask(q.shape[2], device=q.device)) if self.causal else mask  # (…, T, T)
-        mixed = capped_attention(q, k, v, seen, self.variant.score_cap)  # (B, H, T, dh)
+        return self._merged(capped_attention(q, k, v, seen, self.variant.score_cap))
+
+    def _merged(self, mixed: Tensor) -> Tensor:
+        """Put the heads side by side again: (B, H, T, dh) → (B, T, D)."""
         rows = mixed.transpose(1, 2).flatten(2)  # (B, T, H·dh)
         if self.out is not None:
             rows = self.out(rows)  # (B, T, D)

@@ -87,7 +87,10 @@ class AdamW:
         for group, saved in zip(self.param_groups, state["param_groups"], strict=True):
             group.update({name: value for name, value in saved.items() if name != "params"})
         kept = {parameters[int(number)]: entries for number, entries in state["state"].items()}
-        self.state = {parameter: _like(parameter, entries) for parameter, entries in kept.items()}
+        self.state = {parameter: self._restored(parameter, entries) for parameter, entries in kept.items()}
+
+    def _restored(self, parameter: Tensor, entries: Mapping[str, Any]) -> dict[str, Any]:
+        return _like(parameter, entries)
 
     def _parameters(self) -> list[Tensor]:
         return [parameter for group in self.param_groups for parameter in group["params"]]

@@ -28,8 +28,8 @@ from conformkit.reference.training.config import TrainingConfig, TrainingConfigE
 from conformkit.reference.training.folder import FolderError, RunFolder
 from conformkit.reference.training.loop import DivergedError, Listener, TrainingEnd, train
 from conformkit.reference.training.metrics import read_lines
+from conformkit.reference.training.pages import publish
 from conformkit.reference.training.progress import Silent
-from conformkit.reference.training.report import page
 from conformkit.reference.training.sessions import RunSession, begin_run, resume_run
 from conformkit.reference.training.toml_text import as_toml
 
@@ -167,23 +167,13 @@ class Study:
 
     def write(self, *, pictures: bool = True) -> str:
         """Write rows and page; return a sentence if the picture can't be drawn. Raises OSError."""
-        fit, drawn, lacking = self.fit(), "", ""
-        if fit is not None and pictures:
-            lacking = "" if figures.available() else figures.LACKING
-            drawn = "" if lacking else self._picture(fit)
-        text = page(
-            "ablation.html", title=self.title, rows=self.rows, difference=self._difference, fit=fit, picture=drawn,
-            lacking=lacking, conclusion=self.conclusion(), config=as_toml(self.config.as_document()),
+        fit = self.fit()
+        return publish(
+            self.folder / "report.html", "ablation.html",
+            lambda: {"scaling": figures.scaling_figure(fit.points, fit.exponent, fit.error, fit.factor)} if fit else {},
+            pictures=pictures and fit is not None, title=self.title, rows=self.rows, difference=self._difference,
+            conclusion=self.conclusion(), config=as_toml(self.config.as_document()),
         )  # fmt: skip
-        replace_file(self.folder / "report.html", text.encode())
-        return lacking
-
-    def _picture(self, fit: Fit) -> str:
-        import base64  # noqa: PLC0415
-
-        content = figures.as_png(figures.scaling_figure(fit.points, fit.exponent, fit.error, fit.factor))
-        replace_file(self.folder / "scaling.png", content)
-        return base64.b64encode(content).decode()
 
     def _train(self, variant: AblationVariant, wanted: Callable[[], bool]) -> AblationRow | None:
         """Train one variant, or go on with it, and keep its row; None when asked to stop."""

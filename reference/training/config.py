@@ -33,6 +33,9 @@ class TrainingConfigError(RefusalError):
 PAIRS = ("copy", "reverse", "sort", "translation")
 """Tasks of an encoder-decoder."""
 
+FALLING = ("cosine", "linear", "one_cycle")
+"""Schedules that fall from the end of the warm-up to the last step."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -76,6 +79,8 @@ class ModelConfig:
     attention_dropout: float = 0.0
     """On attention weights."""
     embedding_dropout: float = 0.0
+    attention: str = "softmax"
+    """softmax, or of a language model linear: positive features whose sums over keys serve all queries."""
     num_decoder_layers: int = 0
     """Of an encoder-decoder; 0 for as many as the encoder has, which is `num_layers`."""
     patch_size: int = 2
@@ -84,11 +89,20 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """AdamW and its rate over time. `peak` is the constant or the greatest rate; `inverse_sqrt` computes its own."""
+    """The optimizer and its rate over time.
 
+    `peak` is the constant or the greatest rate; `inverse_sqrt` computes its own. AdamW and LAMB use `eps`, these and
+    Lion the betas.
+    """
+
+    kind: str = "adamw"
+    """adamw, lamb, lion or adafactor; a good `peak` is another for each."""
     peak: float = 3e-4
     schedule: str = "constant"
+    """constant, cosine, linear, wsd, one_cycle or inverse_sqrt."""
     warmup: int = 0
+    decay: int = 0
+    """Of wsd: the steps at the end in which the rate falls; 0 for a tenth of all."""
     floor: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
@@ -125,6 +139,10 @@ class Speed:
     precision: str = "float32"
     fused: bool = True
     """PyTorch's own kernels for attention, norms, activations and the loss, in place of the written-out formulas."""
+    chunk: int = 0
+    """Queries whose scores are computed at a time, again in the backward pass, to save memory; 0: all."""
+    recompute: bool = False
+    """Gradient checkpointing: compute each block again in the backward pass, and keep only what enters it."""
     fused_optimizer: bool = False
     """PyTorch's AdamW in one kernel; it pays on a GPU."""
     compile: str = "none"
@@ -221,12 +239,18 @@ def with_changes(config: TrainingConfig, changes: Mapping[str, Any]) -> Training
 
 
 def shortened(config: TrainingConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes, and if they make the run shorter, a warm-up that is as much shorter, unless they name one."""
-    steps, whole, warmup = changes.get("training.steps"), config.training.steps, config.optimizer.warmup
-    if not isinstance(steps, int) or not 0 < steps < whole or warmup == 0 or "optimizer.warmup" in changes:
+    """Return the changes, and if they make the run shorter, a warm-up and a decay that are as much shorter.
+
+    One that the changes name themselves stays as it is named.
+    """
+    steps, whole, rate = changes.get("training.steps"), config.training.steps, config.optimizer
+    if not isinstance(steps, int) or not 0 < steps < whole:
         return dict(changes)
-    least = 0 if steps == 1 and config.optimizer.schedule == "cosine" else 1
-    return {**changes, "optimizer.warmup": max(round(warmup * steps / whole), least)}
+    least = {"warmup": 0 if steps == 1 and rate.schedule in FALLING else 1, "decay": 1}
+    own = {
+        name: max(round(getattr(rate, name) * steps / whole), low) for name, low in least.items() if getattr(rate, name)
+    }
+    return {**{f"optimizer.{name}": value for name, value in own.items()}, **changes}
 
 
 def _config(document: Mapping[str, Any]) -> TrainingConfig:
@@ -310,12 +334,35 @@ def _check_together(config: TrainingConfig) -> None:
         raise TrainingConfigError("data.shortest", data.shortest, f"at most data.longest = {data.longest}")
     if model.d_model % model.num_heads and config.variant.head_width == Variant().head_width:
         raise TrainingConfigError("model.d_model", model.d_model, f"a multiple of model.num_heads = {model.num_heads}")
+    _check_attention(config)
     if rate.floor > rate.peak:
         raise TrainingConfigError("optimizer.floor", rate.floor, f"at most optimizer.peak = {rate.peak}")
     if rate.schedule == "inverse_sqrt" and rate.warmup < 1:
         raise TrainingConfigError("optimizer.warmup", rate.warmup, "at least 1 for inverse_sqrt")
-    if rate.schedule == "cosine" and rate.warmup >= training.steps:
+    if rate.schedule in FALLING and rate.warmup >= training.steps:
         raise TrainingConfigError("optimizer.warmup", rate.warmup, f"fewer than training.steps = {training.steps}")
+    if rate.schedule == "wsd" and rate.warmup + rate.decay > training.steps:
+        most = f"at most training.steps - optimizer.warmup = {training.steps - rate.warmup}"
+        raise TrainingConfigError("optimizer.decay", rate.decay, most)
+    if config.speed.fused_optimizer and rate.kind != "adamw":
+        raise TrainingConfigError("optimizer.kind", repr(rate.kind), "adamw where speed.fused_optimizer is on")
+
+
+def _check_attention(config: TrainingConfig) -> None:
+    """Refuse kinds of attention that don't go together."""
+    variant = config.variant
+    if config.speed.chunk and variant.score_cap:
+        raise TrainingConfigError("speed.chunk", config.speed.chunk, "0 with variant.score_cap")
+    if config.model.attention == "softmax":
+        return
+    others = {
+        "data.task": config.data.task, "speed.chunk": config.speed.chunk, "variant.window": variant.window,
+        "variant.score_cap": variant.score_cap, "model.attention_dropout": config.model.attention_dropout,
+        "variant.positions": "alibi" if variant.positions == "alibi" else "",
+    }  # fmt: skip
+    for name, value in others.items():
+        if value:
+            raise TrainingConfigError("model.attention", "'linear'", f"softmax with {name} = {value!r}")
 
 
 def _refuse_unknown(prefix: str, content: Mapping[str, Any], known: Mapping[str, Any]) -> None:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformkit.reference.training import metrics
+
 __all__ = ["Curves", "RunFinding", "curves", "diagnose"]
 
 Record = Mapping[str, Any]
@@ -73,7 +75,7 @@ def curves(records: Sequence[Record], floor: float | None = None, *, text: bool 
          for one in own if one["loss"] is None or one["norm"] is None), None,
     )  # fmt: skip
     whole = [one for one in own if one["loss"] is not None and one["norm"] is not None]
-    evaluations = [(one["step"], one["loss"]) for one in records if one["kind"] == "evaluation"]
+    evaluations = [(one["step"], one["loss"]) for one in metrics.evaluations(records)]
     return Curves(
         [one["step"] for one in whole], [one["loss"] for one in whole], [one["norm"] for one in whole],
         [one["rate"] for one in whole], evaluations, broken, floor, text,

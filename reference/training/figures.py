@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from conformkit.reference.analysis import attention_entropy, bias_corrected_average, rolling_mean
+from conformkit.reference.training import metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "LACKING", "as_png", "attention_figure", "available", "history_figure", "perplexity_figure", "samplers_figure",
-    "scaling_figure", "training_figure",
+    "LACKING", "as_png", "attention_figure", "available", "gradients_figure", "history_figure", "perplexity_figure",
+    "samplers_figure", "scaling_figure", "training_figure",
 ]  # fmt: skip
 
 LACKING = "the pictures of the report need matplotlib: pip install 'conformkit[report]'"
@@ -57,7 +58,7 @@ def training_figure(records: Sequence[Record], floor: float | None, title: str) 
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     steps = [record for record in records if record["kind"] == "step"]
-    evaluations = [record for record in records if record["kind"] == "evaluation"]
+    evaluations = metrics.evaluations(records)
     figure = Figure(figsize=(12, 8), layout="constrained")
     (loss, validation), (rate, norm) = figure.subplots(2, 2)
     figure.suptitle(title, parse_math=False)
@@ -77,7 +78,7 @@ def perplexity_figure(records: Sequence[Record], tokens_per_character: float | N
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     steps = [record for record in records if record["kind"] == "step"]
-    evaluations = [record for record in records if record["kind"] == "evaluation"]
+    evaluations = metrics.evaluations(records)
     at, losses = _series(steps, "loss")
     smoothed = bias_corrected_average(losses, SMOOTHING)
     shown, measured = _series(evaluations, "loss")
@@ -90,6 +91,29 @@ def perplexity_figure(records: Sequence[Record], tokens_per_character: float | N
         scale = tokens_per_character / math.log(2)
         one, other = ([value * scale for value in values] for values in (smoothed, measured))
         _draw_pair(panels[1], (at, one), (shown, other), "bits a character")
+    return figure
+
+
+def gradients_figure(records: Sequence[Record]) -> Figure:
+    """Draw the norm of each parameter's gradient, a row each, a column a step; gray where it is 0 or infinite."""
+    from matplotlib.colors import LogNorm  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    names = list(records[0]["norms"])
+    norms = [[one["norms"].get(name) or math.nan for one in records] for name in names]
+    known = [norm for row in norms for norm in row if norm == norm] or [1.0]  # noqa: PLR0124 - NaN equals nothing
+    figure = Figure(figsize=(8, max(2.5, 0.16 * len(names) + 1.5)), layout="constrained")
+    axes = figure.subplots()
+    axes.set_facecolor("lightgray")
+    least, most = min(known), max(known)
+    scale = LogNorm(least, max(most, least * 10))
+    image = axes.imshow(norms, norm=scale, cmap="viridis", aspect="auto", interpolation="nearest")
+    axes.set_title("norm of each parameter's gradient, before clipping", fontsize=10)
+    axes.set_yticks(range(len(names)), names, fontsize=6, parse_math=False)
+    shown = sorted({round(place * (len(records) - 1) / 7) for place in range(8)})
+    axes.set_xticks(shown, [str(records[place]["step"]) for place in shown], fontsize=8)
+    axes.set_xlabel("step")
+    figure.colorbar(image, ax=axes, label="norm")
     return figure
 
 

@@ -2,6 +2,7 @@
 
 config.toml          the whole configuration
 metrics.jsonl        a line a step and an evaluation
+gradients.jsonl      the norm of each parameter's gradient, a line for the first step and each evaluation
 samples.jsonl        a line a sample
 scores.json          of a task: how good what the best model wrote is
 attention/           who looked at whom, at a few steps of the run
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from conformkit.reference.checkpoints import replace_file, save_checkpoint
 from conformkit.reference.errors import RefusalError
+from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, read_config
 from conformkit.reference.training.run import Run
 from conformkit.reference.training.toml_text import as_toml
@@ -39,6 +41,7 @@ class RunFolder:
         self.path = path
         self.config_file = path / "config.toml"
         self.metrics = path / "metrics.jsonl"
+        self.gradients = path / "gradients.jsonl"
         self.samples = path / "samples.jsonl"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best.safetensors"
@@ -98,6 +101,14 @@ class RunFolder:
         for other in [*found[: max(current + 1 - KEPT, 0)], *found[current + 1 :]]:
             other.unlink(missing_ok=True)
         return path
+
+    def rewind(self, step: int) -> None:
+        """Drop what was measured, written and kept after the step from which the run resumes: it will be again."""
+        for file in (self.metrics, self.gradients, self.samples):
+            metrics.cut_after(file, step)
+        for path in self.attention.glob("*.npy"):
+            if path.stem.isdigit() and int(path.stem) > step:
+                path.unlink(missing_ok=True)
 
 
 def _same_file(path: Path, other: Path) -> None:

@@ -83,7 +83,7 @@ class _FusedBlock(nn.Module):
     def __init__(self, block: TransformerBlock, block_size: int, dtype: torch.dtype) -> None:
         super().__init__()
         self.pre = block.pre
-        plain = not _is_shaped(block.attention.variant)
+        plain = not _is_shaped(block.attention.variant) and block.attention.kernel is None
         self.attention = _FusedAttention(block.attention, block_size, dtype) if plain else block.attention
         self.feed_forward = _FusedFeedForward(block.feed_forward)
         self.norm1, self.norm2 = _norm(block.norm1), _norm(block.norm2)

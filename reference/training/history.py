@@ -16,7 +16,7 @@ from torch import Tensor
 from conformkit.reference.checkpoints import replace_file
 from conformkit.reference.training.folder import RunFolder
 
-__all__ = ["drop_after", "keep", "spread"]
+__all__ = ["keep", "spread"]
 
 SHOWN = 4
 """Steps side by side in a picture."""
@@ -45,10 +45,3 @@ def spread(folder: RunFolder, most: int = SHOWN) -> list[tuple[int, Tensor]]:
         with contextlib.suppress(ValueError, OSError, EOFError):  # a file that something else damaged is left out
             found.append((int(paths[place].stem), torch.from_numpy(np.load(paths[place], allow_pickle=False))))
     return found
-
-
-def drop_after(folder: RunFolder, step: int) -> None:
-    """Drop what was kept after the step from which a run resumes: it will be kept again."""
-    for path in folder.attention.glob("*.npy"):
-        if path.stem.isdigit() and int(path.stem) > step:
-            path.unlink(missing_ok=True)

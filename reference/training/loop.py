@@ -16,7 +16,8 @@ from torch import Tensor
 
 from conformkit.reference.training import metrics
 from conformkit.reference.training.folder import RunFolder
-from conformkit.reference.training.run import Run, rate_at
+from conformkit.reference.training.rates import rate_at
+from conformkit.reference.training.run import Run
 
 __all__ = ["DivergedError", "Listener", "Measured", "TrainingEnd", "train"]
 
@@ -81,6 +82,8 @@ def train(
     end = "done"
     while run.step < settings.steps:
         reader.add(*run.update())
+        if run.norms:
+            _keep_norms(run, folder)
         if run.step % settings.eval_interval == 0 or run.step == settings.steps:
             reader.read()
             _evaluate(run, folder, listener)
@@ -106,6 +109,13 @@ def _evaluate(run: Run, folder: RunFolder, listener: Listener) -> None:
     metrics.append(folder.metrics, [{"kind": "evaluation", "step": run.step, **found, "best": better}])
     folder.save(run)
     listener.evaluated(run.step, found["loss"], best=better)
+
+
+def _keep_norms(run: Run, folder: RunFolder) -> None:
+    """Write the norm of each parameter's gradient; JSON has neither NaN nor infinity, so such a number is null."""
+    values = {name: norm.item() for name, norm in run.norms.items()}
+    finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    metrics.append(folder.gradients, [{"step": run.step, "norms": finite}])
 
 
 class _MetricReader:

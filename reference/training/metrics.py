@@ -7,18 +7,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from conformkit.reference.checkpoints import replace_file
 
-__all__ = ["append", "cut_after", "read_lines"]
+__all__ = ["MetricRecord", "append", "best_evaluation", "cut_after", "evaluations", "read_lines"]
 
-Record = Mapping[str, Any]
+MetricRecord = Mapping[str, Any]
 
 
-def append(path: Path, records: Iterable[Record]) -> None:
+def append(path: Path, records: Iterable[MetricRecord]) -> None:
     """Add lines to the file. Raises OSError, which names the file, where it can't be written."""
     text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     try:
@@ -40,6 +40,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             continue
     return found
+
+
+def evaluations(records: Iterable[MetricRecord]) -> list[MetricRecord]:
+    """Return the lines of evaluations."""
+    return [record for record in records if record["kind"] == "evaluation"]
+
+
+def best_evaluation(records: Sequence[MetricRecord]) -> MetricRecord:
+    """Return the line of the evaluation with the least loss, the first of several."""
+    return min(evaluations(records), key=lambda record: record["loss"])
 
 
 def cut_after(path: Path, step: int) -> None:

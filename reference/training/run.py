@@ -17,16 +17,17 @@ from conformkit.reference.checkpoints import Checkpoint
 from conformkit.reference.data import get_batch
 from conformkit.reference.dropout import place_dropout
 from conformkit.reference.errors import CheckpointError
+from conformkit.reference.linear_attention import place_linear
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import clip_grad_norm
-from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
 from conformkit.reference.steps import Batch, accumulate, evaluate
 from conformkit.reference.tokenizers import Tokenizer
 from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.corpus import Tokens
+from conformkit.reference.training.rates import rate_at
 from conformkit.reference.training.speed import Fast, LossScale, check_device, criterion_for, optimizer_for
 
-__all__ = ["Run", "TrainingRun", "build_model", "rate_at", "validation_batches"]
+__all__ = ["Run", "TrainingRun", "build_model", "validation_batches"]
 
 
 def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
@@ -37,17 +38,9 @@ def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
         variant=config.variant,
     )  # fmt: skip
     place_dropout(model, attention=sizes.attention_dropout, embeddings=sizes.embedding_dropout)
+    if sizes.attention == "linear":
+        place_linear(model)
     return model
-
-
-def rate_at(config: TrainingConfig, step: int) -> float:
-    """Return the rate of an update; the first one is step 1."""
-    rate = config.optimizer
-    if rate.schedule == "inverse_sqrt":
-        return inverse_sqrt_schedule(step, config.model.d_model, rate.warmup)
-    if rate.schedule == "cosine":
-        return cosine_schedule(step, rate.peak, rate.floor, rate.warmup, config.training.steps)
-    return rate.peak * min(1.0, step / max(rate.warmup, 1))
 
 
 def validation_batches(ids: Tensor, config: TrainingConfig) -> list[tuple[Tensor, Tensor]]:
@@ -78,11 +71,14 @@ class Run(ABC):
         """Step and validation loss of the best evaluation."""
         self.waited = 0
         """Evaluations since the best one."""
+        self.norms: dict[str, Tensor] = {}
+        """The norm of each parameter's gradient before clipping, () each; after a few updates only, see `update`."""
 
     @property
-    @abstractmethod
     def tokens_a_step(self) -> int:
         """How many targets an update learns from."""
+        training = self.config.training
+        return training.batch_size * training.accumulate * self.config.model.block_size
 
     @property
     @abstractmethod
@@ -105,6 +101,8 @@ class Run(ABC):
     def update(self) -> tuple[Tensor, Tensor]:
         """Make the next update, and return the loss and the norm of the gradients before clipping, unread.
 
+        The first update, and each that is evaluated after, keeps in `norms` what each parameter's gradient was.
+
         Shapes: → (), (); on a GPU reading them waits, so they are read several at a time.
         """
         for group in self.optimizer.param_groups:
@@ -114,10 +112,19 @@ class Run(ABC):
         batches = [self.draw() for _ in range(self.config.training.accumulate)]
         loss = accumulate(self.fast, batches, self.criterion, self.scale.factor)
         self.scale.unscale(self.optimizer)
+        self.norms = self._norms() if self._is_kept(self.step + 1) else {}
         norm = clip_grad_norm(self.model.parameters(), self.config.optimizer.max_norm)
         self.scale.step(self.optimizer)
         self.step += 1
         return loss, norm
+
+    def _is_kept(self, step: int) -> bool:
+        training = self.config.training
+        return step == 1 or step % training.eval_interval == 0 or step == training.steps
+
+    def _norms(self) -> dict[str, Tensor]:
+        found = {name: parameter.grad for name, parameter in self.model.named_parameters()}
+        return {name: torch.linalg.vector_norm(grad.float()) for name, grad in found.items() if grad is not None}
 
     def evaluate(self) -> tuple[dict[str, float], bool]:
         """Return the validation loss and what was measured with it, and whether the loss is the best so far."""
@@ -143,6 +150,11 @@ class Run(ABC):
             raise CheckpointError(str(checkpoint.path), "of another vocabulary", "that of this run's tokenizer")
         if extra.get("corpus") != self.corpus:
             raise CheckpointError(str(checkpoint.path), "of a run on another text", "the text that it was trained on")
+        kept = extra["config"]["optimizer"].get("kind", "adamw")
+        if kept != self.config.optimizer.kind:
+            raise CheckpointError(
+                str(checkpoint.path), f"of a run with the optimizer {kept}", f"optimizer.kind = {kept!r}"
+            )
         checkpoint.restore(self.model, self.optimizer)
         self.step, self.waited = checkpoint.step, int(extra["waited"])
         self.best = (int(extra["best"][0]), float(extra["best"][1])) if extra["best"] else None
@@ -169,12 +181,6 @@ class TrainingRun(Run):
         self.tokenizer = tokenizer
         self.ids = tokens.train.to(config.speed.device)
         self.validation = validation_batches(tokens.val.to(config.speed.device), config)
-
-    @property
-    def tokens_a_step(self) -> int:
-        """How many targets an update learns from."""
-        training = self.config.training
-        return training.batch_size * training.accumulate * self.config.model.block_size
 
     @property
     def vocabulary(self) -> str:

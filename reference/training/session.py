@@ -129,9 +129,7 @@ def resume_text(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) ->
     tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
     run = TrainingRun(config, tokens, tokenizer)
     run.restore(saved)
-    for file in (folder.metrics, folder.samples):
-        metrics.cut_after(file, run.step)
-    history.drop_after(folder, run.step)
+    folder.rewind(run.step)
     return TrainingSession(run, folder, corpus, tokens)
 
 

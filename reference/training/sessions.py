@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,27 @@ RunSession = TrainingSession | PairsSession | MaskedSession | DigitsSession
 Loaded = Trained | Translator | MaskedModel | Classifier
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """How a run of one kind begins and resumes, and what its checkpoints hold."""
+
+    begin: Callable[[TrainingConfig, Path], RunSession]
+    resume: Callable[[RunFolder, TrainingConfig, Checkpoint], RunSession]
+    load: Callable[[Checkpoint, str], Loaded]
+
+
+_TEXT = _Kind(begin, resume_text, trained_from)
+_KINDS: Mapping[str, _Kind] = {
+    **dict.fromkeys(PAIRS, _Kind(begin_pairs, resume_pairs, translator_from)),
+    "masked": _Kind(begin_masked, resume_masked, masked_model_from),
+    "digits": _Kind(begin_digits, resume_digits, classifier_from),
+}
+"""By task; without one, a language model learns a text."""
+
+
 def begin_run(config: TrainingConfig, place: Path) -> RunSession:
     """Prepare a new run. Everything that can be refused is refused before the folder is made."""
-    if config.data.task in PAIRS:
-        return begin_pairs(config, place)
-    if config.data.task == "masked":
-        return begin_masked(config, place)
-    return begin_digits(config, place) if config.data.task == "digits" else begin(config, place)
+    return _KINDS.get(config.data.task, _TEXT).begin(config, place)
 
 
 def resume_run(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> RunSession:
@@ -50,12 +65,7 @@ def resume_run(place: Path, changes: Mapping[str, Any], checkpoint: Path | None 
     """
     folder = RunFolder.open(place)
     config = with_changes(folder.config, changes)
-    saved = read_checkpoint(checkpoint or folder.newest)
-    if config.data.task in PAIRS:
-        return resume_pairs(folder, config, saved)
-    if config.data.task == "masked":
-        return resume_masked(folder, config, saved)
-    return (resume_digits if config.data.task == "digits" else resume_text)(folder, config, saved)
+    return _KINDS.get(config.data.task, _TEXT).resume(folder, config, read_checkpoint(checkpoint or folder.newest))
 
 
 def load_model(path: Path, device: str = "cpu") -> Loaded:
@@ -64,12 +74,7 @@ def load_model(path: Path, device: str = "cpu") -> Loaded:
     Raises: CheckpointError, FolderError; OSError where the file can't be read.
     """
     saved = read_best(path)
-    task = _task(saved)
-    if task in PAIRS:
-        return translator_from(saved, device)
-    if task == "masked":
-        return masked_model_from(saved, device)
-    return classifier_from(saved, device) if task == "digits" else trained_from(saved, device)
+    return _KINDS.get(_task(saved), _TEXT).load(saved, device)
 
 
 def _task(saved: Checkpoint) -> str:

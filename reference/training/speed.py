@@ -1,4 +1,4 @@
-"""The switches that make training faster: fused kernels, lower precision in the forward pass, compilation.
+"""The switches that make training faster or smaller: fused kernels, lower precision, compilation, recomputation.
 
 They compute what the written-out path computes, except for rounding. Under lower precision weights, gradients and
 the optimizer's state stay in float32; matrix products run in the short type (Micikevicius et al. 2018). float16 has a
@@ -17,9 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from conformkit.reference.chunked_attention import place_chunks
 from conformkit.reference.loss import cross_entropy
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import AdamW, decay_groups
+from conformkit.reference.optimizers import Adafactor, Lamb, Lion
+from conformkit.reference.recomputation import recompute_blocks
 from conformkit.reference.training.config import Speed, TrainingConfig, TrainingConfigError
 from conformkit.reference.training.fused import FusedLM
 
@@ -38,9 +41,13 @@ class Fast(nn.Module):
 
     def __init__(self, model: nn.Module, speed: Speed) -> None:
         super().__init__()
+        if speed.chunk:
+            place_chunks(model, speed.chunk)
         self.inner: nn.Module = model
         if speed.fused and isinstance(model, TinyTransformerLM):
             self.inner = FusedLM(model).to(speed.device)
+        if speed.recompute:
+            recompute_blocks(self.inner)
         self.kind, self.dtype = torch.device(speed.device).type, _TYPES[speed.precision]
         if speed.compile != "none":
             _check_compiler(speed.compile, self.kind)
@@ -85,14 +92,17 @@ def criterion_for(speed: Speed, smoothing: float = 0.0) -> Callable[[Tensor, Ten
 
 
 def optimizer_for(model: nn.Module, config: TrainingConfig) -> AdamW | torch.optim.Optimizer:
-    """Return AdamW over decayed matrices and undecayed vectors: written out, or PyTorch's in one kernel."""
+    """Return the optimizer over decayed matrices and undecayed vectors: written out, or PyTorch's AdamW."""
     rate = config.optimizer
-    groups = decay_groups(model, rate.weight_decay)
-    groups = [group for group in groups if group["params"]]
-    options = {"lr": rate.peak, "betas": (rate.beta1, rate.beta2), "eps": rate.eps}
+    groups = [group for group in decay_groups(model, rate.weight_decay) if group["params"]]
+    betas = (rate.beta1, rate.beta2)
     if config.speed.fused_optimizer:
-        return torch.optim.AdamW(groups, fused=True, **options)  # type: ignore[arg-type]
-    return AdamW(groups, **options)  # type: ignore[arg-type]
+        return torch.optim.AdamW(groups, fused=True, lr=rate.peak, betas=betas, eps=rate.eps)
+    if rate.kind == "lion":
+        return Lion(groups, rate.peak, betas)
+    if rate.kind == "adafactor":
+        return Adafactor(groups, rate.peak)
+    return (Lamb if rate.kind == "lamb" else AdamW)(groups, rate.peak, betas, rate.eps)
 
 
 def check_device(device: str) -> None:

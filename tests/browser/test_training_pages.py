@@ -41,7 +41,7 @@ def trained(tmp_path_factory):
 def test_pictures_are_drawn_and_nothing_is_fetched_or_run(browser, trained, width):
     browser.open(trained.report, width)
     sizes = browser.ask("return [...document.images].map((image) => [image.naturalWidth, image.alt.length > 40])")
-    assert len(sizes) == 3
+    assert len(sizes) == 4
     assert all(size > 500 and told for size, told in sizes)
     assert browser.fetched() == []
     assert browser.complaints() == []
@@ -105,6 +105,7 @@ def test_pictures_lie_next_to_the_page(trained):
     assert {path.name for path in Path(trained.path).glob("*.png")} == {
         "training.png",
         "attention.png",
+        "gradients.png",
         "perplexity.png",
     }
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in Path(trained.path).glob("*.png"))

@@ -20,6 +20,7 @@ from conformkit.reference.loss import cross_entropy
 from conformkit.reference.steps import Batch
 from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, TrainingConfigError
+from conformkit.reference.training.encoders.session import EncoderSession
 from conformkit.reference.training.encoders.trained import EXTENT, build_vit
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.run import Run
@@ -101,15 +102,11 @@ class DigitsRun(Run):
 
 
 @dataclass(frozen=True)
-class DigitsSession:
+class DigitsSession(EncoderSession):
     """A run, its folder, and its images."""
 
     run: DigitsRun
-    folder: RunFolder
     digits: Digits
-
-    floor = None
-    """The least possible loss is not known."""
 
     @property
     def description(self) -> str:
@@ -126,17 +123,9 @@ class DigitsSession:
         """Keep the classes of a few held-out images as they are guessed now."""
         metrics.append(self.folder.samples, self.guesses(run.model, run.step)[:SHOWN])
 
-    def sample_best(self) -> None:
-        """Nothing more: the report guesses with the best model."""
-
-    def looked(self, run: DigitsRun) -> None:
-        """Keep nothing: the report draws the best model's attention."""
-
     def scores(self) -> list[str]:
         """Return the accuracy of the best evaluation, as a line."""
-        records = [one for one in metrics.read_lines(self.folder.metrics) if one["kind"] == "evaluation"]
-        best = min(records, key=lambda one: one["loss"])
-        return [f"held-out images: {best['accuracy']:.1%} classified right"]
+        return [f"held-out images: {self.best['accuracy']:.1%} classified right"]
 
     @torch.no_grad()
     def guesses(self, model: VisionTransformer, step: int) -> list[dict[str, object]]:
@@ -167,8 +156,7 @@ def resume_digits(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) 
     digits = load_digits(config.data.fraction)
     run = DigitsRun(config, digits)
     run.restore(saved)
-    for file in (folder.metrics, folder.samples):
-        metrics.cut_after(file, run.step)
+    folder.rewind(run.step)
     return DigitsSession(run, folder, digits)
 
 

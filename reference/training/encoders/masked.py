@@ -27,6 +27,7 @@ from conformkit.reference.tokenizers import Tokenizer, tokenizer_from_json
 from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, with_changes
 from conformkit.reference.training.corpus import Corpus, Tokens, load_corpus, new_tokenizer, tokenize
+from conformkit.reference.training.encoders.session import EncoderSession
 from conformkit.reference.training.encoders.trained import SPECIAL, build_bert
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.run import Run
@@ -72,12 +73,6 @@ class MaskedRun(Run):
         with torch.random.fork_rng([]):
             torch.manual_seed(0)
             self.validation = [self._batch(*val) for _ in range(config.training.eval_batches)]
-
-    @property
-    def tokens_a_step(self) -> int:
-        """How many ids an update reads."""
-        training = self.config.training
-        return training.batch_size * training.accumulate * self.config.model.block_size
 
     @property
     def vocabulary(self) -> str:
@@ -146,16 +141,12 @@ class MaskedRun(Run):
 
 
 @dataclass(frozen=True)
-class MaskedSession:
+class MaskedSession(EncoderSession):
     """A run, its folder, and the text that it learns from."""
 
     run: MaskedRun
-    folder: RunFolder
     corpus: Corpus
     tokens: Tokens
-
-    floor = None
-    """The least possible loss is not known."""
 
     @property
     def description(self) -> str:
@@ -170,27 +161,17 @@ class MaskedSession:
 
     def sample(self, run: MaskedRun) -> None:
         """Guess hidden ids of the first validation batch, and keep the guesses."""
-        metrics.append(self.folder.samples, self._guesses(run.model, run.step))
-
-    def sample_best(self) -> None:
-        """Nothing more: the report guesses with the best model."""
-
-    def looked(self, run: MaskedRun) -> None:
-        """Keep nothing: the report draws the best model's attention."""
+        metrics.append(self.folder.samples, self.guesses(run.model, run.step))
 
     def scores(self) -> list[str]:
         """Return the accuracies of the best evaluation, as a line."""
-        records = [one for one in metrics.read_lines(self.folder.metrics) if one["kind"] == "evaluation"]
-        best = min(records, key=lambda one: one["loss"])
+        best = self.best
         line = f"hidden ids: {best['accuracy']:.1%} guessed right"
         return [line + (f"; next sentence: {best['next_sentence']:.1%}" if "next_sentence" in best else "")]
 
+    @torch.no_grad()
     def guesses(self, model: BertForPreTraining, step: int) -> list[dict[str, Any]]:
         """Return the hidden places of the first validation batch with what stood there and what is guessed."""
-        return self._guesses(model, step)
-
-    @torch.no_grad()
-    def _guesses(self, model: BertForPreTraining, step: int) -> list[dict[str, Any]]:
         (inputs, segments), wanted = self.run.validation[0]
         with _evaluating(model):
             logits, _ = _both(model(inputs, segments))
@@ -226,8 +207,7 @@ def resume_masked(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) 
     tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
     run = MaskedRun(config, tokens, tokenizer)
     run.restore(saved)
-    for file in (folder.metrics, folder.samples):
-        metrics.cut_after(file, run.step)
+    folder.rewind(run.step)
     return MaskedSession(run, folder, corpus, tokens)
 
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
-from conformkit.reference.checkpoints import read_checkpoint, replace_file
-from conformkit.reference.training import figures, metrics
-from conformkit.reference.training.diagnosis import curves, diagnose
+from conformkit.reference.checkpoints import read_checkpoint
+from conformkit.reference.training import figures
 from conformkit.reference.training.encoders.digits import DigitsSession
 from conformkit.reference.training.encoders.masked import MaskedSession
 from conformkit.reference.training.encoders.trained import SPECIAL, classifier_from, masked_model_from
+from conformkit.reference.training.pages import TRAINING, publish_run
 from conformkit.reference.training.pairs.maps import encoder_attention_maps
-from conformkit.reference.training.report import page
-from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["write_encoder_report"]
 
 ROWS = 40
 TOKENS = 32
 TOLD = {
-    "training": "Training loss raw and smoothed, validation loss with the best marked, learning rate, and norm of the "
-    "gradients, over the steps.",
+    "training": TRAINING,
     "attention": "Attention weights by layer and head for one held-out input.",
-}  # fmt: skip
+}
 
 
 def write_encoder_report(session: MaskedSession | DigitsSession, *, pictures: bool = True) -> str:
@@ -31,26 +27,16 @@ def write_encoder_report(session: MaskedSession | DigitsSession, *, pictures: bo
 
     Raises: OSError where a file can't be written.
     """
-    folder, config = session.folder, session.run.config
-    records = metrics.read_lines(folder.metrics)
-    evaluations = [record for record in records if record["kind"] == "evaluation"]
+    config = session.run.config
     guessed, maps, names = _seen(session)
-    drawn: dict[str, bytes] = {}
-    if pictures and figures.available():
-        drawn["training"] = figures.as_png(figures.training_figure(records, None, config.title))
-        drawn["attention"] = figures.as_png(figures.attention_figure(maps, names))
-    for name, content in drawn.items():
-        replace_file(folder.path / f"{name}.png", content)
-    lacking = figures.LACKING if pictures and not figures.available() else ""
-    text = page(
-        "encoders/report.html", title=config.title or "a training run", source=config.source, facts=_facts(session),
-        told=TOLD, lacking=lacking, rows=guessed[:ROWS], evaluations=evaluations,
-        columns=[name for name in evaluations[0] if name not in {"kind", "best"}],
-        pictures={name: base64.b64encode(content).decode() for name, content in drawn.items()},
-        findings=diagnose(curves(records, text=False)), config=as_toml(config.as_document()),
+    return publish_run(
+        session.folder, config, "encoders/report.html",
+        lambda records: {
+            "training": figures.training_figure(records, None, config.title),
+            "attention": figures.attention_figure(maps, names),
+        },
+        pictures=pictures, told=TOLD, facts=_facts(session), rows=guessed[:ROWS],
     )  # fmt: skip
-    replace_file(folder.report, text.encode())
-    return lacking
 
 
 def _seen(session: MaskedSession | DigitsSession) -> tuple[list[dict[str, Any]], list[Any], list[str]]:

@@ -126,9 +126,7 @@ def resume_pairs(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) -
     corpus = load_pairs(config.data)
     run = PairsRun(config, corpus, vocabularies(corpus, config.data))
     run.restore(saved)
-    for file in (folder.metrics, folder.samples):
-        metrics.cut_after(file, run.step)
-    history.drop_after(folder, run.step)
+    folder.rewind(run.step)
     return PairsSession(run, folder, corpus)
 
 

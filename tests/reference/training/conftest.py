@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner, Result
 
+from conformkit.cli.app import app
 from conformkit.reference.training import config as configs
 from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.session import TrainingSession, begin
@@ -47,6 +49,18 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run a command line in this process, in a separate folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments: object) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="conform")
+
+    return call
 
 
 @pytest.fixture

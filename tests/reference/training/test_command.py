@@ -13,23 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from conformkit.cli.app import app
 from conformkit.reference.training import figures, metrics
 from tests.reference.training.conftest import SMALL
-
-
-@pytest.fixture
-def conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run a command line in this process, in a separate folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def call(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="conform")
-
-    return call
 
 
 @pytest.fixture
@@ -55,7 +41,7 @@ def test_a_run_is_kept_in_its_folder(conform: Any, settings: Path, tmp_path: Pat
     assert lines[5:] == ["report: runs/small/report.html", "text:   conform sample runs/small"]
     folder = tmp_path / "runs" / "small"
     assert {path.name for path in folder.iterdir()} == {
-        "attention", "checkpoints", "config.toml", "metrics.jsonl", "report.html", "samples.jsonl",
+        "attention", "checkpoints", "config.toml", "gradients.jsonl", "metrics.jsonl", "report.html", "samples.jsonl",
     }  # fmt: skip
     assert "num_layers = 1" in (folder / "config.toml").read_text()
     assert f'corpus = "{tmp_path}/corpus.txt"' in (folder / "config.toml").read_text()  # found from anywhere

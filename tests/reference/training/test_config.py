@@ -19,7 +19,8 @@ from conformkit.reference.training.config import (
     shortened,
     with_changes,
 )
-from conformkit.reference.training.run import build_model, rate_at
+from conformkit.reference.training.rates import rate_at
+from conformkit.reference.training.run import build_model
 from conformkit.reference.training.toml_text import as_toml
 
 MINIMAL = """

@@ -13,7 +13,7 @@ from conformkit.reference.kv_cache import project
 from conformkit.reference.training import figures
 from conformkit.reference.training.config import TrainingConfig, with_changes
 from conformkit.reference.training.corpus import Corpus, tokenize
-from conformkit.reference.training.report import visible
+from conformkit.reference.training.pages import visible
 from conformkit.reference.training.session import TrainingSession
 from conformkit.reference.training.source import floor_in_windows
 from conformkit.spec.variants import CANONICAL, FAMOUS
@@ -71,6 +71,21 @@ def test_panels_show_raw_smoothed_best_floor_and_mean() -> None:
 def test_a_run_that_was_hardly_begun_can_be_drawn() -> None:
     figure = figures.training_figure([{**STEPS[0], "loss": None}], None, "one step")
     assert figures.as_png(figure).startswith(b"\x89PNG")
+
+
+def test_gradients_are_drawn_by_parameter_and_step() -> None:
+    """Would break if rows and columns were swapped, or if a gradient of 0 had a color."""
+    records = [{"step": step, "norms": {"a.weight": 0.1 * step, "b$": 0.0, "c": None}} for step in (1, 10)]
+    figure = figures.gradients_figure(records)
+    axes = figure.axes[0]
+    shown = axes.images[0].get_array()
+    assert shown[0].tolist() == pytest.approx([0.1, 1.0])
+    assert shown.mask[1:].all()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a.weight", "b$", "c"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "10"]
+    assert figures.as_png(figure).startswith(b"\x89PNG")
+    nothing = figures.gradients_figure([{"step": 1, "norms": {"a": 0.0}}])
+    assert figures.as_png(nothing).startswith(b"\x89PNG")
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")

@@ -65,7 +65,21 @@ def test_a_stopped_run_continues_exactly(whole: TrainingSession, session: Traini
     finish(again)
     assert same(weights(again), weights(whole))
     assert losses(again.folder) == losses(whole.folder)
+    assert metrics.read_lines(again.folder.gradients) == metrics.read_lines(whole.folder.gradients)
     assert again.run.best == whole.run.best
+
+
+def test_gradients_are_kept_by_parameter_as_they_were_before_clipping(config: TrainingConfig, tmp_path: Path) -> None:
+    """Would break if clipped gradients were kept, or those of another step."""
+    session = begin(with_changes(config, {"optimizer.max_norm": 0.01}), tmp_path / "run")
+    finish(session)
+    kept = {one["step"]: one["norms"] for one in metrics.read_lines(session.folder.gradients)}
+    assert list(kept) == [1, 4, 8, 12]
+    assert list(kept[8]) == [name for name, _ in session.run.model.named_parameters()]
+    norms = {one["step"]: one["norm"] for one in metrics.read_lines(session.folder.metrics) if one["kind"] == "step"}
+    for step, found in kept.items():
+        assert norms[step] > 0.01
+        assert math.hypot(*found.values()) == pytest.approx(norms[step], rel=1e-4)
 
 
 KILLED = """

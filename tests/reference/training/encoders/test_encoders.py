@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
-from conformkit.cli.app import app
 from conformkit.reference.steps import IGNORED
 from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, recipe, with_changes
@@ -162,17 +160,6 @@ def test_held_out_digits_are_the_last_ones() -> None:
     assert 0 <= float(found.train[0].min()) < float(found.train[0].max()) == 1
 
 
-@pytest.fixture
-def conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def call(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="conform")
-
-    return call
-
-
 def small(tmp_path: Path) -> list[str]:
     return [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
 
@@ -186,7 +173,7 @@ def test_bert_by_command(conform: Any, tmp_path: Path) -> None:
     assert "; next sentence: " in result.stdout
     page = (tmp_path / "b" / "report.html").read_text()
     assert "next_sentence" in page
-    assert page.count("data:image/png") == 2
+    assert page.count("data:image/png") == 3
     filled = conform("sample", "b", "--prompt", "the quick [MASK] fox [MASK]")
     assert filled.stdout.count("[MASK] 1: ") == filled.stdout.count("[MASK] 2: ") == 1
     assert conform("sample", "b", "--prompt", "no mark").exit_code == 2

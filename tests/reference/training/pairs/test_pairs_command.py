@@ -9,23 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from conformkit.cli.app import app
 from conformkit.reference.training.config import recipes
 from conformkit.reference.training.pairs import writing
 from tests.reference.training.pairs.conftest import SMALL
-
-
-@pytest.fixture
-def conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def call(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="conform")
-
-    return call
 
 
 @pytest.fixture
@@ -58,12 +45,12 @@ def test_a_run_is_kept_in_its_folder(conform: Any, settings: Path, tmp_path: Pat
     assert re.fullmatch(r"greedy: \d+\.\d% of held-out targets exactly right, \d+\.\d% of their tokens", lines[-2])
     folder = tmp_path / "runs" / "small"
     assert {path.name for path in folder.iterdir()} == {
-        "attention", "attention.png", "checkpoints", "config.toml", "history.png", "metrics.jsonl", "perplexity.png",
-        "report.html", "samples.jsonl", "scores.json", "training.png",
+        "attention", "attention.png", "checkpoints", "config.toml", "gradients.jsonl", "gradients.png", "history.png",
+        "metrics.jsonl", "perplexity.png", "report.html", "samples.jsonl", "scores.json", "training.png",
     }  # fmt: skip
     assert "warmup = 3" in (folder / "config.toml").read_text()  # of 4 for 12 steps
     page = (folder / "report.html").read_text()
-    assert page.count("data:image/png") == 4
+    assert page.count("data:image/png") == 5
     wanted = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
     assert all(f"<pre>{row['source']}</pre>" in page for row in wanted)
 
