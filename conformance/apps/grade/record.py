@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib.resources import files
 from typing import Any
 
+from conformkit.conformance.report.json_text import packaged_schema
 from conformkit.conformance.text import one_line, plain, rounded
 
 __all__ = ["SCHEMA", "Advice", "Grade", "Group", "Submission", "SubmissionOutcome", "schema"]
@@ -168,9 +168,7 @@ class Grade:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema that every grade satisfies; its `report` is described by the schema of reports."""
-    text = files(__package__).joinpath("grade.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return packaged_schema(__package__, "grade")
 
 
 def _group(group: Group) -> dict[str, Any]:
