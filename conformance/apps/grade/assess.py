@@ -238,7 +238,9 @@ def _refuse_ours(config: Config) -> None:
 
 
 def _reason(failure: LoadFailure) -> str:
-    return failure.problem + (f" ({failure.where})" if failure.where else "")
+    file, _, line = failure.where.rpartition(":")
+    known = bool(file) and f"({file}, line {line})" in failure.problem  # as a SyntaxError says it
+    return failure.problem + (f" ({failure.where})" if failure.where and not known else "")
 
 
 def _root_name(name: str) -> str:
