@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -150,9 +149,10 @@ def _place(path: str) -> Path:
 def _text(option: str, comparison: Comparison, *, everything: bool) -> str:
     from conformkit.conformance.apps.compare.comparison import as_object
     from conformkit.conformance.apps.compare.rendering import as_html, as_markdown
+    from conformkit.conformance.report.json_text import json_text
 
     if option == "--json":
-        return json.dumps(as_object(comparison), indent=2, ensure_ascii=False) + "\n"
+        return json_text(as_object(comparison))
     form = as_html if option == "--html" else as_markdown
     return form(comparison, everything=everything)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,11 +31,13 @@ def inspect_run(run: Path, targets: Mapping[str, str], device: str, color: Color
     """Print what a run's curves and its model show, and exit with the code."""
     if not run.exists():
         fail(Exit.USAGE, f"there is no {run}; name the folder of a run of conform train, or a checkpoint in it")
+    from conformkit.conformance.report.json_text import json_text
+
     with explained():
         from conformkit.reference.training.inspection import inspect_run as look
 
         found = look(run, device)
-    text = json.dumps(found.as_object(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json_text(found.as_object())
     write_files(targets, lambda _: text)
     if STDOUT not in targets.values():
         from conformkit.conformance.report.terminal import console

@@ -179,10 +179,16 @@ def parametrize_with_clauses(
     `expected_failures` may be a TOML file with such lines: `PE-ODD-D = "odd widths are out of scope"`. It is strict: an
     expected failure that passes, does not apply, or ends in another way fails the test.
 
-    Raises: UnknownClauseError for unknown ids, ValueError for ids that are not selected or lack a reason.
+    Raises: UnknownClauseError for unknown ids, ValueError for ids that are not selected or lack a reason, TypeError for
+    an object instead of a name or a path.
     """
     import pytest
 
+    given: object = impl
+    if not isinstance(given, str | os.PathLike):
+        name, module = getattr(given, "__name__", type(given).__name__), getattr(given, "__module__", "mypkg")
+        problem = f"parametrize_with_clauses takes the name or the path of a package, not the object {name}"
+        raise TypeError(f'{problem}: write "{str(module).partition(".")[0]}", or judge the object by check({name})')
     options.setdefault("folder", Path.cwd())
     suite = EmbeddedSuite(requested("parametrize_with_clauses", os.fspath(impl), **options))
     atexit.register(suite.close)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from conformkit.conformance.defects import Defect
+from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.diagnosis.explaining import Explanation, Hypothesis, explain
 from conformkit.conformance.diagnosis.patching import PatchError
 from conformkit.conformance.diagnosis.similarity import Likeness, at_most, telling
@@ -61,10 +63,31 @@ def diagnose(
             search = _Search(part, judged_by)
             search.run(suspects(part, results, variant, cached=cached))
             explanations |= explain(part, search.hypotheses)
-    return [
+    named = [
         replace(r, looks_like=_named(r, explanations[r.clause.id])) if r.clause.id in explanations else r
         for r in results
     ]
+    return [replace(r, looks_like=_known_elsewhere(r, named)) if _about_all(r) else r for r in named]
+
+
+def _about_all(result: Result) -> bool:
+    """Whether it is a failure of a clause about all components, which nothing has explained yet."""
+    return result.verdict.red and result.clause.component == "all" and not result.looks_like
+
+
+def _known_elsewhere(result: Result, named: Sequence[Result]) -> tuple[LooksLike, ...]:
+    """Return what explains another failure of the component that it speaks of, if that is known to break this too.
+
+    It was not compared: one cause shall have one red line, not two with two fixes.
+    """
+    told = " ".join((result.message, *result.details))
+    for other in named:
+        known = other.looks_like
+        sure = known and all(like.certainty is not Certainty.UNSURE for like in known)
+        breaks = any(result.clause.id in kills().get(like.defect, ()) for like in known)
+        if sure and breaks and re.search(rf"\b{re.escape(other.clause.component)}\b", told):
+            return tuple(replace(like, certainty=Certainty.LIKELY) for like in known)
+    return ()
 
 
 def _named(result: Result, explanation: Explanation) -> tuple[LooksLike, ...]:

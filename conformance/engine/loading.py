@@ -38,6 +38,10 @@ _NOTEBOOK = (
     "judge what its cells define, in the notebook itself: from conformkit.conformance import check; check(MyClass);",
     "or write them into a .py file: jupyter nbconvert --to script",
 )
+_MAGIC = (
+    "these are commands of a notebook, which plain Python does not know: delete the lines with `get_ipython()` that",
+    "exporting it has left",
+)
 _GUARD = (
     'what runs a training or an example belongs under `if __name__ == "__main__":`, at the end of the file, so that',
     "importing the file only defines classes and functions",
@@ -188,6 +192,8 @@ def _problem(failure: ImplementationFailure) -> str:
 def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, ...]:
     if request.isolation == "sandbox" and failure.type == "ModuleNotFoundError":
         return _ALONE
+    if failure.type == "NameError" and "get_ipython" in failure.message:
+        return _MAGIC
     return _NOTEBOOK if request.impl.endswith(".ipynb") else ()
 
 

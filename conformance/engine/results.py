@@ -192,6 +192,8 @@ class Report:
     """Prefixes whose clauses were left out."""
     live: bool = False
     """Whether live objects were judged, as in a notebook; `implementation` is then the argument of `check`."""
+    own_name: str = ""
+    """What `--impl` is in commands, if not `implementation`: the author's own name for what was handed in."""
 
     @property
     def conforms(self) -> bool:

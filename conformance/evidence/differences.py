@@ -18,7 +18,8 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_shape
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.subject.component import Gradients, Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.outcomes import Gradients
 from conformkit.spec.arrays import Array
 
 __all__ = [

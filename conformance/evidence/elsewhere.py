@@ -12,7 +12,8 @@ from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.for_each_component import each
-from conformkit.conformance.subject.component import Instance, Outcome, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.outcomes import Outcome
 from conformkit.spec.arrays import Array
 
 __all__ = [

@@ -27,8 +27,9 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.beams import Beams
 from conformkit.conformance.evidence.logits import parts, rows
-from conformkit.conformance.subject.component import Instance, Outcome, Subject
+from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
+from conformkit.conformance.subject.outcomes import Outcome
 from conformkit.spec.arrays import Array
 from conformkit.spec.decoding import Model
 from conformkit.spec.padding import padding_mask, target_mask

@@ -20,6 +20,11 @@ _NOT_FINITE = (
     "in which every key is hidden gives NaN: a causal mask hides what comes after a position, not the position itself"
 )
 """Advice where a NaN came out and the clause is about something else."""
+_ENDLESS = (
+    "look for a loop that never ends, such as `while True` without a `break` that is reached, and for work that is "
+    "done again for every position or row"
+)
+"""Advice where a call took longer than its limit."""
 _SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
 
 
@@ -37,6 +42,8 @@ def _own_fix(result: Result) -> str:
     named = known_error(result)
     if named is not None:
         return named.fix
+    if result.verdict is Verdict.TIMEOUT:
+        return _ENDLESS
     odd = result.outline == NOT_FINITE or "want a finite number" in result.message
     return _NOT_FINITE if odd and not _SPEAKS_OF_NAN.search(result.clause.fix) else result.clause.fix
 

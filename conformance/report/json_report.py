@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import LooksLike, Report, Result, Undeclared
+from conformkit.conformance.report.json_text import json_text, packaged_schema
 from conformkit.conformance.report.milestones import Milestone, milestones, next_step
 from conformkit.conformance.report.wording import in_order, next_line, undeclared_line
 from conformkit.conformance.text import plain
@@ -24,7 +23,7 @@ SCHEMA = "conformkit.report/1"
 
 def as_json(report: Report) -> str:
     """Return the report as JSON text: the same results give the same bytes, except for the seconds."""
-    return json.dumps(as_object(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(as_object(report))
 
 
 def as_object(report: Report) -> dict[str, Any]:
@@ -96,9 +95,7 @@ def as_object(report: Report) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema that every report satisfies."""
-    text = files(__package__).joinpath("report.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return packaged_schema(__package__, "report")
 
 
 def _excuse(found: Excuse) -> dict[str, Any]:

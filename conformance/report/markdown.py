@@ -27,7 +27,7 @@ from conformkit.conformance.report.wording import (
 )
 from conformkit.conformance.text import count, one_line
 
-__all__ = ["as_markdown", "block", "body", "code", "escape"]
+__all__ = ["as_markdown", "block", "body", "code", "escape", "failure"]
 
 IN_FULL = 20
 """Maximum number of failures shown in full; the others by id and title, since nobody reads hundreds."""
@@ -100,13 +100,14 @@ def _failures(report: Report, level: int) -> list[str]:
     if not red:
         return []
     same = same_cause(report, red)
-    told = [_failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
+    told = [failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
     rest = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in red[IN_FULL:]]
     more = "\n".join([f"And {len(rest)} more:\n", *(f"- {line}" for line in rest)]) if rest else ""
     return [f"{'#' * level} What fails", *told, more]
 
 
-def _failure(report: Report, result: Result, level: int, like: str) -> str:
+def failure(report: Report, result: Result, level: int, like: str = "") -> str:
+    """Return all about one red clause below a heading of that level; `like` is one above with the same mistake."""
     word = str(result.verdict) if report.breaks(result) else "warning"
     head = f"{'#' * level} {word}: {code(result.clause.id)} {escape(result.clause.title)}"
     said = "\n".join(line for line in (result.message, *result.details) if line)

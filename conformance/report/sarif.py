@@ -7,7 +7,6 @@ that the clause is about, else the file.
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +14,7 @@ from urllib.parse import quote
 from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.causes import labelled
 from conformkit.conformance.report.json_report import as_object
+from conformkit.conformance.report.json_text import json_text
 from conformkit.conformance.report.places import place, somewhere
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import command, failures, in_order, page_of, verdict_line
@@ -50,7 +50,7 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
             "declared": as_object(found)["declared"],
         },
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _invocation(report: Report) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     """
     if report.live:
         return _call(report, clause_id)
-    words = ["conform", "run", "--impl", one_line(report.implementation, 400), "--only", clause_id]
+    words = ["conform", "run", "--impl", one_line(report.own_name or report.implementation, 400), "--only", clause_id]
     words += ["--seed", str(report.seed)] if report.seed else []
     words += ["--profile", report.profile] if report.profile != "core" else []
     words += ["--level", report.level.value] if report.level is not Level.MUST else []

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.checks import check_shape
-from conformkit.conformance.subject.component import Gradients, Instance, Outcome, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.outcomes import Gradients, Outcome
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
 

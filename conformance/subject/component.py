@@ -13,52 +13,21 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.assertions.shifts import AS_ASKED, Shift
 from conformkit.conformance.binding.bound import Bound
-from conformkit.conformance.binding.rules import PatternError, Rule
+from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.sizes import NoSizeError, complete, completed, nearest_allowed
 from conformkit.conformance.subject.example_inputs import example_inputs
 from conformkit.conformance.subject.extents_of_call import extents_of_call
 from conformkit.conformance.subject.inputs_of_call import further_inputs, positions_of
 from conformkit.conformance.subject.link import Link
+from conformkit.conformance.subject.outcomes import Gradients, Outcome
 from conformkit.conformance.subject.parameters import check_same_extent, readable
+from conformkit.conformance.subject.random_weights import noise, placed_noise
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import ROOM, Precision, tolerance
 from conformkit.spec.variants import Variant
 
-__all__ = ["Gradients", "Instance", "Outcome", "Subject"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One call: the output, further outputs, and other observations."""
-
-    out: Array
-    dtype: str
-    extra: Array | None
-    """The attention weights, if they are returned."""
-    arguments: Mapping[str, Array]
-    """The arguments as they are after the call."""
-    requires_grad: bool
-    used_random_state: bool
-    """False unless the call was watched."""
-    modes: tuple[bool, ...]
-    """The training flags of the module and its submodules after a watched call, without repetition."""
-    structure: str = ""
-    """What was returned, `tuple(tensor, tensor)`."""
-    graph: bool = False
-    """Whether anything was kept for derivatives; False unless it generated or was watched."""
-    seen: tuple[str, ...] = ()
-    """What the framework saw inside, if it was asked to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gradients:
-    """A vector-Jacobian product: for each input and each parameter its gradient, None where there is none."""
-
-    out: Array
-    inputs: Mapping[str, Array | None]
-    parameters: Mapping[str, Array | None]
-    """By the implementation's own names; aliases of shared parameters are left out."""
+__all__ = ["Instance", "Subject"]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -299,25 +268,20 @@ class Instance:
         drawn = self._placed(draw, gain)
         if drawn is None:
             around_one = self._around_one()
-            drawn = {p["name"]: _noise(draw, p["shape"], gain, around_one.get(p["name"])) for p in self.trainable}
+            drawn = {p["name"]: noise(draw, p["shape"], gain, around_one.get(p["name"])) for p in self.trainable}
         self.write_raw(drawn)
         return self
 
     def _placed(self, draw: Draw, gain: float) -> dict[str, Array] | None:
         """Draw canonical weights, arranged for the implementation; None if they do not fill all that is trainable."""
-        bound = self.subject.bound
-        if not bound.rules:
+        if not self.subject.bound.rules:
             return None
-        scale = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight"
         try:
             sizes = self.subject.as_asked.sizes(**self.sizes)  # including those left at their defaults
-            wanted = bound.component.parameters(sizes, self.subject.variant)
-            weights = {n: _noise(draw, p.shape, gain, n.endswith(scale)) for n, p in wanted.items()}
-            placed = bound.to_implementation(weights, sizes)
-        except (NoSizeError, PatternError):  # sizes differ from their declaration
+        except NoSizeError:  # sizes differ from their declaration
             return None
         listed = {p["name"]: tuple(p["shape"]) for p in self.trainable}
-        return placed if {name: a.shape for name, a in placed.items() if name in listed} == listed else None
+        return placed_noise(self.subject.bound, sizes, listed, draw, gain)
 
     def _around_one(self) -> dict[str, bool]:
         """Return which vectors are scales, not shifts: initially they are around 1. Read only once."""
@@ -372,18 +336,7 @@ class Instance:
         out = bound.from_theirs(arrays["out"])
         called(self.subject.name, extents_of_call(self.sizes, bound.component.inputs, inputs))
         self._check_extent(inputs, out, method)
-        return Outcome(
-            out=out,
-            dtype=reply["dtypes"].get("out", ""),
-            extra=arrays.get("out.1"),
-            arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
-            requires_grad=bool(reply.get("requires_grad")),
-            used_random_state=len(set(reply["rng"])) > 1,
-            modes=tuple(reply.get("modes") or ()),
-            graph=bool(reply.get("graph")),
-            structure=str(reply.get("structure", "")),
-            seen=tuple(reply.get("seen") or ()),
-        )
+        return Outcome.of(reply, arrays, out)
 
     def unchecked(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
         """Call in eval mode; return the observations and the selected part of the result, whatever its shape."""
@@ -443,17 +396,7 @@ class Instance:
         header |= {"handle": self.handle, "mode": mode, "seed": seed, "echo": True, "graph": True}
         header |= {"device": device, "seeing": None if device is None else "devices"}
         reply, arrays = self._ask(header, tensors)
-        out = self.subject.bound.generated(arrays["out"], ids)
-        return Outcome(
-            out=out,
-            dtype=reply["dtypes"].get("out", ""),
-            extra=None,
-            arguments={name.removeprefix("echo:"): a for name, a in arrays.items() if name.startswith("echo:")},
-            requires_grad=bool(reply.get("requires_grad")),
-            used_random_state=len(set(reply["rng"])) > 1,
-            modes=tuple(reply.get("modes") or ()),
-            graph=bool(reply["graph"]),
-        )
+        return Outcome.of(reply, arrays, self.subject.bound.generated(arrays["out"], ids))
 
     def example_inputs(self, draw: Draw, *, batch: int = 2, tokens: int = 5, further: int = 2) -> tuple[Array, ...]:
         """Return inputs: ids (B, T), x (B, T, D), or q (B, T, 4), k (B, T + further, 4), v (…, 7)."""
@@ -534,11 +477,3 @@ class Instance:
     ) -> tuple[dict[str, Any], dict[str, Array]]:
         reply = self.subject.link.request({"handle": self.handle, "op": "call", **header}, tensors or {})
         return reply.header, reply.tensors
-
-
-def _noise(draw: Draw, shape: Sequence[int], gain: float, around_one: bool | None) -> Array:
-    """Vectors of small numbers, or around 1 if they scale; matrices that preserve the size of their inputs."""
-    if len(shape) < 2:
-        return draw.values(*shape, scale=0.3) + float(around_one or False)
-    width = shape[-1] if len(shape) == 2 else shape[-2]
-    return draw.values(*shape, scale=gain * 1.2 / np.sqrt(width))

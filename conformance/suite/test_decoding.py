@@ -28,6 +28,7 @@ from conformkit.conformance.evidence.beams import (
     searched,
     searcher,
 )
+from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
@@ -322,10 +323,8 @@ def _nearest_search(model: Subject, sizes: Case) -> dict[str, int]:
 def _check_ended(told: Story, row: int, end: int) -> None:
     """Check greedy text of one prompt that ends with its first `end`."""
     new = told.text[row, told.prompts.shape[1] :].tolist()
-    got, want = _after(told.instance, told.prompts[row : row + 1], told.count, end), until_end(new, end)
-    check_equal(f"the text up to the end id {end}", got[0, : len(want)], np.array(want))
-    rest = got[0, len(want) :].tolist()
-    check(f"after the end id {end} follows {rest}", len(set(rest)) < 2)
+    got = _after(told.instance, told.prompts[row : row + 1], told.count, end)
+    check_ended(got[0].tolist(), new, end)
 
 
 def _after(instance: Instance, prompts: Array, count: int, end: int) -> Array:

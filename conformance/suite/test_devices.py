@@ -25,7 +25,8 @@ from conformkit.conformance.evidence.elsewhere import (
     where_it_runs,
 )
 from conformkit.conformance.evidence.twins import check_same
-from conformkit.conformance.subject.component import Instance, Outcome, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.outcomes import Outcome
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 

@@ -33,7 +33,8 @@ from conformkit.conformance.evidence.greedy_text import (
 )
 from conformkit.conformance.evidence.logits import logits_of, rows, takes_block_size
 from conformkit.conformance.probing.refusals import is_refusal
-from conformkit.conformance.subject.component import Outcome, Subject
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.outcomes import Outcome
 from conformkit.conformance.suite.registry import clause
 
 

@@ -32,7 +32,8 @@ from conformkit.conformance.evidence.for_each_component import depth, each
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.rows_of_ids import single_rows
 from conformkit.conformance.subject.attention import Attend
-from conformkit.conformance.subject.component import Gradients, Instance, Subject
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.outcomes import Gradients
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax

@@ -24,6 +24,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies, check_independent
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, without_pads
 from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
@@ -186,14 +187,14 @@ def test_a_text_ends_at_its_end_id(transformer: Subject, draw: Draw) -> None:
     told = _ending(transformer, draw)
     for src, text in zip(told.src, told.text.tolist(), strict=True):
         for end in each_of("end", [text[0], text[3], text[6]]):
-            _check_ended(unwatched(told.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
+            check_ended(unwatched(told.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
     if not transformer.offers("pad-id"):
         return
     for _ in range(_MODELS):  # 0 is an id like any other where it is not the padding
         told = _ending(transformer, draw, tgt_vocab_size=12, pad_id=2)
         found = np.flatnonzero((told.text == 0).any(axis=1))
         for row in found[:1]:
-            _check_ended(
+            check_ended(
                 unwatched(told.instance, told.src[row][None], 7, eos_id=0)[0].tolist(), told.text[row].tolist(), 0
             )
         if found.size:
@@ -211,7 +212,7 @@ def test_rows_end_one_by_one(transformer: Subject, draw: Draw) -> None:
         longest = max(len(until_end(text, end)) for text in texts)
         check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
         for row, text in zip(got.tolist(), texts, strict=True):
-            _check_ended(row, text, end)
+            check_ended(row, text, end)
 
 
 @clause("S2SGEN-EOS-ENDS")
@@ -389,14 +390,6 @@ def _ending(transformer: Subject, draw: Draw, keep: int = 4, **wanted: int) -> P
     """Return texts of 7 ids to be ended at one of them, which is not the begin id."""
     instance = build_generator(transformer, **wanted)
     return authored(instance, draw, steps=7, keep=keep, avoid=(begin(instance),))
-
-
-def _check_ended(row: list[int], text: list[int], end: int) -> None:
-    """Check a row that may have ended against the whole text."""
-    own = until_end(text, end)
-    check_equal(f"the text up to the end id {end}", np.array(row[: len(own)]), np.array(own))
-    rest = row[len(own) :]
-    check(f"after the end id {end} comes {rest}", len(set(rest)) < 2)
 
 
 def _ends(texts: list[list[int]]) -> list[int]:

@@ -289,3 +289,11 @@ def test_report():
 def test_an_expected_failure_needs_a_clause_and_a_reason(table: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parametrize_with_clauses("right.py", only=("SDPA",), expected_failures=table)
+
+
+def test_a_class_is_refused_with_what_to_write_instead():
+    """Would break if it were an error of os.fspath: check() takes classes, so one tries that here too."""
+    with pytest.raises(
+        TypeError, match=r'not the object Parser: write "argparse", or judge the object by check\(Parser'
+    ):
+        parametrize_with_clauses(type("Parser", (), {"__module__": "argparse.deep"}))

@@ -7,6 +7,8 @@ import itertools
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from conformkit.conformance.apps.grade.outputs.appeal import appeals
+from conformkit.conformance.apps.grade.outputs.appeal import as_html as as_appeal
 from conformkit.conformance.apps.grade.outputs.overview import as_overview
 from conformkit.conformance.apps.grade.outputs.student import as_html as as_student
 from conformkit.conformance.apps.grade.outputs.wording import report_of
@@ -22,12 +24,19 @@ def student(grade):
     return as_student(grade, report_of(grade))
 
 
+def appealed(grade):
+    (found,) = appeals(grade, report_of(grade))
+    return as_appeal(found, LONG)
+
+
 PAGES = {
     "report": lambda: as_html(reported.telling()),
     "hostile-report": lambda: as_html(reported.hostile()),
     "student": lambda: student(graded.graded(required=("SDPA-SCALE",), notes=("a note",))),
     "not-judged": lambda: student(graded.lost()),
     "hostile-student": lambda: student(graded.hostile()),
+    "appeal": lambda: appealed(graded.graded(hidden=False)),
+    "hostile-appeal": lambda: appealed(graded.hostile()),
     "overview": lambda: as_overview([graded.graded(LONG), graded.lost(), graded.graded("cleo", 4, points=12.5)]),
     "hostile-overview": lambda: as_overview([graded.hostile(), graded.graded()]),
     "nobody": lambda: as_overview([]),

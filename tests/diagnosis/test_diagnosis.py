@@ -288,6 +288,21 @@ class TestDiagnosis:
         (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness(answers))
         assert named(result) == [(found.id, certainty), (again.id, certainty)]
 
+    @pytest.mark.parametrize(
+        ("about", "known"),
+        [("TransformerBlock", True), ("FeedForward", False)],
+        ids=["the-same-component", "another-one"],
+    )
+    def test_a_clause_about_all_shares_the_cause_that_is_known_to_break_it(self, monkeypatch, about, known):
+        """Would break if `x += f(x)` had two red lines with two fixes, one of them for its input that changes."""
+        found = defects()["block-residual-in-place"]
+        tried = iter([Suspect(found, 3.0)])
+        monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_, **__: tried)
+        red = [failed("BLOCK-GRAD-ALL", WORDS), failed("DET-NO-MUTATE", f"{about}: its input has changed")]
+        first, second = diagnose(red, CANONICAL, Witness({(found.id,): WORDS}))
+        assert named(first)[0] == (found.id, Certainty.LIKELY)
+        assert second.looks_like == (first.looks_like if known else ())
+
     def test_nothing_is_named_where_nothing_fits(self, three):
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness({(name,): "" for name in three}))
         assert result.looks_like == ()

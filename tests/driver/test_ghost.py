@@ -231,7 +231,8 @@ def test_nothing_heavy_is_imported():
         "from conformkit.conformance.driver.worker.ghost import device\n"
         "device.ensure()\n"
         "(torch.ones(2, 2, device='ghost', requires_grad=True) @ torch.ones(2, 2, device='ghost')).sum().backward()\n"
-        "print([name for name in ('sympy', 'torch._dynamo', 'torch.distributed.tensor') if name in sys.modules], flush=True)\n"
+        "heavy = 'sympy', 'torch._dynamo', 'torch.distributed.tensor'\n"
+        "print([name for name in heavy if name in sys.modules], flush=True)\n"
         "os._exit(0)\n"  # as a worker ends: torch's thread of the device may still be giving back what it held
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

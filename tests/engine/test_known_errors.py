@@ -66,6 +66,11 @@ def test_only_exceptions_have_such_causes():
     assert known_error(make_result(Verdict.FAIL, message="Torch not compiled with CUDA enabled")) is None
 
 
+def test_what_takes_too_long_is_told_to_look_for_a_loop():
+    late = make_result(Verdict.TIMEOUT, "SDPA-SHAPE", message="it exceeded the time limit: no answer after 5 s")
+    assert "loop that never ends" in dict(advice(late, 3))["fix:"]
+
+
 def test_a_nan_gets_no_advice_about_shapes():
     odd = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output[0, 0] is nan, want a finite number; 4 of 8 are not")
     assert "softmax over a row" in dict(advice(odd, 3))["fix:"]

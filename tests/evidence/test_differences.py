@@ -25,7 +25,7 @@ from conformkit.conformance.evidence.differences import (
     output_shape,
     slope,
 )
-from conformkit.conformance.subject.component import Gradients
+from conformkit.conformance.subject.outcomes import Gradients
 
 SEEDS = st.integers(0, 10_000)
 STEP = 1e-5

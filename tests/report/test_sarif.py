@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 from urllib.parse import unquote
 
+import jsonschema
 import pytest
 
 from conformkit.conformance.binding.declarations import Excuse
@@ -9,12 +10,16 @@ from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.sarif import as_sarif
 from conformkit.spec.clauses import Level
 
+from .sarif_rules import LOG
+
+RULES = jsonschema.Draft202012Validator(LOG, format_checker=jsonschema.FormatChecker())
 LEVELS = {"none", "note", "warning", "error"}
 
 
 def run_of(text):
     """Check what the standard requires of every log, and return its only run."""
     log = json.loads(text)
+    assert not list(RULES.iter_errors(log))
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-schema-2.1.0.json")
     (run,) = log["runs"]
@@ -46,6 +51,18 @@ def run_of(text):
             assert set(notification) <= {"descriptor", "level", "message", "properties"}
             assert notification["descriptor"]["id"]
     return run
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("kind", "failed"), ("level", "fatal"), ("locations", [{"physicalLocation": {"region": {"startLine": 1}}}]),
+     ("message", {}), ("line", 3), ("ruleIndex", "0")],
+)  # fmt: skip
+def test_what_the_standard_forbids_is_found(told, name, value):
+    """Would break if the rules let anything pass, so that no log could fail."""
+    log = json.loads(as_sarif(told))
+    log["runs"][0]["results"][0][name] = value
+    assert list(RULES.iter_errors(log))
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from conformkit.conformance.engine.results import Report, Verdict
+from conformkit.conformance.report.json_text import packaged_schema
 from conformkit.conformance.report.wording import in_order, verdict_line
 from conformkit.conformance.text import one_line
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
@@ -110,6 +109,4 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema that every comparison satisfies."""
-    text = files(__package__).joinpath("comparison.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return packaged_schema(__package__, "comparison")

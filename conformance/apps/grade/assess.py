@@ -135,7 +135,7 @@ class _Case:
             self._notes += ignored
             _refuse_ours(choice.config)
         self._advice = advise(self._root, (*policy.forbidden, "conformkit"), config)
-        return Choice(choice.path, config)
+        return replace(choice, config=config)
 
     def _judged(self, choice: Choice) -> Grade:
         policy = self._policy
@@ -162,6 +162,7 @@ class _Case:
             counted=len(points.notes),
             hidden=policy.seed is None,
             report=self._told(as_object(report)),
+            own_name=choice.own_name,
         )
 
     def _as_it_stands(self, report: Report) -> Report:
@@ -237,7 +238,9 @@ def _refuse_ours(config: Config) -> None:
 
 
 def _reason(failure: LoadFailure) -> str:
-    return failure.problem + (f" ({failure.where})" if failure.where else "")
+    file, _, line = failure.where.rpartition(":")
+    known = bool(file) and f"({file}, line {line})" in failure.problem  # as a SyntaxError says it
+    return failure.problem + (f" ({failure.where})" if failure.where and not known else "")
 
 
 def _root_name(name: str) -> str:

@@ -28,6 +28,8 @@ class Choice:
     path: Path
     config: Config
     notes: tuple[str, ...] = ()
+    own_name: str = "."
+    """Its name for its author: that of the package or module, or `.` for the folder itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,16 @@ def choose(root: Path, named: str = "", *, own_config: bool = True, profile: str
     chosen, notes, known = (_named(root, named, files), (), nothing) if named else _found(root, files, profile)
     config = _config(_folders(root, chosen), known) if own_config else nothing
     path, module = _with_neighbors(root, chosen)
-    return Choice(path, replace(config, module=config.module or module), notes)
+    return Choice(path, replace(config, module=config.module or module), notes, _own_name(root, chosen))
+
+
+def _own_name(root: Path, chosen: Path) -> str:
+    """Return what names it on a command line, in the folder that contains it."""
+    if chosen == root:
+        return "."
+    if chosen.stem.isidentifier() and chosen.suffix in {"", ".py"}:
+        return chosen.stem
+    return f"./{chosen.name}"  # no name of an option, whatever it begins with
 
 
 def _named(root: Path, named: str, files: list[Path]) -> Path:

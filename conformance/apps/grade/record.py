@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib.resources import files
 from typing import Any
 
+from conformkit.conformance.report.json_text import packaged_schema
 from conformkit.conformance.text import one_line, plain, rounded
 
 __all__ = ["SCHEMA", "Advice", "Grade", "Group", "Submission", "SubmissionOutcome", "schema"]
@@ -102,6 +102,8 @@ class Grade:
     """Digests of its longer functions, the same for equal code with other names."""
     counted: int = 0
     """How many of the notes, the last ones, are about counting points."""
+    own_name: str = ""
+    """What names the judged code in the folder that was handed in, for `conform run --impl`; empty if unknown."""
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -136,6 +138,7 @@ class Grade:
             "excluded": list(self.excluded),
             "functions": list(self.functions),
             "counted": self.counted,
+            "own_name": one_line(self.own_name),
             "report": None if self.report is None else dict(self.report),
             "seconds": round(self.seconds, 3),
         }
@@ -157,6 +160,7 @@ class Grade:
             excluded=tuple(found.get("excluded", ())),
             functions=tuple(found.get("functions", ())),
             counted=found.get("counted", 0),
+            own_name=found.get("own_name", ""),
             report=found["report"],
             seconds=found["seconds"],
         )
@@ -168,9 +172,7 @@ class Grade:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema that every grade satisfies; its `report` is described by the schema of reports."""
-    text = files(__package__).joinpath("grade.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return packaged_schema(__package__, "grade")
 
 
 def _group(group: Group) -> dict[str, Any]:

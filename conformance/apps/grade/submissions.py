@@ -150,6 +150,8 @@ def _only_archive(folder: Path) -> Path | None:
 def _unknown(path: Path) -> str:
     if path.is_symlink():
         return "it is a link; replace it by the folder or file itself"
+    if path.suffix.lower() == ".ipynb":
+        return "a notebook can't be graded; hand in its cells as a .py file: jupyter nbconvert --to script"
     return f"{bare(path.name)[1]} files are not supported; use a folder, .zip, .tar.gz or .py"
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from conformkit.conformance.apps.inspect.inspection import Inspection, Part, Weight
+from conformkit.conformance.report.json_text import json_text, packaged_schema
 from conformkit.conformance.text import one_line, plain
 from conformkit.conformance.versions import kit_version
 
@@ -20,7 +19,7 @@ SCHEMA = "conformkit.inspection/1"
 
 def as_json(found: Inspection) -> str:
     """Return the inspection as JSON text."""
-    return json.dumps(as_object(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(as_object(found))
 
 
 def as_object(found: Inspection) -> dict[str, Any]:
@@ -58,9 +57,7 @@ def as_object(found: Inspection) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema that every inspection satisfies."""
-    text = files(__package__).joinpath("inspect.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return packaged_schema(__package__, "inspect")
 
 
 def _part(part: Part) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-from importlib.resources import files
 from typing import Any
 
 from conformkit.conformance.apps.port.proof import Proof
 from conformkit.conformance.apps.port.request import PortReport
+from conformkit.conformance.report.json_text import json_text, packaged_schema
 from conformkit.conformance.text import one_line
 from conformkit.conformance.versions import kit_version
 
@@ -20,7 +19,7 @@ SCHEMA = "conformkit.port/1"
 
 def as_json(found: PortReport) -> str:
     """Return the report as JSON text."""
-    return json.dumps(as_object(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(as_object(found))
 
 
 def as_object(found: PortReport) -> dict[str, Any]:
@@ -50,9 +49,7 @@ def as_object(found: PortReport) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema that every such report satisfies."""
-    text = files(__package__).joinpath("port.schema.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return packaged_schema(__package__, "port")
 
 
 def _proof(proof: Proof) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.padding import Padding
+from rich.text import Text
 
 from conformkit.conformance.apps.port.proof import Proof
 from conformkit.conformance.apps.port.request import PortReport
@@ -19,8 +19,11 @@ _WHERE = 3
 def write(found: PortReport, page: Console) -> None:
     """Print the report: what was compared, what differs, and the mistake."""
     for line in lines(found):
-        indent = len(line) - len(line.lstrip())
-        page.print(Padding(line.strip(), (0, 0, 0, indent), expand=False))
+        told = line.lstrip()
+        indent = Text(line[: len(line) - len(told)])
+        for part in Text(told).wrap(page, max(page.width - len(indent), 20)):
+            part.rstrip()
+            page.print(indent + part, soft_wrap=True)
 
 
 def lines(found: PortReport) -> Iterator[str]:

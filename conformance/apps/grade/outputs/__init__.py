@@ -7,6 +7,7 @@ course/                     the grades of students, and the forms of Canvas, Moo
 overview.html               the class: scores, clauses that fail most, most common mistakes
 junit.xml                   one suite per submission, one case per group
 students/ID/report.html     for the student; report.md is the same as Markdown
+students/ID/appeals/        a page for each group with lost points: evidence, and how to repeat it
 students/ID/results.json    for Gradescope
 students/ID/grade.json      everything, including advice: for the instructor
 """
@@ -18,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformkit.conformance.apps.grade.course import Course, course_grades
+from conformkit.conformance.apps.grade.outputs import appeal
 from conformkit.conformance.apps.grade.outputs.changes import as_changes, points_in
 from conformkit.conformance.apps.grade.outputs.gradebooks import as_blackboard, as_canvas, as_course, as_moodle
 from conformkit.conformance.apps.grade.outputs.gradescope import as_results
@@ -34,7 +36,7 @@ from conformkit.conformance.report.files import write
 __all__ = ["COURSE", "STUDENTS", "write_all", "write_course", "write_student"]
 
 STUDENTS = "students"
-
+APPEALS = "appeals"
 
 COURSE = "course"
 _DEFAULTS = Policy()
@@ -83,3 +85,17 @@ def write_student(folder: Path, grade: Grade, title: str = "") -> None:
     write(folder / "report.md", as_markdown(grade, report, title))
     write(folder / "results.json", as_results(grade, report, title))
     write(folder / "grade.json", grade.as_json() + "\n")
+    _write_appeals(folder / APPEALS, list(appeal.appeals(grade, report)), title)
+
+
+def _write_appeals(folder: Path, found: Sequence[appeal.Appeal], title: str) -> None:
+    """Write the pages of groups with lost points, and remove those of groups that lose none any more."""
+    names = {one.group.name for one in found}
+    for old in folder.glob("*.*") if folder.is_dir() else ():
+        if old.suffix in {".html", ".md"} and old.stem not in names:
+            old.unlink()
+    if found:
+        folder.mkdir(exist_ok=True)
+    for one in found:
+        write(folder / f"{one.group.name}.html", appeal.as_html(one, title))
+        write(folder / f"{one.group.name}.md", appeal.as_markdown(one, title))

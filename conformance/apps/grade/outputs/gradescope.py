@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from conformkit.conformance.apps.grade.outputs.wording import group_line, next_l
 from conformkit.conformance.apps.grade.record import Grade, Group
 from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.causes import labelled
+from conformkit.conformance.report.json_text import json_text
 from conformkit.conformance.report.wording import HIDDEN, command, verdict_line
 from conformkit.conformance.text import count, listed, one_line, plain, rounded
 from conformkit.conformance.versions import kit_version
@@ -37,7 +37,7 @@ def as_results(grade: Grade, report: Report | None, title: str = "") -> str:
         },
         "tests": [*tests, *([_advice(grade)] if grade.advice else [])],
     }  # fmt: skip
-    return json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(results)
 
 
 def _head(grade: Grade, report: Report | None, title: str) -> str:

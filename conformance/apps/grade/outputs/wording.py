@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report.stored import from_object
@@ -17,8 +19,8 @@ _NEXT = {
 
 
 def report_of(grade: Grade) -> Report | None:
-    """Return the run's report, if there is one. Raises NotAReport."""
-    return None if grade.report is None else from_object(grade.report)
+    """Return the run's report, if there is one; its commands name the code as its author does. Raises NotAReport."""
+    return None if grade.report is None else replace(from_object(grade.report), own_name=grade.own_name)
 
 
 def points_line(points: float, most: float) -> str:

@@ -89,11 +89,12 @@ def test_everything_is_written_below_ids_that_are_fit_for_names(tmp_path, graded
     for grade in grades:
         folder = tmp_path / "students" / grade.submission.id
         names = sorted(path.name for path in folder.iterdir())
-        assert names == ["grade.json", "report.html", "report.md", "results.json"]
+        assert names == ["appeals", "grade.json", "report.html", "report.md", "results.json"]
         assert Grade.from_object(json.loads((folder / "grade.json").read_text())).submission.id == grade.submission.id
     overview = (tmp_path / "overview.html").read_text()
     for target in re.findall(r'href="(students/[^"]+)"', overview):
         assert (tmp_path / target).is_file()
+    assert "students/s1/appeals/attention.html" in overview
 
 
 def test_writing_again_replaces_what_was_there(tmp_path, graded):
