@@ -370,6 +370,7 @@ def canonical_axes(name: str) -> dict[str, str]:
     sizes = dict.fromkeys(SIZE_NAMES, 1)
     fullest = Variant(
         gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True, qk_norm="heads",
+        placement="sandwich",
     )  # fmt: skip
     found = component(name).parameters(sizes, fullest)
     return {folded(name): parameter.axes for name, parameter in found.items()}

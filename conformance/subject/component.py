@@ -260,7 +260,10 @@ class Instance:
 
     def randomize(self, draw: Draw, *, gain: float = 1.0) -> Instance:
         """Draw canonical weights and write them through the binding."""
-        return self.write(draw.weights(self.canonical, gain=gain))
+        drawn = draw.weights(self.canonical, gain=gain)
+        if self.subject.variant.norm_weight == "offset":  # these are drawn around 1
+            drawn |= {n: w - 1.0 for n, w in drawn.items() if "norm" in n.split(".")[-2] and n.endswith(".weight")}
+        return self.write(drawn)
 
     def write(self, weights: Mapping[str, Array]) -> Instance:
         """Write canonical weights; those not given keep their last value."""
@@ -308,7 +311,8 @@ class Instance:
         bound = self.subject.bound
         if not bound.rules:
             return None
-        scale = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight"
+        scale: tuple[str, ...] = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight", "_after.weight"
+        scale = scale if self.subject.variant.norm_weight == "scale" else ()
         try:
             sizes = self.subject.as_asked.sizes(**self.sizes)  # including those left at their defaults
             wanted = bound.component.parameters(sizes, self.subject.variant)
