@@ -57,6 +57,8 @@ def activate(x: Array, variant: Variant) -> Array:
     match variant.activation:
         case "relu":
             return np.maximum(x, 0.0)
+        case "relu2":
+            return np.maximum(x, 0.0) ** 2
         case "silu":
             return x * _logistic(x)
         case "gelu_tanh":

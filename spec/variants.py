@@ -34,7 +34,7 @@ class Variant:
     """What a normalized row is multiplied by: γ; 1 + γ; nothing, and nothing is added either."""
     placement: Literal["pre", "post", "sandwich", "output", "parallel", "parallel_two_norms"] = "pre"
     """pre: x + S(N x), post: N(x + S x); sandwich: x + N'(S(N x)), output: x + N(S x), parallel: x + A(N x) + F(N x)"""
-    activation: Literal["gelu", "gelu_tanh", "relu", "silu"] = "gelu"
+    activation: Literal["gelu", "gelu_tanh", "relu", "silu", "relu2"] = "gelu"
     gated: bool = False
     """down(act(gate x) * (up x)), as in SwiGLU."""
     qkv_bias: bool = False
@@ -210,7 +210,7 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("placement", "parallel"): "attention and feed-forward in parallel behind one norm",
     ("placement", "parallel_two_norms"): "attention and feed-forward in parallel, each behind a norm",
     ("activation", "gelu"): "GELU", ("activation", "gelu_tanh"): "GELU's tanh approximation",
-    ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU",
+    ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU", ("activation", "relu2"): "the square of ReLU",
     ("gated", True): "a gated feed-forward", ("gated", False): "a feed-forward without a gate",
     ("qkv_bias", True): "queries, keys and values with biases",
     ("qkv_bias", False): "queries, keys and values without biases",

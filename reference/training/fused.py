@@ -168,6 +168,8 @@ class _FusedFeedForward(nn.Module):
     def _activated(self, x: Tensor) -> Tensor:
         if self.kind == "relu":
             return F.relu(x)
+        if self.kind == "relu2":
+            return F.relu(x).square()
         if self.kind == "silu":
             return F.silu(x)
         return F.gelu(x, approximate="tanh" if self.kind == "gelu_tanh" else "none")

@@ -40,7 +40,10 @@ MEANT = {
         "parallel": {"PLACE-STREAM", "PLACE-PARALLEL", "PLACE-READS", "PLACE-ORACLE", "BLOCK-ZERO-IDENTITY"},
         "parallel_two_norms": {"PLACE-STREAM", "PLACE-PARALLEL", "PLACE-READS", "PLACE-NORMS", "PLACE-ORACLE"},
     },
-    "activation": {"relu": {"FFN-RELU-ZERO", "FFN-NONLINEAR"}},
+    "activation": {
+        "relu": {"FFN-RELU-ZERO", "FFN-NONLINEAR"},
+        "relu2": {"FFN-RELU-ZERO", "FFN-NONLINEAR", "FFN-SQUARED"},
+    },
     "gated": {"True": {"FFN-GATED"}, "False": {"FFN-NONLINEAR"}},
     "qkv_bias": {"True": {"SA-PARAM-COUNT", "SA-ORACLE"}, "False": {"SA-NO-BIAS"}},
     "output_projection": {"True": {"MHA-OUT-PROJ"}, "False": {"MHA-HEADS-INDEPENDENT"}},
