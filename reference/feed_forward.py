@@ -38,7 +38,7 @@ def relu(x: Tensor) -> Tensor:
 
 def relu2(x: Tensor) -> Tensor:
     """Return max(x, 0)². Source: So et al. 2021."""
-    return x.clamp(min=0.0).square()
+    return torch.relu(x) ** 2
 
 
 def silu(x: Tensor) -> Tensor:

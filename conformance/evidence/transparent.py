@@ -34,8 +34,8 @@ def silent_feed_forward(instance: Instance) -> dict[str, Array]:
 def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
     """Return weights with which a feed-forward network halves its first min(D, F // 2) features and gives 0 for others.
 
-    Each hidden pair reads x and -x: σ(x) - σ(-x) = x, of which the square of ReLU makes x |x|. Gated, feature i is also multiplied by
-    feature i + 1, cyclically.
+    Each hidden pair reads x and -x: σ(x) - σ(-x) = x, or x |x| for the square of ReLU. Gated, feature i is also
+    multiplied by feature i + 1, cyclically.
     """
     found = zeros(instance, prefix)
     width, hidden = found[f"{prefix}down.weight"].shape
