@@ -4,7 +4,7 @@
     post:  x' = LN₁(x + MHA(x))         y = LN₂(x' + FFN(x'))
 
 Handout §6.5 chooses `pre` (Xiong et al. 2020); Vaswani et al. 2017 chose `post`. Dropout acts inside MHA and FFN, never
-on the stream x itself.
+on the stream x itself. placements.py has what newer models do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from conformkit.reference.feed_forward import FeedForward
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.norms import norm_for
+from conformkit.reference.placements import arrange_norms, arranged
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["TransformerBlock"]
@@ -43,9 +44,13 @@ class TransformerBlock(nn.Module):
         self.feed_forward = FeedForward(d_model, d_ff, dropout, variant=variant)
         self.norm1 = norm_for(d_model, variant)
         self.norm2 = norm_for(d_model, variant)
+        self.placement: str = variant.placement
+        arrange_norms(self, d_model, variant)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map (B, T, D) to (B, T, D); `mask` hides more than causality does."""
+        if self.placement not in {"pre", "post"}:
+            return arranged(self, x, lambda z: self.attention(z, mask))
         if self.pre:
             x = x + self.attention(self.norm1(x), mask)
             x = x + self.feed_forward(self.norm2(x))

@@ -36,6 +36,11 @@ def relu(x: Tensor) -> Tensor:
     return x.clamp(min=0.0)
 
 
+def relu2(x: Tensor) -> Tensor:
+    """Return max(x, 0)². Source: So et al. 2021."""
+    return torch.relu(x) ** 2
+
+
 def silu(x: Tensor) -> Tensor:
     """Return x / (1 + e⁻ˣ)."""
     return x * torch.sigmoid(x)
@@ -46,6 +51,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": gelu_tanh,
     "relu": relu,
     "silu": silu,
+    "relu2": relu2,
 }
 
 

@@ -21,6 +21,7 @@ from conformkit.reference.generation import _check_options, _evaluating, next_id
 from conformkit.reference.language_model import LanguageModel
 from conformkit.reference.linear_attention import linear_attention, linear_heads
 from conformkit.reference.masks import causal_mask, combine_masks
+from conformkit.reference.placements import arranged
 from conformkit.reference.repetition import penalized
 from conformkit.reference.rotary import rotate
 from conformkit.reference.scores import capped, capped_attention, variant_mask
@@ -103,6 +104,8 @@ def project(attention: MultiHeadAttention, x: Tensor, start: int = 0) -> tuple[T
 
 
 def _block(block: TransformerBlock, x: Tensor, layer: LayerCache) -> Tensor:
+    if block.placement not in {"pre", "post"}:
+        return arranged(block, x, lambda z: _attend(block.attention, z, layer))
     if block.pre:
         x = x + _attend(block.attention, block.norm1(x), layer)
         x = x + block.feed_forward(block.norm2(x))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from conformkit.reference.errors import SizeError
+from conformkit.reference.norm_weights import OffsetNorm
 from conformkit.reference.sizes import check_at_least, check_width
 from conformkit.spec.variants import CANONICAL, Variant
 
@@ -74,6 +75,8 @@ class RMSNorm(nn.Module):
 
 def norm_for(d_model: int, variant: Variant) -> nn.Module:
     """Build the norm that a variant names."""
+    if variant.norm_weight != "scale":
+        return OffsetNorm(d_model, variant=variant)
     kind = LayerNorm if variant.norm == "layernorm" else RMSNorm
     return kind(d_model, variant=variant)
 

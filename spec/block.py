@@ -45,7 +45,7 @@ class TransformerBlockConstructor(Protocol[Built_co]):
 def transformer_block(
     weights: Weights, x: Array, *, num_heads: int, kv_heads: int, causal: bool, variant: Variant
 ) -> Array:
-    """pre: x' = x + A(N₁ x), y = x' + F(N₂ x'); post: x' = N₁(x + A x), y = N₂(x' + F x')."""
+    """pre: x' = x + A(N₁ x), y = x' + F(N₂ x'); post: x' = N₁(x + A x), y = N₂(x' + F x'); others in placements.md."""
 
     def attend(z: Array) -> Array:
         inner = under(weights, "attention")
@@ -54,8 +54,24 @@ def transformer_block(
     def feed(z: Array) -> Array:
         return feed_forward(under(weights, "feed_forward"), z, variant=variant)
 
-    if variant.placement == "post":
-        x = normalize(weights, "norm1", x + attend(x), variant)
-        return normalize(weights, "norm2", x + feed(x), variant)
-    x = x + attend(normalize(weights, "norm1", x, variant))
-    return x + feed(normalize(weights, "norm2", x, variant))
+    def norm(name: str, z: Array) -> Array:
+        return normalize(weights, name, z, variant)
+
+    match variant.placement:
+        case "post":
+            x = norm("norm1", x + attend(x))
+            return norm("norm2", x + feed(x))
+        case "output":
+            x = x + norm("norm1", attend(x))
+            return x + norm("norm2", feed(x))
+        case "sandwich":
+            x = x + norm("norm1_after", attend(norm("norm1", x)))
+            return x + norm("norm2_after", feed(norm("norm2", x)))
+        case "parallel":
+            read = norm("norm1", x)
+            return x + attend(read) + feed(read)
+        case "parallel_two_norms":
+            return x + attend(norm("norm1", x)) + feed(norm("norm2", x))
+        case "pre":
+            x = x + attend(norm("norm1", x))
+            return x + feed(norm("norm2", x))

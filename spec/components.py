@@ -14,6 +14,7 @@ from conformkit.spec.multi_head_attention import multi_head_attention
 from conformkit.spec.parameters import (
     Parameter,
     Sizes,
+    block_norms,
     feed_forward_parameters,
     has_bias,
     linear_parameters,
@@ -42,12 +43,11 @@ def _self_attention(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
 
 
 def _block(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
-    return (
-        within("attention", multi_head_parameters(sizes, variant))
-        | within("feed_forward", feed_forward_parameters(sizes, variant))
-        | norm_parameters("norm1", sizes["d_model"], variant)
-        | norm_parameters("norm2", sizes["d_model"], variant)
-    )
+    found = within("attention", multi_head_parameters(sizes, variant))
+    found |= within("feed_forward", feed_forward_parameters(sizes, variant))
+    for name in block_norms(variant):
+        found |= norm_parameters(name, sizes["d_model"], variant)
+    return found
 
 
 def _model(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:

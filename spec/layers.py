@@ -34,14 +34,22 @@ def normalize(weights: Weights, name: str, x: Array, variant: Variant) -> Array:
     """Normalize each feature vector (the last axis), then scale by γ and shift by β if there is one."""
     if variant.norm == "rmsnorm":
         unit = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
-        return np.asarray(unit * weights[f"{name}.weight"])
+        return np.asarray(unit * _factor(weights, name, variant))
     centered = x - x.mean(axis=-1, keepdims=True)
     if variant.norm_deviation == "sample":
         deviation = np.sqrt((centered**2).sum(axis=-1, keepdims=True) / (x.shape[-1] - 1)) + variant.norm_eps
     else:
         deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
-    scaled = centered / deviation * weights[f"{name}.weight"]
+    scaled = centered / deviation * _factor(weights, name, variant)
     return np.asarray(scaled + weights[f"{name}.bias"] if f"{name}.bias" in weights else scaled)
+
+
+def _factor(weights: Weights, name: str, variant: Variant) -> Array:
+    """Return what a normalized row is multiplied by: γ, 1 + γ, or 1."""
+    if variant.norm_weight == "none":
+        return np.ones(())
+    gamma = np.asarray(weights[f"{name}.weight"])
+    return 1.0 + gamma if variant.norm_weight == "offset" else gamma
 
 
 def activate(x: Array, variant: Variant) -> Array:
@@ -49,6 +57,8 @@ def activate(x: Array, variant: Variant) -> Array:
     match variant.activation:
         case "relu":
             return np.maximum(x, 0.0)
+        case "relu2":
+            return np.maximum(x, 0.0) ** 2
         case "silu":
             return x * _logistic(x)
         case "gelu_tanh":

@@ -12,8 +12,8 @@ from conformkit.spec.positional_encoding import first_position
 from conformkit.spec.variants import Variant
 
 __all__ = [
-    "Parameter", "Sizes", "feed_forward_parameters", "has_bias", "linear_parameters", "matrix", "multi_head_parameters",
-    "norm_parameters", "position_parameters", "within",
+    "Parameter", "Sizes", "block_norms", "feed_forward_parameters", "has_bias", "linear_parameters", "matrix",
+    "multi_head_parameters", "norm_parameters", "position_parameters", "within",
 ]  # fmt: skip
 
 Sizes = Mapping[str, Any]
@@ -80,9 +80,17 @@ def norm_parameters(name: str, width: int, variant: Variant) -> dict[str, Parame
     return _norm(name, Parameter("m", {"m": width}), variant)
 
 
+def block_norms(variant: Variant) -> tuple[str, ...]:
+    """Return the names of a block's norms, in the order in which they act."""
+    if variant.placement == "sandwich":
+        return "norm1", "norm1_after", "norm2", "norm2_after"
+    return ("norm1",) if variant.placement == "parallel" else ("norm1", "norm2")
+
+
 def _norm(name: str, vector: Parameter, variant: Variant) -> dict[str, Parameter]:
-    has_bias = variant.norm == "layernorm" and variant.norm_bias
-    return {f"{name}.weight": vector} | ({f"{name}.bias": vector} if has_bias else {})
+    if variant.norm_weight == "none":
+        return {}
+    return {f"{name}.weight": vector} | ({f"{name}.bias": vector} if variant.shifts else {})
 
 
 def position_parameters(length: str) -> Callable[[Sizes, Variant], dict[str, Parameter]]:

@@ -30,8 +30,11 @@ class Variant:
     """LayerNorm's β. RMSNorm never has one."""
     norm_deviation: Literal["biased", "sample"] = "biased"
     """biased: √(var + eps), divisor D. sample: std + eps, divisor D - 1."""
-    placement: Literal["pre", "post"] = "pre"
-    activation: Literal["gelu", "gelu_tanh", "relu", "silu"] = "gelu"
+    norm_weight: Literal["scale", "offset", "none"] = "scale"
+    """What a normalized row is multiplied by: γ; 1 + γ; nothing, and nothing is added either."""
+    placement: Literal["pre", "post", "sandwich", "output", "parallel", "parallel_two_norms"] = "pre"
+    """pre: x + S(N x), post: N(x + S x); sandwich: x + N'(S(N x)), output: x + N(S x), parallel: x + A(N x) + F(N x)"""
+    activation: Literal["gelu", "gelu_tanh", "relu", "silu", "relu2"] = "gelu"
     gated: bool = False
     """down(act(gate x) * (up x)), as in SwiGLU."""
     qkv_bias: bool = False
@@ -95,6 +98,16 @@ class Variant:
     def but(self, **changes: Any) -> Variant:
         """Return a copy with some choices changed."""
         return replace(self, **changes)
+
+    @property
+    def plain_gamma(self) -> float:
+        """The weight of a norm with which it multiplies by 1."""
+        return 0.0 if self.norm_weight == "offset" else 1.0
+
+    @property
+    def shifts(self) -> bool:
+        """Whether norms add β."""
+        return self.norm == "layernorm" and self.norm_bias and self.norm_weight != "none"
 
     def of_layer(self, layer: int) -> Variant:
         """Return the variant of one of a model's blocks, counted from 0: some may have a window, others not."""
@@ -189,9 +202,15 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("norm_bias", True): "norms with a shift β", ("norm_bias", False): "norms without a shift β",
     ("norm_deviation", "biased"): "the biased deviation in norms",
     ("norm_deviation", "sample"): "the sample deviation in norms",
+    ("norm_weight", "scale"): "norms that multiply by γ", ("norm_weight", "offset"): "norms that multiply by 1 + γ",
+    ("norm_weight", "none"): "norms without weights",
     ("placement", "pre"): "pre-norm", ("placement", "post"): "post-norm",
+    ("placement", "sandwich"): "norms before and after each sublayer",
+    ("placement", "output"): "norms on what the sublayers add",
+    ("placement", "parallel"): "attention and feed-forward in parallel behind one norm",
+    ("placement", "parallel_two_norms"): "attention and feed-forward in parallel, each behind a norm",
     ("activation", "gelu"): "GELU", ("activation", "gelu_tanh"): "GELU's tanh approximation",
-    ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU",
+    ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU", ("activation", "relu2"): "the square of ReLU",
     ("gated", True): "a gated feed-forward", ("gated", False): "a feed-forward without a gate",
     ("qkv_bias", True): "queries, keys and values with biases",
     ("qkv_bias", False): "queries, keys and values without biases",

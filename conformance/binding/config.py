@@ -23,6 +23,7 @@ from conformkit.conformance.binding.selectors import Selector, read_index, read_
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig, read_tool
 from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, base_of, component
+from conformkit.spec.presets import LACKING, PRESETS
 from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
 
@@ -255,23 +256,35 @@ def _dtypes(node: Node) -> tuple[str, ...]:
 
 def _variant(node: Node) -> dict[str, Any]:
     """Return the declared choices, checked against the fields of Variant."""
-    found: dict[str, Any] = {}
     kinds = choices()
-    for name, value in node.table(kinds, "choice").items():
+    given = node.table(("like", *kinds), "choice")
+    found = _preset(given.pop("like")) if "like" in given else {}
+    for name, value in given.items():
         kind = kinds[name]
         if isinstance(kind, tuple):
             found[name] = value.choice(kind)
         elif kind is bool:
             found[name] = value.flag()
         elif kind is float:
-            found[name] = value.positive()
+            found[name] = 0.0 if name in _MAY_BE_OFF and value.value == 0 else value.positive()
         elif kind is int:
-            found[name] = value.whole(1, MAX_SIZE)
+            found[name] = value.whole(0, MAX_SIZE)
         elif isinstance(value.value, str):
             found[name] = value.expression([n for n in NUMBERS if n not in {"kv_heads", "head_width"}])
         else:
             found[name] = str(value.whole(1, MAX_SIZE))
     return found
+
+
+_MAY_BE_OFF = {"score_cap", "logit_cap"}
+
+
+def _preset(node: Node) -> dict[str, Any]:
+    """Return the choices of a family; those next to `like` override them."""
+    name = node.text(100).lower().replace("-", "_")
+    if name in LACKING:
+        raise node.error(f"no variant expresses {name}: {LACKING[name]}", "declare the choices that it has one by one")
+    return PRESETS[replace(node, value=name).choice(PRESETS)].differences()
 
 
 _NOT_ALWAYS = {"name", "generate", "masks", "methods"}
@@ -370,6 +383,7 @@ def canonical_axes(name: str) -> dict[str, str]:
     sizes = dict.fromkeys(SIZE_NAMES, 1)
     fullest = Variant(
         gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True, qk_norm="heads",
+        placement="sandwich",
     )  # fmt: skip
     found = component(name).parameters(sizes, fullest)
     return {folded(name): parameter.axes for name, parameter in found.items()}

@@ -29,7 +29,8 @@ from conformkit.conformance.binding.signatures import (
 )
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.spec.components import Component, Method
+from conformkit.spec.components import SEVERAL_NAMES, Component, Method
+from conformkit.spec.variants import Variant
 
 __all__ = ["ExportMismatch", "bind_export"]
 
@@ -64,6 +65,11 @@ def bind_export(
     stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
     causal = undeclared if stands or own.causal is None else own.causal
     _check_names(component, export, construct, call)
+    for problem in _without_meaning(component, config.variant_for(component.name)):
+        advice = (
+            f"declare it in [components.TinyTransformerLM.variant], or skip = true in [components.{component.name}]"
+        )
+        raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, (advice,))
     for problem, advice in unpassed_masks(component, own, own.causal or causal, required=mask.required):
         raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, (advice,))
     methods = dict(_methods(component, export, own, config.module))
@@ -94,6 +100,15 @@ def bind_export(
     )
     bound = replace(bound, offers=abilities(bound))
     return replace(bound, taken=taken_away(bound, export, causal=undeclared))
+
+
+def _without_meaning(component: Component, variant: Variant) -> Iterator[str]:
+    """Yield declared choices that the definition has for decoder-only models, and not for this component."""
+    if component.name in SEVERAL_NAMES:
+        for choice, known in (("placement", ("pre", "post")), ("norm_weight", ("scale",))):
+            value = getattr(variant, choice)
+            if value not in known:
+                yield f"is declared with {choice} = {value}, which is a choice of TinyTransformerLM only"
 
 
 def _made_by(export: Mapping[str, Any]) -> Mapping[str, Any]:

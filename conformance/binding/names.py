@@ -162,6 +162,8 @@ def fit(theirs: str, canonical: tuple[str, ...], *, three: bool = False) -> floa
     role = role.removeprefix("src_").removeprefix("tgt_")
     if role == "norm3" or (three and role in {"norm1", "norm2"} and not canonical[0].startswith("encoder.")):
         return score + _of_three_norms(path, int(role[-1]))
+    if role in {"norm1_after", "norm2_after"}:
+        return score + _norm_after(path, first=role == "norm1_after")
     if role in {"norm1", "norm2"}:
         return score + _numbered_norm(path, first=role == "norm1")
     if role in _OF_PLACES and path and _is_norm(path[-1]):
@@ -239,6 +241,20 @@ def _of_three_norms(path: tuple[str, ...], role: int) -> float:
     if not numbers:
         return score
     return score + (2.0 if role - numbers[0] in {0, 1} else -3.0)
+
+
+_BEHIND = re.compile(r"post|after|behind|out$|(^|[a-z])[2b]$")
+_OF_ATTENTION = re.compile(r"attn|attention|^sa|1")
+_OF_NETWORK = re.compile(r"ff|mlp|feed|2")
+
+
+def _norm_after(path: tuple[str, ...], *, first: bool) -> float:
+    """Return how well a name fits the norm behind attention, or that behind the network, of a block with four norms."""
+    said = next((segment for segment in reversed(path) if not segment.isdigit()), "")
+    score = 4.0 if any(word in said for word in _NORMS) else -4.0
+    score += 3.0 if _BEHIND.search(said) else -3.0
+    attention, network = bool(_OF_ATTENTION.search(said)), bool(_OF_NETWORK.search(said))
+    return score + (0.0 if attention == network else 2.0 if attention == first else -2.0)
 
 
 def _numbered_norm(path: tuple[str, ...], *, first: bool) -> float:

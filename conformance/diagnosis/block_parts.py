@@ -21,7 +21,9 @@ NEGLIGIBLE_SHARE = 1e-3
 
 
 def block_part(bench: PartTrial, draw: Draw) -> DifferingPart | None:
-    """Return the first part of a block that differs."""
+    """Return the first part of a block that differs; None where it is not arranged as `Stack` assumes."""
+    if bench.variant.placement not in {"pre", "post"}:
+        return None
     return Stack(bench, draw).part()
 
 
@@ -205,6 +207,8 @@ class Stack:
 def _affine(seen: Seen, norm: str) -> Iterator[dict[str, Array]]:
     """Yield γ and β of a norm as common mistakes would apply them."""
     gamma, beta = f"{norm}.weight", f"{norm}.bias"
+    if gamma not in seen.weights:
+        return
     old = seen.weights[gamma]
     ones = np.ones_like(old)
     yield from ({gamma: other} for other in (ones, old + 1.0))

@@ -105,7 +105,8 @@ class PartTrial:
 
     def plain(self, *norms: str) -> dict[str, Array]:
         """Return γ = 1 and β = 0 for norms."""
-        values = {f"{norm}.{kind}": value for norm in norms for kind, value in (("weight", 1.0), ("bias", 0.0))}
+        plain = (("weight", self.variant.plain_gamma), ("bias", 0.0))
+        values = {f"{norm}.{kind}": value for norm in norms for kind, value in plain}
         return {name: np.full_like(self.base[name], v) for name, v in values.items() if name in self.base}
 
 

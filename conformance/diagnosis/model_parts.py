@@ -21,7 +21,9 @@ _LOUD = 1e3
 
 
 def model_part(bench: PartTrial, draw: Draw) -> DifferingPart | None:
-    """Return the first part of a language model that differs."""
+    """Return the first part of a language model that differs; None where blocks are not arranged as `Stack` assumes."""
+    if bench.variant.placement not in {"pre", "post"}:
+        return None
     return _Model(bench, draw).part()
 
 

@@ -11,13 +11,16 @@ from typing import Any
 
 from conformkit.spec.variants import Variant, alternatives
 
-__all__ = ["ATTENTION", "MODEL", "SHAPING", "changed", "is_older", "modern_variants"]
+__all__ = ["ATTENTION", "MODEL", "NORMS", "SHAPING", "changed", "is_older", "modern_variants"]
 
 ATTENTION = ("qk_norm", "score_cap", "window", "alibi_slopes")
+NORMS = ("norm_weight",)
 MODEL = ("logit_cap", "window_layers")
-SHAPING = {"qk_norm"}
+SHAPING = {"qk_norm", "norm_weight", "placement"}
 """Modern choices that add or remove parameters."""
-_VALUES: Mapping[str, tuple[Any, ...]] = {"positions": ("alibi",)}
+_VALUES: Mapping[str, tuple[Any, ...]] = {
+    "positions": ("alibi",), "placement": ("sandwich", "output", "parallel", "parallel_two_norms"),
+}  # fmt: skip
 """Modern values of older choices."""
 _CONSIDERED, _EACH = 2000, 250
 """Limits: variants whose parameters are counted, and variants that are computed for each set of parameters."""

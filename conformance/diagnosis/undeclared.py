@@ -67,9 +67,10 @@ _CHOICES = {
 }  # fmt: skip
 """By component, the older choices that concern it."""
 _MODERN = {
-    **dict.fromkeys(("MultiHeadAttention", "TransformerBlock"), modern.ATTENTION),
+    "MultiHeadAttention": modern.ATTENTION,
+    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION),
     **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
-    "TinyTransformerLM": (*modern.MODEL, *modern.ATTENTION),
+    "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION),
 }
 _ALL = {name: (*older, *_MODERN.get(name, ())) for name, older in _CHOICES.items()}
 """By component, all choices that concern it."""
@@ -317,6 +318,7 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["positions_scale"] if variant.positions not in {"sinusoidal", "learned"} else []
     idle += ["sinusoid_layout", "sinusoid_frequencies"] if variant.positions != "sinusoidal" else []
     idle += ["norm_bias", "norm_deviation"] if variant.norm == "rmsnorm" else []
+    idle += ["norm_bias"] if variant.norm_weight == "none" else []
     idle += ["key_bias"] if not variant.qkv_bias else []
     idle += ["output_bias"] if not variant.output_projection else []
     return variant.but(**{choice: getattr(CANONICAL, choice) for choice in idle})

@@ -138,7 +138,8 @@ def _identity(instance: Instance, name: str) -> Mapping[str, Array]:
 
 def _kinds(instance: Instance, weights: Mapping[str, Array], x: Array) -> int:
     """Return how many numbers besides 0 an entry of the last row takes; all else, biases too, is 0, norms are plain."""
-    norms = {n: np.ones(p.shape) for n, p in instance.canonical.items() if "norm" in n and n.endswith("weight")}
+    plain = instance.subject.variant.plain_gamma
+    norms = {n: np.full(p.shape, plain) for n, p in instance.canonical.items() if "norm" in n and n.endswith("weight")}
     instance.write({**zeros(instance, ""), **norms, **weights})
     outputs = _draws(instance, x, DRAWS // 4)[:, -1]
     moved = outputs - x[0, -1] if instance.subject.name == "TransformerBlock" else outputs

@@ -34,8 +34,8 @@ def silent_feed_forward(instance: Instance) -> dict[str, Array]:
 def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
     """Return weights with which a feed-forward network halves its first min(D, F // 2) features and gives 0 for others.
 
-    Each hidden pair reads x and -x: σ(x) - σ(-x) = x for every activation. Gated, feature i is also multiplied by
-    feature i + 1, cyclically.
+    Each hidden pair reads x and -x: σ(x) - σ(-x) = x, or x |x| for the square of ReLU. Gated, feature i is also
+    multiplied by feature i + 1, cyclically.
     """
     found = zeros(instance, prefix)
     width, hidden = found[f"{prefix}down.weight"].shape
@@ -84,8 +84,8 @@ class NormWindow:
     """A block whose norm gets chosen rows, and whose output shows the norm's.
 
     In `pre` attention passes everything on and the feed-forward network is silent: the output minus the input is what
-    the first norm gave. In `post` both are silent: the output is what the second norm gave, and the first one's γ and β
-    choose what that reads.
+    the first norm gave; so with parallel sublayers. In `post` both are silent: the output is what the second norm gave,
+    and the first one's γ and β choose what that reads. Where a norm follows attention, attention chooses that.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class NormWindow:
         self.instance = block.build(d_model=width, num_heads=heads, dtype=dtype)
         self.variant = block.variant
         self.post = self.variant.placement == "post"
-        self.name = "norm2" if self.post else "norm1"
+        self.name = {"post": "norm2", "sandwich": "norm1_after"}.get(self.variant.placement, "norm1")
         self.width: int = self.instance.sizes["d_model"]
         self._start = {**draw.weights(self.instance.canonical), **silent_feed_forward(self.instance)}
 
@@ -105,6 +105,8 @@ class NormWindow:
         own = {**self._start, **self._parameters(self.name, gamma, beta)}
         if self.post:
             return self._after(own, rows, spread, offset)
+        if self.variant.placement in {"sandwich", "output"}:
+            return self._behind(own, spread * rows + offset)
         x = self.instance.held(spread * rows + offset)
         return Norm(x, self._before(own, x), max(1.0, float(np.abs(x).max())))
 
@@ -122,10 +124,37 @@ class NormWindow:
             given[:, start : start + len(places)] = (self._output(x) - x)[:, places]
         return given
 
+    def _behind(self, own: dict[str, Array], wanted: Array) -> Norm:
+        """Let attention turn the i-th unit vector, or its norm, into the i-th wanted row, as many at once as it can."""
+        if not self.variant.output_projection:
+            raise NotApplicable("attention has no output projection that could choose what the norm behind it reads")
+        passed, _ = passing(self.instance, 0)
+        places = np.flatnonzero(passed["attention.out.weight"].any(axis=0))  # where heads have the first features
+        other = "norm2" if self.name == "norm1" else "norm2_after"  # it reads zeros, and would give its β
+        own = {**own, **self._parameters(other, 1.0, 0.0)}
+        own = {**own, **self._parameters("norm1", 1.0, 0.0)} if self.name != "norm1" else own
+        step = max(1, min(len(places), self.width - (self.name != "norm1")))
+        read, given = np.empty_like(wanted), np.empty_like(wanted)
+        for start in range(0, len(wanted), step):
+            rows = wanted[start : start + step]
+            x = np.eye(len(rows), self.width)
+            if self.name != "norm1":
+                self.instance.write(own)
+                held = normalize(self.instance.weights, "norm1", x, self.variant)[:, : len(places)]
+            else:
+                held = x[:, : len(places)]
+            passed["attention.out.weight"][:, places] = (np.linalg.pinv(held) @ rows).T
+            self.instance.write({**own, **passed})
+            read[start : start + step] = held @ self.instance.weights["attention.out.weight"][:, places].T
+            given[start : start + step] = self._output(x) - x
+        return Norm(read, given, max(1.0, float(np.abs(read).max())))
+
     def _after(self, own: dict[str, Array], rows: Array, spread: float, offset: float) -> Norm:
         centers = self.variant.norm == "layernorm"
-        if centers and offset and not self.variant.norm_bias:
+        if centers and offset and not self.variant.shifts:
             raise NotApplicable("the first norm has no β to choose the second one's input")
+        if self.variant.norm_weight == "none" and spread != 1.0:
+            raise NotApplicable("the first norm has no γ to choose the second one's input")
         first = self._parameters("norm1", spread, offset if centers else 0.0)
         self.instance.write({**own, **silent_attention(self.instance), **first})
         x = self.instance.held(rows if centers else rows + offset)
@@ -133,7 +162,8 @@ class NormWindow:
         return Norm(read, self._output(x), max(1.0, float(np.abs(read).max())))
 
     def _parameters(self, name: str, gamma: Any, beta: Any) -> dict[str, Array]:
-        vectors = {f"{name}.weight": gamma, f"{name}.bias": beta}
+        stored = np.asarray(gamma, np.float64) - (1.0 - self.variant.plain_gamma)
+        vectors = {f"{name}.weight": stored, f"{name}.bias": beta}
         vectors = {n: v for n, v in vectors.items() if n in self.instance.canonical}
         return {n: np.broadcast_to(np.asarray(v, np.float64), (self.width,)) for n, v in vectors.items()}
 

@@ -229,7 +229,10 @@ class Instance:
 
     def randomize(self, draw: Draw, *, gain: float = 1.0) -> Instance:
         """Draw canonical weights and write them through the binding."""
-        return self.write(draw.weights(self.canonical, gain=gain))
+        drawn = draw.weights(self.canonical, gain=gain)
+        if self.subject.variant.norm_weight == "offset":  # these are drawn around 1
+            drawn |= {n: w - 1.0 for n, w in drawn.items() if "norm" in n.split(".")[-2] and n.endswith(".weight")}
+        return self.write(drawn)
 
     def write(self, weights: Mapping[str, Array]) -> Instance:
         """Write canonical weights; those not given keep their last value."""

@@ -15,7 +15,7 @@ from conformkit.spec.arrays import Array
 
 __all__ = ["noise", "placed_noise"]
 
-_SCALES = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight"
+_SCALES = "norm.weight", "norm1.weight", "norm2.weight", "norm3.weight", "_after.weight"
 
 
 def placed_noise(
@@ -27,7 +27,8 @@ def placed_noise(
     """
     try:
         wanted = bound.component.parameters(sizes, bound.variant)
-        weights = {n: noise(draw, p.shape, gain, n.endswith(_SCALES)) for n, p in wanted.items()}
+        scales = _SCALES if bound.variant.norm_weight == "scale" else ()
+        weights = {n: noise(draw, p.shape, gain, n.endswith(scales)) for n, p in wanted.items()}
         placed = bound.to_implementation(weights, sizes)
     except (NoSizeError, PatternError):  # sizes differ from their declaration
         return None

@@ -185,7 +185,7 @@ def test_norms_come_after_the_sums(block: Subject, draw: Draw) -> None:
 def test_output_rows_have_mean_0_and_variance_1(block: Subject, draw: Draw) -> None:
     instance = build(block).randomize(draw)
     width = instance.sizes["d_model"]
-    own = {"norm2.weight": np.ones(width), "norm2.bias": np.zeros(width)}
+    own = {"norm2.weight": np.full(width, block.variant.plain_gamma), "norm2.bias": np.zeros(width)}
     instance.write({name: value for name, value in own.items() if name in instance.canonical})
     y = instance(inputs(instance, draw, 2, 5, scale=3.0))
     divisor = width - (block.variant.norm_deviation == "sample")
@@ -228,7 +228,7 @@ def test_each_sublayer_has_its_own_norm(block: Subject, draw: Draw) -> None:
         without = with_silent(instance, x, **silent)
         instance.write({n: draw.values(*value.shape) for n, value in own.items() if n.startswith(f"{name}.")})
         check_differs(f"the output for another {name}", instance(x), whole, at_least=1e-2)
-        if block.variant.placement == "pre":  # after the sum, either norm acts on everything
+        if block.variant.placement in {"pre", "parallel_two_norms"}:  # after the sum, either norm acts on everything
             changed = with_silent(instance, x, **silent)
             check_close(f"the output for another {name}, its sublayer silenced,", changed, without, block.tolerance())
         instance.write(own)

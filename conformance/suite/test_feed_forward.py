@@ -171,6 +171,16 @@ def test_negative_hidden_units_contribute_nothing(feed_forward: Subject, draw: D
     check_goldens(feed_forward, goldens("FFN-RELU-ZERO"), required=False)
 
 
+@clause("FFN-SQUARED")
+def test_twice_the_input_gives_four_times_the_output(feed_forward: Subject, draw: Draw) -> None:
+    instance = build(feed_forward, 12, 20).randomize(draw)
+    instance.write({name: 0.0 * value for name, value in instance.weights.items() if name.endswith(".bias")})
+    x = inputs(instance, draw, 2, 5)
+    y, factor = instance(x), 8.0 if feed_forward.variant.gated else 4.0
+    check_differs("output", y, np.zeros_like(y))
+    check_close("output for 2x", instance(2.0 * x), factor * y, feed_forward.tolerance(2))
+
+
 @clause("FFN-GATED")
 def test_the_activation_is_on_the_gate_alone(feed_forward: Subject, draw: Draw) -> None:
     instance = build(feed_forward, 12, 20)

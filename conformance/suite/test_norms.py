@@ -101,7 +101,7 @@ def test_rows_of_tiny_variance_show_eps(block: Subject, draw: Draw) -> None:
 @clause("LN-CONST")
 def test_constant_rows_give_beta(block: Subject, draw: Draw) -> None:
     window = NormWindow(block, draw)
-    beta = draw.values(window.width) if block.variant.norm_bias else np.zeros(window.width)
+    beta = draw.values(window.width) if block.variant.shifts else np.zeros(window.width)
     for offset in (0.0, 3.0):
         under(f"rows of nothing but {offset:g}")
         seen = window(np.zeros((3, window.width)), offset=offset, gamma=draw.values(window.width), beta=beta)
@@ -114,7 +114,7 @@ def test_gamma_scales_and_beta_shifts_each_feature(block: Subject, draw: Draw) -
     window = NormWindow(block, draw)
     own = rows(window, draw)
     gamma = draw.values(window.width, scale=2.0)
-    beta = draw.values(window.width) if block.variant.norm_bias else np.zeros(window.width)
+    beta = draw.values(window.width) if block.variant.shifts else np.zeros(window.width)
     plain, seen = window(own).given, window(own, gamma=gamma, beta=beta)
     check_close("γ ⊙ n + β", seen.given, gamma * plain + beta, block.tolerance(2), scale=10.0)
     check_differs("the norm with γ and β", seen.given, plain, at_least=0.1)

@@ -18,6 +18,7 @@ from conformkit.reference.feed_forward import FeedForward
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.norms import LayerNorm, RMSNorm
+from conformkit.reference.placements import arranged
 from conformkit.reference.positional_encoding import LearnedPositions, LearnedPositionsFrom, SinusoidalPositions
 from conformkit.reference.scores import capped
 from conformkit.spec.variants import Variant
@@ -86,10 +87,16 @@ class _FusedBlock(nn.Module):
         plain = not _is_shaped(block.attention.variant) and block.attention.kernel is None
         self.attention = _FusedAttention(block.attention, block_size, dtype) if plain else block.attention
         self.feed_forward = _FusedFeedForward(block.feed_forward)
-        self.norm1, self.norm2 = _norm(block.norm1), _norm(block.norm2)
+        self.placement = block.placement
+        self.norm1, self.norm2 = _norm(block.norm1), _norm(getattr(block, "norm2", None))
+        if self.placement == "sandwich":
+            for name in ("norm1_after", "norm2_after"):
+                self.add_module(name, _norm(block.get_submodule(name)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""
+        if self.placement not in {"pre", "post"}:
+            return arranged(self, x, self.attention)
         if self.pre:
             x = x + self.attention(self.norm1(x))
             x = x + self.feed_forward(self.norm2(x))
@@ -161,6 +168,8 @@ class _FusedFeedForward(nn.Module):
     def _activated(self, x: Tensor) -> Tensor:
         if self.kind == "relu":
             return F.relu(x)
+        if self.kind == "relu2":
+            return F.relu(x).square()
         if self.kind == "silu":
             return F.silu(x)
         return F.gelu(x, approximate="tanh" if self.kind == "gelu_tanh" else "none")

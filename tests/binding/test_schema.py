@@ -21,6 +21,7 @@ from conformkit.conformance.binding.masks import NAMES, SHAPES, MaskForm
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES
+from conformkit.spec.presets import PRESETS
 from conformkit.spec.tools import FUNCTION, TOOLS
 from conformkit.spec.variants import choices
 
@@ -263,7 +264,8 @@ def test_the_schema_knows_every_component_choice_and_key():
     assert set(definitions["maskBuilder"]["properties"]) == of_function | {"mask"}
     assert set(definitions["method"]["properties"]) == {f.name for f in fields(MethodConfig)}
     variant = definitions["variant"]["properties"]
-    assert list(variant) == list(choices())
+    assert list(variant) == ["like", *choices()]
+    assert variant["like"]["enum"] == list(PRESETS)
     for name, kind in choices().items():
         if isinstance(kind, tuple):
             assert tuple(variant[name]["enum"]) == kind

@@ -28,11 +28,22 @@ MEANT = {
         "layernorm": {"LN-MEAN", "LN-VAR", "LN-EPS", "LN-AFFINE", "LN-CONST", "LN-SHIFT-INV"},
         "rmsnorm": {"RMS-FORMULA", "RMS-NO-CENTER", "RMS-SCALE-INV"},
     },
+    "norm_weight": {
+        "offset": {"NORM-OFFSET", "NORM-OFFSET-INIT", "NORM-EVERYWHERE"},
+        "none": {"NORM-NO-WEIGHTS", "NORM-EVERYWHERE"},
+    },
     "placement": {
         "pre": {"BLOCK-PRELN-ORDER", "BLOCK-ZERO-IDENTITY", "BLOCK-SEQUENTIAL"},
         "post": {"BLOCK-POSTLN-ORDER", "BLOCK-POSTLN-NORMED"},
+        "sandwich": {"PLACE-STREAM", "PLACE-READS", "PLACE-ADDED", "PLACE-NORMS", "PLACE-ORACLE"},
+        "output": {"PLACE-STREAM", "PLACE-READS", "PLACE-ADDED", "PLACE-NORMS", "PLACE-ORACLE"},
+        "parallel": {"PLACE-STREAM", "PLACE-PARALLEL", "PLACE-READS", "PLACE-ORACLE", "BLOCK-ZERO-IDENTITY"},
+        "parallel_two_norms": {"PLACE-STREAM", "PLACE-PARALLEL", "PLACE-READS", "PLACE-NORMS", "PLACE-ORACLE"},
     },
-    "activation": {"relu": {"FFN-RELU-ZERO", "FFN-NONLINEAR"}},
+    "activation": {
+        "relu": {"FFN-RELU-ZERO", "FFN-NONLINEAR"},
+        "relu2": {"FFN-RELU-ZERO", "FFN-NONLINEAR", "FFN-SQUARED"},
+    },
     "gated": {"True": {"FFN-GATED"}, "False": {"FFN-NONLINEAR"}},
     "qkv_bias": {"True": {"SA-PARAM-COUNT", "SA-ORACLE"}, "False": {"SA-NO-BIAS"}},
     "output_projection": {"True": {"MHA-OUT-PROJ"}, "False": {"MHA-HEADS-INDEPENDENT"}},
@@ -74,6 +85,7 @@ def meant(variant: Variant) -> set[str]:
         found |= {"GQA-PARAM-COUNT", "GQA-EXPAND"}
     if variant.norm == "layernorm" and variant.norm_deviation == "biased":
         found |= {"LN-BIASED"}
+    found -= {"LN-AFFINE"} if variant.norm_weight == "none" else set()
     found -= {"LM-ORDER"} if variant.window else set()
     found -= {"LM-FINAL-NORM", "LM-HEAD-BIAS"} if variant.logit_cap else set()
     return found - (ANY_HEAD_WIDTH if variant.head_width != CANONICAL.head_width else set())

@@ -102,7 +102,17 @@ def draft(request: RunRequest, named: Mapping[str, str], early: HeadStart | None
         choices = search.entries()
         further = structure(proposals, choices, bench)
         own = implementation.framework
-        return Draft(request.impl, own, proposals, choices, why, left_out, further, bench.dtypes())
+        return Draft(
+            request.impl,
+            own,
+            proposals,
+            choices,
+            why,
+            left_out,
+            further,
+            bench.dtypes(),
+            whole=search.found("TinyTransformerLM"),
+        )
 
 
 def _is_own(location: Location) -> bool:

@@ -11,6 +11,8 @@ from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.apps.adapt.toml_text import lines
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.text import one_line
+from conformkit.spec.presets import preset_of
+from conformkit.spec.variants import FREE, Variant
 
 __all__ = ["Draft", "absence"]
 
@@ -40,6 +42,8 @@ class Draft:
     """Components that the draft leaves out of the run, with the reason."""
     failing: frozenset[str] = frozenset()
     """Those of them that were judged, and whose clauses failed."""
+    whole: Variant | None = None
+    """The variant whose numbers the whole model gives."""
 
     def judged(self) -> list[Proposal]:
         """Return the proposals that are not left out."""
@@ -68,12 +72,20 @@ class Draft:
         own = {"framework": self.framework} | ({"dtypes": list(self.dtypes)} if self.dtypes else {})
         tables = [[*head, *lines("implementation", own)]]
         general = {**self._counted(), **self._choices("variant")}
+        if self.whole is not None and (preset := preset_of(self.whole)) and self._is_all(general, self.whole):
+            general = {"like": preset[0], **{choice: _stored(value) for choice, value in preset[1].items()}}
         if general:
             note = "# found in the numbers of its components; a choice that is not meant is a mistake"
             tables.append([note, *lines("variant", general)])
         tables += [self._component(proposal) for proposal in self.proposals]
         tables += [self._skipped(name) for name in self.without if name not in self._proposed()]
         return "\n\n".join("\n".join(table) for table in tables) + "\n"
+
+    @staticmethod
+    def _is_all(general: Mapping[str, Any], whole: Variant) -> bool:
+        """Whether these are the choices of the whole model, but for those that need no declaration."""
+        own = {choice: _stored(value) for choice, value in whole.differences().items()}
+        return own.keys() - set(FREE) <= general.keys() and all(own.get(c) == v for c, v in general.items())
 
     def _proposed(self) -> set[str]:
         return {proposal.component for proposal in self.proposals}

@@ -15,6 +15,7 @@ from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.messages import hint, nearest
 from conformkit.conformance.binding.rules import Rule, parse_rule
+from conformkit.spec.presets import LACKING, PRESETS
 from conformkit.spec.variants import Variant
 
 __all__ = ["Family", "families", "family", "family_of_class", "read_settings"]
@@ -168,6 +169,7 @@ def _family(name: str, written: Mapping[str, Mapping[str, Any]]) -> Family:
     parent = _family(own["parent"], written) if "parent" in own else None
     inherited = parent.tables if parent else {table: {} for table in _TABLES}
     tables = {table: {**inherited[table], **own.get(table, {})} for table in _TABLES}
+    tables["variant"] = {**PRESETS[name].differences(), **own.get("variant", {})}
     ignored = (*(parent.ignored if parent else ()), *own.get("ignored", ()))
     call = own.get("call", parent.call if parent else {})
     return Family(name, own.get("class", ""), own.get("config", ""), ignored, call, tables)
@@ -180,9 +182,10 @@ def family(name: str) -> Family:
     if word in found:
         return found[word]
     known = f"families: {', '.join(found)}"
-    refused = _refused()
-    if word in refused:
-        raise Unportable(f"no variant of the definition expresses {name}: {refused[word]}", advice=(known,), usage=True)
+    if word in LACKING:
+        raise Unportable(f"no variant of the definition expresses {name}: {LACKING[word]}", advice=(known,), usage=True)
+    if word in PRESETS:
+        raise Unportable(f"the names of {name}'s weights in its files are not known here", advice=(known,), usage=True)
     near = hint(nearest(word, found))
     raise Unportable(f"there is no family {name!r}{'; ' if near else ''}{near}", advice=(known,), usage=True)
 
@@ -207,11 +210,6 @@ def family_of_class(text: str) -> Family | None:
         ),
         usage=True,
     )
-
-
-@cache
-def _refused() -> dict[str, str]:
-    return tomllib.loads((files(__package__) / "refused.toml").read_text(encoding="utf-8"))
 
 
 def read_settings(path: Path) -> dict[str, Any]:

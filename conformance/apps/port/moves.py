@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from conformkit.spec.components import COMPONENTS, Parameter
 from conformkit.spec.positional_encoding import first_position
 from conformkit.spec.variants import Variant, described
 
-__all__ = ["Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
+__all__ = ["Added", "Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
 
 Read = Callable[[str], Array]
 
@@ -59,7 +60,18 @@ class Rows:
         return np.concatenate([np.zeros((self.zeros, *array.shape[1:]), array.dtype), array[self.skip :]])
 
 
-MoveStep = Rearranged | Scaled | Rows
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A number that is added to each entry."""
+
+    number: float
+
+    def __call__(self, array: Array) -> Array:
+        """Apply it to an array."""
+        return np.asarray(array + self.number).astype(array.dtype)
+
+
+MoveStep = Rearranged | Scaled | Rows | Added
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ class Move:
     @property
     def exact(self) -> bool:
         """Whether it only moves numbers."""
-        return not any(isinstance(step, Scaled) for step in self.steps)
+        return not any(isinstance(step, Scaled | Added) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +155,8 @@ def _move(
     if name == "embedding.weight" and theirs.embedding_scale != ours.embedding_scale and not ours.tied:
         root = math.sqrt(sizes["d_model"])
         steps.append(Scaled(root, "sqrt(d_model)") if theirs.embedding_scale else Scaled(1 / root, "1 / sqrt(d_model)"))
+    if theirs.norm_weight != ours.norm_weight and re.search(r"norm\w*\.weight$", name):
+        steps.append(Added(1.0 if theirs.norm_weight == "offset" else -1.0))
     if name == "positions.weight":
         skip, zeros = first_position(theirs, sizes), first_position(ours, own)
         steps += [Rows(skip, zeros)] if skip != zeros else []
@@ -161,8 +175,8 @@ def _move(
 
 
 _ALIKE = (
-    "norm", "norm_eps", "norm_deviation", "placement", "activation", "gated", "output_projection", "positions",
-    "embedding_norm", "final_norm", "head_width",
+    "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated", "output_projection",
+    "positions", "embedding_norm", "final_norm", "head_width",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
 _ONLY_WITH = {
@@ -178,6 +192,8 @@ def _obstacles(
     for choice in choices:
         one, other = getattr(theirs, choice), getattr(ours, choice)
         if choice == "norm_deviation" and theirs.norm == "rmsnorm":
+            continue
+        if choice == "norm_weight" and "none" not in (theirs.norm_weight, ours.norm_weight):
             continue
         if choice == "head_width":
             one, other = sizes["head_width"], own["head_width"]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.apps.port.moves import Move, MovePlan, Rearranged, Rows, Scaled
+from conformkit.conformance.apps.port.moves import Added, Move, MovePlan, MoveStep, Rows, Scaled
 from conformkit.conformance.apps.port.sides import Side, parameters_of
 from conformkit.conformance.binding.affine import Affine
 from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, letters_of
@@ -122,10 +122,12 @@ class _Writer:
         for step in move.steps:
             yield f"{variable} = {self._stepped(variable, step, move)}"
 
-    def _stepped(self, variable: str, step: Rearranged | Scaled | Rows, move: Move) -> str:
+    def _stepped(self, variable: str, step: MoveStep, move: Move) -> str:
         del move
         if isinstance(step, Scaled):
             return f"{variable} * {step.factor!r}  # {step.text}"
+        if isinstance(step, Added):
+            return f"{variable} {'+' if step.number > 0 else '-'} {abs(step.number)!r}"
         if isinstance(step, Rows):
             if not step.zeros:
                 return f"{variable}[{step.skip}:]"

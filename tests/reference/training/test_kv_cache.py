@@ -8,9 +8,14 @@ import torch
 from conformkit.reference import TinyTransformerLM
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.kv_cache import KVCache, cached_logits
+from conformkit.spec.presets import PRESETS
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 
-VARIANTS = {"canonical": CANONICAL, "no-positions": CANONICAL.but(positions="none"), **FAMOUS}
+NEWER = {name: PRESETS[name] for name in ("gemma2", "olmo", "olmo2", "falcon")}
+TWO_NORMS = CANONICAL.but(placement="parallel_two_norms")
+VARIANTS = {
+    "canonical": CANONICAL, "no-positions": CANONICAL.but(positions="none"), "two-norms": TWO_NORMS, **FAMOUS, **NEWER,
+}  # fmt: skip
 
 
 def lm(variant: Variant = CANONICAL) -> TinyTransformerLM:

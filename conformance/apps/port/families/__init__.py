@@ -8,7 +8,7 @@ A file holds
     ignored = ["*.attn.bias"]              # tensors of its files that are no parameters
     call = { input_ids = "ids" }           # how a model is called, as in conform.toml
 
-    [variant]                              # the choices of the family, as in conform.toml
+    [variant]                              # choices other than those of the preset of its name, in spec/presets.py
     [limits]                               # as in conform.toml
     [sizes]                                # key of config.json = the size, by its name in the contract
     [fixed]                                # further arguments of its settings, as in conform.toml

@@ -1,0 +1,103 @@
+"""Families of models by name: the choices that `like = "…"` stands for, and families for which a choice is lacking.
+
+A family's models differ in sizes: numbers of key/value heads, widths of heads, windows and bases of rotation are those
+of one that is well known, and are declared next to `like` where another has others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformkit.spec.variants import FAMOUS, VIT, Variant
+
+__all__ = ["LACKING", "PRESETS", "preset_of"]
+
+_GPT2 = FAMOUS["gpt2"]
+_LLAMA = FAMOUS["llama"].but(norm_eps=1e-6, kv_heads="num_heads")
+_GEMMA = _LLAMA.but(
+    norm_weight="offset", activation="gelu_tanh", embedding_scale=True, tied=True, kv_heads="1",
+)  # fmt: skip
+_BIASED = Variant(qkv_bias=True, output_bias=True, positions="learned", tied=True, head_bias=False)
+
+PRESETS: Mapping[str, Variant] = {
+    "gpt2": _GPT2,
+    "nanogpt": _BIASED,
+    "gpt_bigcode": _GPT2.but(kv_heads="1"),
+    "gpt_neo": _GPT2.but(qkv_bias=False),
+    "openai_gpt": _GPT2.but(placement="post", final_norm=False),
+    "opt": _BIASED.but(activation="relu", position_offset=2),
+    "biogpt": _BIASED.but(position_offset=2, embedding_scale=True),
+    "xglm": _BIASED.but(
+        positions="sinusoidal", sinusoid_layout="halves", sinusoid_frequencies="tensor2tensor", position_offset=2,
+        embedding_scale=True,
+    ),
+    "bloom": _GPT2.but(positions="alibi", embedding_norm=True),
+    "mpt": Variant(norm_bias=False, ffn_bias=False, positions="alibi", tied=True, head_bias=False),
+    "falcon": Variant(
+        placement="parallel", ffn_bias=False, kv_heads="1", positions="rotary", rotary_layout="halves", tied=True,
+        head_bias=False,
+    ),
+    "llama": _LLAMA,
+    "llama3": _LLAMA.but(norm_eps=1e-5, kv_heads="num_heads // 4", rotary_base=500000.0),
+    "mistral": _LLAMA.but(norm_eps=1e-5, kv_heads="num_heads // 4", window=4096),
+    "phi3": _LLAMA.but(norm_eps=1e-5),
+    "qwen2": _LLAMA.but(qkv_bias=True, rotary_base=1e6),
+    "qwen3": _LLAMA.but(qk_norm="heads", kv_heads="num_heads // 2", rotary_base=1e6),
+    "granite": _LLAMA,
+    "helium": _LLAMA.but(rotary_layout="pairs", rotary_base=100000.0),
+    "glm": _LLAMA.but(rotary_layout="pairs", qkv_bias=True),
+    "stablelm": _LLAMA.but(norm="layernorm", norm_eps=1e-5),
+    "starcoder2": _LLAMA.but(
+        norm="layernorm", norm_eps=1e-5, activation="gelu_tanh", gated=False, ffn_bias=True, qkv_bias=True,
+        output_bias=True, tied=True,
+    ),
+    "olmo": _LLAMA.but(norm="layernorm", norm_weight="none", norm_eps=1e-5),
+    "olmo2": _LLAMA.but(placement="output", qk_norm="all", rotary_base=500000.0),
+    "gemma": _GEMMA,
+    "gemma2": _GEMMA.but(
+        placement="sandwich", kv_heads="num_heads // 2", score_cap=50.0, logit_cap=30.0, window=4096,
+        window_layers="even",
+    ),
+    "vaswani": FAMOUS["vaswani"],
+    "annotated": FAMOUS["annotated"],
+    "bert": FAMOUS["bert"],
+    "vit": VIT,
+}  # fmt: skip
+
+LACKING: Mapping[str, str] = {
+    "bart": "it is an encoder-decoder",
+    "codegen": "a part of each head is rotated",
+    "cohere": "its logits are multiplied by a factor",
+    "deepseek_v2": "it has latent attention and experts",
+    "deepseek_v3": "it has latent attention and experts",
+    "gemma3": "its layers with a window have a rotary base of their own",
+    "gemma3_text": "its layers with a window have a rotary base of their own",
+    "gpt_neox": "a part of each head is rotated",
+    "neox": "a part of each head is rotated",
+    "gpt_oss": "it has experts and attention sinks",
+    "gptj": "a part of each head is rotated",
+    "mixtral": "it has experts",
+    "nemotron": "a part of each head is rotated",
+    "phi": "a part of each head is rotated",
+    "qwen3_moe": "it has experts",
+    "t5": "it is an encoder-decoder with relative positions",
+}
+"""Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
+
+_OPEN = ("kv_heads", "head_width", "window", "rotary_base", "norm_eps", "tied")
+"""Choices in which models of one family differ."""
+
+
+def preset_of(variant: Variant) -> tuple[str, dict[str, object]] | None:
+    """Return the family by which a variant is declared in the fewest lines, and what differs from it.
+
+    None where no family has its choices up to those in which the models of one differ, or where that saves nothing.
+    """
+    best: tuple[str, dict[str, object]] | None = None
+    for name, family in PRESETS.items():
+        near = family.but(window_layers=variant.window_layers) if not variant.window else family
+        rest = variant.differences(near)
+        saves = len(rest) + 1 < len(variant.differences())
+        if set(rest) <= set(_OPEN) and saves and (best is None or len(rest) < len(best[1])):
+            best = name, rest
+    return best
