@@ -9,6 +9,7 @@ easier to read. With fewer key/value heads than query heads (Ainslie et al. 2023
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from conformkit.reference.attention import scaled_dot_product_attention
@@ -17,8 +18,9 @@ from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.norms import norm_for
 from conformkit.reference.rotary import rotate
-from conformkit.reference.scores import capped_attention, variant_mask
+from conformkit.reference.scores import shaped_attention, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
+from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["MultiHeadAttention"]
@@ -58,6 +60,7 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
         self.dropout = nn.Dropout(dropout)
         self.weight_dropout = 0.0
+        self.sinks = nn.Parameter(torch.zeros(num_heads)) if variant.sinks else None
         if variant.qk_norm != "none":
             one_head = variant.qk_norm == "heads"
             self.q_norm = norm_for(self.head_width if one_head else query_width, variant)
@@ -73,15 +76,15 @@ class MultiHeadAttention(nn.Module):
         if self.variant.qk_norm != "none":
             q, k = self.normalized(q, k)
         if self.variant.positions == "rotary":
-            q = rotate(q, self.variant.rotary_base, self.variant.rotary_layout)
-            k = rotate(k, self.variant.rotary_base, self.variant.rotary_layout)
+            q = rotate(q, self.variant)
+            k = rotate(k, self.variant)
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, T, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, T, dh)
         if self.variant.window or self.variant.positions == "alibi":
             mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
-        if self.variant.score_cap:
-            return self._capped(q, k, v, mask=mask)
+        if self.variant.score_cap or self.sinks is not None:
+            return self._shaped(q, k, v, mask=mask)
         if self.causal:
             mask = combine_masks(mask, causal_mask(x.shape[1], device=x.device))  # (…, T, T)
         heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, T, dh)
@@ -109,10 +112,10 @@ class MultiHeadAttention(nn.Module):
         length = x.shape[1]
         return variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
 
-    def _capped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend as `forward` does, with capped scores: (B, H, T, dh) each → (B, T, D)."""
+    def _shaped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend as `forward` does, with capped scores or sinks: (B, H, T, dh) each → (B, T, D)."""
         seen = combine_masks(mask, causal_mask(q.shape[2], device=q.device)) if self.causal else mask  # (…, T, T)
-        mixed = capped_attention(q, k, v, seen, self.variant.score_cap)  # (B, H, T, dh)
+        mixed = shaped_attention(q, k, v, seen, self.variant.score_cap, self.sinks)  # (B, H, T, dh)
         rows = mixed.transpose(1, 2).flatten(2)  # (B, T, H·dh)
         if self.out is not None:
             rows = self.out(rows)  # (B, T, D)
@@ -122,7 +125,7 @@ class MultiHeadAttention(nn.Module):
     def _check_heads(self) -> None:
         if self.num_heads % self.kv_heads:
             raise SizeError("num_heads", self.num_heads, f"a multiple of kv_heads = {self.kv_heads}")
-        if self.variant.positions == "rotary" and self.head_width % 2:
+        if not turns_whole_pairs(self.head_width, self.variant):
             raise SizeError("the width of a head", self.head_width, "an even number, since rotary positions turn pairs")
         if not self.variant.output_projection and self.num_heads * self.head_width != self.d_model:
             width = self.num_heads * self.head_width

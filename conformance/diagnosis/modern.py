@@ -13,9 +13,9 @@ from conformkit.spec.variants import Variant, alternatives
 
 __all__ = ["ATTENTION", "MODEL", "SHAPING", "changed", "is_older", "modern_variants"]
 
-ATTENTION = ("qk_norm", "score_cap", "window", "alibi_slopes")
+ATTENTION = ("qk_norm", "sinks", "score_cap", "window", "alibi_slopes")
 MODEL = ("logit_cap", "window_layers")
-SHAPING = {"qk_norm"}
+SHAPING = {"qk_norm", "sinks"}
 """Modern choices that add or remove parameters."""
 _VALUES: Mapping[str, tuple[Any, ...]] = {"positions": ("alibi",)}
 """Modern values of older choices."""
