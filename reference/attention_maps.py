@@ -50,4 +50,4 @@ def _weights(attention: MultiHeadAttention, x: Tensor) -> Tensor:
     own = variant_mask(length, length, attention.num_heads, variant, causal=True, device=x.device)
     mask = combine_masks(causal_mask(length, device=x.device), own)
     assert mask is not None
-    return shaped_weights(q, k, mask, variant.score_cap, attention.sinks)  # (B, H, T, T)
+    return shaped_weights(q, k, mask, variant.score_cap, attention.sink_logits())  # (B, H, T, T)

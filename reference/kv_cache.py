@@ -118,7 +118,7 @@ def _attend(attention: MultiHeadAttention, x: Tensor, layer: LayerCache) -> Tens
     if attention.variant.window or attention.variant.positions == "alibi":
         mask = _with_variant(mask, attention)
     if attention.variant.score_cap or attention.sinks is not None:
-        heads = shaped_attention(q, k, v, mask, attention.variant.score_cap, attention.sinks)  # (B, H, t, dh)
+        heads = shaped_attention(q, k, v, mask, attention.variant.score_cap, attention.sink_logits())  # (B, H, t, dh)
         mixed = heads.transpose(1, 2).flatten(2)  # (B, t, H·dh)
         return mixed if attention.out is None else attention.out(mixed)
     y = scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2)  # (B, t, H·dh)

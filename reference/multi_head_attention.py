@@ -60,7 +60,7 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
         self.dropout = nn.Dropout(dropout)
         self.weight_dropout = 0.0
-        self.sinks = nn.Parameter(torch.zeros(num_heads)) if variant.sinks else None
+        self.sinks = nn.ParameterDict({"weight": torch.zeros(num_heads)}) if variant.sinks else None
         if variant.qk_norm != "none":
             one_head = variant.qk_norm == "heads"
             self.q_norm = norm_for(self.head_width if one_head else query_width, variant)
@@ -107,6 +107,10 @@ class MultiHeadAttention(nn.Module):
         rows = (self.q_norm(q.transpose(1, 2).flatten(2)), self.k_norm(k.transpose(1, 2).flatten(2)))  # (B, T, h·dh)
         return self._split(rows[0], self.num_heads), self._split(rows[1], self.kv_heads)
 
+    def sink_logits(self) -> Tensor | None:
+        """Return the sink of each head, (H,); None where there are none."""
+        return None if self.sinks is None else self.sinks["weight"]
+
     def _variant_mask(self, x: Tensor) -> Tensor | None:
         """Return what the variant's window hides and its ALiBi subtracts for x (B, T, D): (T, T) or (H, T, T)."""
         length = x.shape[1]
@@ -115,7 +119,7 @@ class MultiHeadAttention(nn.Module):
     def _shaped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """Attend as `forward` does, with capped scores or sinks: (B, H, T, dh) each → (B, T, D)."""
         seen = combine_masks(mask, causal_mask(q.shape[2], device=q.device)) if self.causal else mask  # (…, T, T)
-        mixed = shaped_attention(q, k, v, seen, self.variant.score_cap, self.sinks)  # (B, H, T, dh)
+        mixed = shaped_attention(q, k, v, seen, self.variant.score_cap, self.sink_logits())  # (B, H, T, dh)
         rows = mixed.transpose(1, 2).flatten(2)  # (B, T, H·dh)
         if self.out is not None:
             rows = self.out(rows)  # (B, T, D)
