@@ -7,19 +7,16 @@ Handout §4.3. What is above the diagonal is exactly 0: the model does not see i
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from conformkit.reference.attention import attention_weights
 from conformkit.reference.generation import _evaluating
 from conformkit.reference.kv_cache import project
 from conformkit.reference.linear_attention import linear_heads, linear_weights
-from conformkit.reference.masks import causal_mask, combine_masks, mask_scores
+from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
-from conformkit.reference.scores import capped, variant_mask
+from conformkit.reference.scores import shaped_weights, variant_mask
 
 __all__ = ["attention_maps"]
 
@@ -53,8 +50,7 @@ def _weights(attention: MultiHeadAttention, x: Tensor) -> Tensor:
     if attention.kernel is linear_heads:
         return linear_weights(q, k)
     length, variant = x.shape[1], attention.variant
-    scores = capped((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), variant.score_cap)  # (B, H, T, T)
     own = variant_mask(length, length, attention.num_heads, variant, causal=True, device=x.device)
     mask = combine_masks(causal_mask(length, device=x.device), own)
     assert mask is not None
-    return attention_weights(mask_scores(scores, mask))
+    return shaped_weights(q, k, mask, variant.score_cap, attention.sink_logits())  # (B, H, T, T)

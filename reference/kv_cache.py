@@ -24,7 +24,7 @@ from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.placements import arranged
 from conformkit.reference.repetition import penalized
 from conformkit.reference.rotary import rotate
-from conformkit.reference.scores import capped, capped_attention, variant_mask
+from conformkit.reference.scores import capped, shaped_attention, variant_mask
 
 if TYPE_CHECKING:
     from conformkit.reference.block import TransformerBlock
@@ -96,10 +96,7 @@ def project(attention: MultiHeadAttention, x: Tensor, start: int = 0) -> tuple[T
     if variant.qk_norm != "none":
         q, k = attention.normalized(q, k)
     if variant.positions == "rotary":
-        q, k = (
-            _from_position(start, lambda rows: rotate(rows, variant.rotary_base, variant.rotary_layout), part)
-            for part in (q, k)
-        )
+        q, k = (_from_position(start, lambda rows: rotate(rows, variant), part) for part in (q, k))
     return q, k, v
 
 
@@ -127,8 +124,9 @@ def _attend(attention: MultiHeadAttention, x: Tensor, layer: LayerCache) -> Tens
     mask = causal_mask(q.shape[2], k.shape[2], device=x.device)  # (t, n + t): the queries are the last positions
     if attention.variant.window or attention.variant.positions == "alibi":
         mask = _with_variant(mask, attention)
-    if attention.variant.score_cap:
-        mixed = capped_attention(q, k, v, mask, attention.variant.score_cap).transpose(1, 2).flatten(2)  # (B, t, H·dh)
+    if attention.variant.score_cap or attention.sinks is not None:
+        heads = shaped_attention(q, k, v, mask, attention.variant.score_cap, attention.sink_logits())  # (B, H, t, dh)
+        mixed = heads.transpose(1, 2).flatten(2)  # (B, t, H·dh)
         return mixed if attention.out is None else attention.out(mixed)
     y = scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2)  # (B, t, H·dh)
     return y if attention.out is None else attention.out(y)

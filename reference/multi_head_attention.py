@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from conformkit.reference.attention import scaled_dot_product_attention
@@ -19,8 +20,9 @@ from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.norms import norm_for
 from conformkit.reference.rotary import rotate
-from conformkit.reference.scores import capped_attention, variant_mask
+from conformkit.reference.scores import shaped_attention, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
+from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["Kernel", "MultiHeadAttention"]
@@ -65,6 +67,7 @@ class MultiHeadAttention(nn.Module):
         self.weight_dropout = 0.0
         self.kernel: Kernel | None = None
         """What mixes the heads in place of the formula: attention in blocks, or linear attention."""
+        self.sinks = nn.ParameterDict({"weight": torch.zeros(num_heads)}) if variant.sinks else None
         if variant.qk_norm != "none":
             one_head = variant.qk_norm == "heads"
             self.q_norm = norm_for(self.head_width if one_head else query_width, variant)
@@ -80,15 +83,15 @@ class MultiHeadAttention(nn.Module):
         if self.variant.qk_norm != "none":
             q, k = self.normalized(q, k)
         if self.variant.positions == "rotary":
-            q = rotate(q, self.variant.rotary_base, self.variant.rotary_layout)
-            k = rotate(k, self.variant.rotary_base, self.variant.rotary_layout)
+            q = rotate(q, self.variant)
+            k = rotate(k, self.variant)
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, T, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, T, dh)
         if self.variant.window or self.variant.positions == "alibi":
             mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
-        if self.variant.score_cap:
-            return self._capped(q, k, v, mask=mask)
+        if self.variant.score_cap or self.sinks is not None:
+            return self._shaped(q, k, v, mask=mask)
         if self.kernel is not None:
             return self._merged(self.kernel(self, q, k, v, mask))
         if self.causal:
@@ -113,15 +116,19 @@ class MultiHeadAttention(nn.Module):
         rows = (self.q_norm(q.transpose(1, 2).flatten(2)), self.k_norm(k.transpose(1, 2).flatten(2)))  # (B, T, h·dh)
         return self._split(rows[0], self.num_heads), self._split(rows[1], self.kv_heads)
 
+    def sink_logits(self) -> Tensor | None:
+        """Return the sink of each head, (H,); None where there are none."""
+        return None if self.sinks is None else self.sinks["weight"]
+
     def _variant_mask(self, x: Tensor) -> Tensor | None:
         """Return what the variant's window hides and its ALiBi subtracts for x (B, T, D): (T, T) or (H, T, T)."""
         length = x.shape[1]
         return variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
 
-    def _capped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend as `forward` does, with capped scores: (B, H, T, dh) each → (B, T, D)."""
+    def _shaped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend as `forward` does, with capped scores or sinks: (B, H, T, dh) each → (B, T, D)."""
         seen = combine_masks(mask, causal_mask(q.shape[2], device=q.device)) if self.causal else mask  # (…, T, T)
-        return self._merged(capped_attention(q, k, v, seen, self.variant.score_cap))
+        return self._merged(shaped_attention(q, k, v, seen, self.variant.score_cap, self.sink_logits()))
 
     def _merged(self, mixed: Tensor) -> Tensor:
         """Put the heads side by side again: (B, H, T, dh) → (B, T, D)."""
@@ -134,7 +141,7 @@ class MultiHeadAttention(nn.Module):
     def _check_heads(self) -> None:
         if self.num_heads % self.kv_heads:
             raise SizeError("num_heads", self.num_heads, f"a multiple of kv_heads = {self.kv_heads}")
-        if self.variant.positions == "rotary" and self.head_width % 2:
+        if not turns_whole_pairs(self.head_width, self.variant):
             raise SizeError("the width of a head", self.head_width, "an even number, since rotary positions turn pairs")
         if not self.variant.output_projection and self.num_heads * self.head_width != self.d_model:
             width = self.num_heads * self.head_width

@@ -3,8 +3,10 @@
     S' = c tanh(S / c)                  c the cap, before any mask
     M[t, j] = (t - j < W)               W the window: the last W keys, the query's own among them
     B[h, t, j] = -m_h |t - j|           m_h = 2^(-8(h+1)/H) for H a power of 2, h ∈ {0, …, H - 1}
+    A = softmax([S, σ_h])[…, :Tk]       σ_h the sink of head h: one more score, of a key without a value
 
 Caps: Riviere et al. 2024, §2. Windows: Beltagy et al. 2020, §3; Jiang et al. 2023, §2. ALiBi: Press et al. 2022, §3.
+Sinks: gpt-oss, sdpa; Xiao et al. 2024, §3.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from conformkit.reference.attention import attention_weights
 from conformkit.reference.masks import combine_masks, mask_scores
 from conformkit.spec.variants import Variant
 
-__all__ = ["alibi_slopes", "capped", "capped_attention", "variant_mask"]
+__all__ = ["alibi_slopes", "capped", "shaped_attention", "shaped_weights", "variant_mask"]
 
 
 def capped(x: Tensor, cap: float) -> Tensor:
@@ -26,16 +28,29 @@ def capped(x: Tensor, cap: float) -> Tensor:
     return cap * torch.tanh(x / cap) if cap else x
 
 
-def capped_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cap: float) -> Tensor:
-    """Attend with capped scores; what the mask hides stays hidden, because it is hidden after the cap.
+def shaped_weights(q: Tensor, k: Tensor, mask: Tensor | None, cap: float, sinks: Tensor | None) -> Tensor:
+    """Return the weights of capped scores, or of scores with a sink; what the mask hides is hidden after the cap.
 
-    Shapes: q (…, Tq, dk), k (…, Tk, dk), v (…, Tk, dv), mask broadcastable to (…, Tq, Tk) → (…, Tq, dv)
-    Source: Riviere et al. 2024, §2.
+    Shapes: q (…, H, Tq, dk), k (…, H, Tk, dk), mask broadcastable to (…, Tq, Tk), sinks (H,) → (…, H, Tq, Tk)
+    Source: Riviere et al. 2024, §2; gpt-oss, sdpa.
     """
-    scores = capped((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), cap)  # (…, Tq, Tk)
+    scores = capped((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1), cap)  # (…, H, Tq, Tk)
     if mask is not None:
         scores = mask_scores(scores, mask)
-    return attention_weights(scores) @ v  # (…, Tq, dv)
+    if sinks is None:
+        return attention_weights(scores)
+    further = sinks[:, None, None].expand(*scores.shape[:-1], 1)  # (…, H, Tq, 1)
+    return attention_weights(torch.cat([scores, further], dim=-1))[..., :-1]
+
+
+def shaped_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cap: float, sinks: Tensor | None = None
+) -> Tensor:
+    """Attend with capped scores, or with a sink.
+
+    Shapes: as `shaped_weights`, v (…, H, Tk, dv) → (…, H, Tq, dv)
+    """
+    return shaped_weights(q, k, mask, cap, sinks) @ v
 
 
 def variant_mask(

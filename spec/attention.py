@@ -40,14 +40,25 @@ def softmax(scores: Array) -> Array:
     return np.asarray(exponentials / np.where(total == 0.0, 1.0, total))
 
 
-def attention_weights(q: Array, k: Array, mask: Array | None = None, *, cap: float = 0.0) -> Array:
-    """Return softmax(q kᵀ / √dk + mask) over keys, (…, Tq, Tk); with a cap, of cap · tanh(q kᵀ / √dk / cap) + mask."""
+def attention_weights(
+    q: Array, k: Array, mask: Array | None = None, *, cap: float = 0.0, sinks: Array | None = None
+) -> Array:
+    """Return softmax(q kᵀ / √dk + mask) over keys, (…, Tq, Tk); with a cap, of cap · tanh(q kᵀ / √dk / cap) + mask.
+
+    `sinks` (H,) are the logits of one more key for each head, which is left out of what is returned.
+    """
     scores = np.asarray(q, np.float64) @ np.swapaxes(np.asarray(k, np.float64), -1, -2) / np.sqrt(q.shape[-1])
     if cap:
         scores = cap * np.tanh(scores / cap)
-    return softmax(scores if mask is None else scores + additive(mask))
+    scores = scores if mask is None else scores + additive(mask)
+    if sinks is None:
+        return softmax(scores)
+    further = np.broadcast_to(np.asarray(sinks, np.float64)[:, None, None], (*scores.shape[:-1], 1))
+    return softmax(np.concatenate([scores, further], axis=-1))[..., :-1]
 
 
-def scaled_dot_product_attention(q: Array, k: Array, v: Array, mask: Array | None = None, *, cap: float = 0.0) -> Array:
-    """Return attention_weights(q, k, mask, cap) v, (…, Tq, dv). A query that sees no key gives 0."""
-    return np.asarray(attention_weights(q, k, mask, cap=cap) @ np.asarray(v, np.float64))
+def scaled_dot_product_attention(
+    q: Array, k: Array, v: Array, mask: Array | None = None, *, cap: float = 0.0, sinks: Array | None = None
+) -> Array:
+    """Return attention_weights(q, k, mask, cap, sinks) v, (…, Tq, dv). A query that sees no key gives 0."""
+    return np.asarray(attention_weights(q, k, mask, cap=cap, sinks=sinks) @ np.asarray(v, np.float64))

@@ -76,5 +76,6 @@ def multi_head_attention(
         q, k = rotate(q, variant), rotate(k, variant)
     k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, T, d)
     mask = visible(x.shape[-2], num_heads, variant, causal=causal)
-    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap))
+    sinks = weights["sinks.weight"] if variant.sinks else None
+    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap, sinks=sinks))
     return linear(weights, "out", mixed) if variant.output_projection else mixed

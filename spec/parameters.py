@@ -59,6 +59,8 @@ def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter
         found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=has_bias(name, variant))
     if variant.output_projection:
         found |= linear_parameters("out", matrix("m", "(h d)", h=heads, d=width, m=m), bias=variant.output_bias)
+    if variant.sinks:
+        found["sinks.weight"] = Parameter("h", {"h": heads})
     if variant.qk_norm != "none":
         for name, own in (("q_norm", heads), ("k_norm", kv_heads)):
             vector = Parameter("d" if variant.qk_norm == "heads" else "(h d)", {"h": own, "d": width})

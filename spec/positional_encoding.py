@@ -11,6 +11,7 @@ import numpy as np
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import Weights
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.rotary import frequencies, magnitude, rotated_width
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -88,20 +89,21 @@ def positional_encoding(weights: Weights, x: Array, *, variant: Variant, first: 
 
 
 def rotate(x: Array, variant: Variant) -> Array:
-    """Rotate the pair i of each row by pos / base^(2i / width); x (…, T, width) of even width.
+    """Rotate the pair i of each row by pos · frequency i; x (…, T, width). The rest of a head stays as it is.
 
-    pairs: features (2i, 2i+1) form a pair; halves: features (i, i + width/2) do.
+    pairs: features (2i, 2i+1) form a pair; halves: features (i, i + r/2) do, r the number of rotated features.
     Source: Su et al. 2021, eq. 34.
     """
-    length, width = x.shape[-2:]
-    angles = np.arange(length)[:, None] / variant.rotary_base ** (np.arange(0, width, 2) / width)  # (T, width/2)
-    cosines, sines = np.cos(angles), np.sin(angles)
+    length, turned = x.shape[-2], rotated_width(x.shape[-1], variant)
+    angles = np.arange(length)[:, None] * frequencies(turned, variant)  # (T, r/2)
+    cosines, sines = magnitude(variant) * np.cos(angles), magnitude(variant) * np.sin(angles)
+    x, rest = x[..., :turned], x[..., turned:]
     first, second = (
         (x[..., 0::2], x[..., 1::2])
         if variant.rotary_layout == "pairs"
-        else (x[..., : width // 2], x[..., width // 2 :])
+        else (x[..., : turned // 2], x[..., turned // 2 :])
     )
-    turned = first * cosines - second * sines, first * sines + second * cosines
+    both = first * cosines - second * sines, first * sines + second * cosines
     if variant.rotary_layout == "halves":
-        return np.concatenate(turned, axis=-1)
-    return np.stack(turned, axis=-1).reshape(x.shape)
+        return np.concatenate([*both, rest], axis=-1)
+    return np.concatenate([np.stack(both, axis=-1).reshape(x.shape), rest], axis=-1)

@@ -50,6 +50,8 @@ class Variant:
     """A norm of their own on queries and keys, before any rotation: over each head's features, or over all at once."""
     score_cap: float = 0.0
     """Scores s become cap · tanh(s / cap) before they are masked; 0: they stay."""
+    sinks: bool = False
+    """Each head has a learned logit that takes part in the softmax and has no value."""
     window: int = 0
     """Causal attention sees so many keys, the last of them the query's own; 0: all."""
     window_layers: Literal["all", "even", "odd", "5 of 6"] = "all"
@@ -66,6 +68,22 @@ class Variant:
     """PositionalEncoding multiplies its input by √d_model; models say so with embedding_scale, wherever it is done."""
     rotary_layout: Literal["pairs", "halves"] = "pairs"
     rotary_base: float = 10000.0
+    rotary_fraction: float = 1.0
+    """The share of each head's features that rotate, its first ones; their frequencies count these features only."""
+    rotary_scaling: Literal["none", "linear", "ntk", "llama3", "yarn"] = "none"
+    """How frequencies are made lower for texts longer than those of the training. See `rotary.frequencies`."""
+    rotary_factor: float = 8.0
+    """By how much, where `rotary_scaling` is not none."""
+    rotary_length: int = 8192
+    """The length of training texts over which llama3 and yarn count the turns of a pair."""
+    rotary_low: float = 1.0
+    """llama3, yarn: pairs with fewer turns are divided by the factor."""
+    rotary_high: float = 0.0
+    """llama3, yarn: pairs with more turns stay; 0: 4 with llama3, 32 with yarn."""
+    rotary_whole_pairs: bool = True
+    """yarn: pairs between which frequencies are mixed are rounded outwards to whole ones."""
+    rotary_magnitude: float = 0.0
+    """yarn: the factor of rotated queries and of rotated keys; 0: 0.1 ln s + 1, s the factor."""
     embedding_scale: bool = False
     """Multiply embeddings by √d_model before positions are added."""
     embedding_norm: bool = False
@@ -146,6 +164,12 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "score_cap": (50.0, 30.0, 20.0, 10.0, 15.0, 5.0, 25.0, 100.0),
     "logit_cap": (30.0, 15.0, 50.0, 20.0, 10.0, 5.0),
     "window": (2, 3, 4, 1, 8, 16, 32, 64),
+    "rotary_fraction": (0.5, 0.25, 0.75, 0.4),
+    "rotary_factor": (2.0, 4.0, 32.0, 16.0, 40.0, 64.0),
+    "rotary_length": (4096, 2048, 1024, 16, 32, 64, 128, 256, 512, 32768),
+    "rotary_low": (2.0, 0.5),
+    "rotary_high": (4.0, 8.0, 32.0),
+    "rotary_magnitude": (1.0, 2.0),
 }
 """Common values of open choices, the most frequent first."""
 
@@ -229,6 +253,7 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("qk_norm", "none"): "queries and keys without a norm",
     ("qk_norm", "heads"): "a norm on each head's queries and keys",
     ("qk_norm", "all"): "a norm on all queries and all keys", ("score_cap", 0.0): "scores without a cap",
+    ("sinks", True): "a learned sink in each head's softmax", ("sinks", False): "attention without sinks",
     ("logit_cap", 0.0): "logits without a cap", ("window", 0): "attention to all earlier keys",
     ("window_layers", "all"): "the window in all layers", ("window_layers", "even"): "the window in layers 0, 2, …",
     ("window_layers", "odd"): "the window in layers 1, 3, …",
@@ -243,6 +268,15 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("positions_scale", False): "a positional encoding that adds to its input as it is",
     ("rotary_layout", "pairs"): "rotation of neighboring features",
     ("rotary_layout", "halves"): "rotation of features half a head apart",
+    ("rotary_fraction", 1.0): "rotation of all features",
+    ("rotary_scaling", "none"): "unscaled rotary frequencies",
+    ("rotary_scaling", "linear"): "rotary positions divided by a factor",
+    ("rotary_scaling", "ntk"): "rotary frequencies scaled by a larger base (NTK)",
+    ("rotary_scaling", "llama3"): "Llama 3's scaled rotary frequencies",
+    ("rotary_scaling", "yarn"): "YaRN's scaled rotary frequencies",
+    ("rotary_whole_pairs", True): "YaRN's bounds at whole pairs",
+    ("rotary_whole_pairs", False): "YaRN's bounds as they are, between pairs",
+    ("rotary_magnitude", 0.0): "YaRN's own factor of queries and keys",
     ("embedding_scale", True): "embeddings times √d_model",
     ("embedding_scale", False): "unscaled embeddings",
     ("embedding_norm", True): "a norm on the embeddings", ("embedding_norm", False): "no norm on the embeddings",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arguments, read_named
+from conformkit.conformance.binding.choices import check_choices
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, SizeLimits, check_range, read_limits
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
@@ -208,6 +209,11 @@ def _read(document: Node, path: Path) -> Config:
     )
     _check_merged(config, components)
     _check_shared(config, tables)
+    if "variant" in tables:
+        check_choices(config.variant, tables["variant"])
+    for name, node in components.items():
+        if "variant" in node.table():
+            check_choices({**config.variant, **config.component(name).variant}, node.table()["variant"])
     return config
 
 
@@ -383,7 +389,7 @@ def canonical_axes(name: str) -> dict[str, str]:
     sizes = dict.fromkeys(SIZE_NAMES, 1)
     fullest = Variant(
         gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True, qk_norm="heads",
-        placement="sandwich",
+        sinks=True, placement="sandwich",
     )  # fmt: skip
     found = component(name).parameters(sizes, fullest)
     return {folded(name): parameter.axes for name, parameter in found.items()}

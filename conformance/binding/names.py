@@ -43,6 +43,7 @@ _ROLES: dict[str, set[str]] = {
     | {"cproj", "unify", "unifyheads", "dense", "merge", "combine", "mix"},
     "q_norm": _norm_names("q", "query"),
     "k_norm": _norm_names("k", "key"),
+    "sinks": {"sinks", "sink", "attnsinks", "attentionsinks", "attnsink", "sinklogits", "sinkbias", "sinktoken"},
     "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")
     | {"cfc", "0", "3", "intermediate"},
     "gate": _linear_names("gate", "g", "1"),

@@ -10,6 +10,7 @@ from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.spec.components import Component
+from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import Variant
 
 __all__ = ["STANDARD", "LimitWithoutValue", "NoSizeError", "complete", "completed", "nearest_allowed", "within"]
@@ -152,7 +153,7 @@ def _worked_out(
         return None
     if kv_heads < 1 or width < 1 or sizes["num_heads"] % kv_heads:
         return None
-    if variant.positions == "rotary" and width % 2:
+    if not turns_whole_pairs(width, variant):
         return None
     if not (limits.of("kv_heads").allows(kv_heads) and limits.of("head_width").allows(width)):
         return None

@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.diagnosis import modern
+from conformkit.conformance.diagnosis import modern, rotary_variants
 from conformkit.conformance.diagnosis.variant_trial import Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -67,10 +67,10 @@ _CHOICES = {
 }  # fmt: skip
 """By component, the older choices that concern it."""
 _MODERN = {
-    "MultiHeadAttention": modern.ATTENTION,
-    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION),
+    "MultiHeadAttention": (*modern.ATTENTION, *rotary_variants.CHOICES),
+    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *rotary_variants.CHOICES),
     **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
-    "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION),
+    "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION, *rotary_variants.CHOICES),
 }
 _ALL = {name: (*older, *_MODERN.get(name, ())) for name, older in _CHOICES.items()}
 """By component, all choices that concern it."""
@@ -167,9 +167,16 @@ class Search:
             self._found[name] = subject.variant
             self._known |= {rule.target: rule.source for rule in subject.bound.rules or ()}
             return
+        wide = rotary_variants.needs_width(self._with_parts(name, subject.variant))
+        self._try(subject, self._variant, rotary_variants.WIDE[0] if wide else _SIZES[0])
+        if self.found(name) is None and "rotary_scaling" in _MODERN.get(name, ()):
+            self._try(subject, self._rotary_variant, rotary_variants.WIDE[0])
+
+    def _try(self, subject: Subject, search: Callable[[Trial], Variant | None], sizes: Mapping[str, int]) -> None:
+        """Find the variant of a component at these sizes."""
         try:
-            trial = Trial.of(subject, self._known, **_SIZES[0])
-            self._found[name] = found = self._variant(trial)
+            trial = Trial.of(subject, self._known, **sizes)
+            self._found[subject.name] = found = search(trial)
             if found is not None:
                 self._known |= {rule.target: rule.source for rule in trial.rules(found, trial.close) or ()}
         except WorkerLost:
@@ -193,6 +200,18 @@ class Search:
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
         return found or self._first(trial, self._modern_candidates(trial), loose) or loose
 
+    def _rotary_variant(self, trial: Trial) -> Variant | None:
+        """Return the variant with rotary positions of newer models whose numbers it gives; None if there is none."""
+        name = trial.subject.name
+        base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        own = [choice for choice in _CHOICES[name] if choice not in settled]
+        if base.positions != "rotary" and "positions" in settled:
+            return None
+        if trial.gives(base, trial.exact) and self._confirmed(trial, base, trial.exact):
+            return base
+        found = rotary_variants.rotary_variants(base, own, _SHAPING, trial.has_parameters_of)
+        return self._first(trial, (_effective(variant, name) for variant in found), None)
+
     def _first(self, trial: Trial, candidates: Iterable[Variant], loose: Variant | None) -> Variant | None:
         """Return the first of these variants whose numbers it gives, exactly if the declared one gives them loosely."""
         tried: list[Variant] = []
@@ -213,7 +232,8 @@ class Search:
         if "sinusoidal" == trial.subject.variant.positions != least.positions and trial.starts_from_sinusoids(least):
             return None  # the declared choice, only trainable
         known = {rule.target: rule.source for rule in trial.rules(least, error) or ()}
-        again = _another(trial, {**trial.known, **known})
+        sizes = rotary_variants.WIDE[1] if rotary_variants.needs_width(least) else _SIZES[1]
+        again = _another(trial, {**trial.known, **known}, sizes)
         return least if again is None or again.gives(least, again.close) else None
 
     def _candidates(self, trial: Trial) -> Iterator[Variant]:
@@ -233,6 +253,7 @@ class Search:
         """Yield variants that would have its parameters and have some part of newer models."""
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        settled |= set(rotary_variants.CHOICES)
         own, newer = ([c for c in choices if c not in settled] for choices in (_CHOICES[name], _MODERN.get(name, ())))
         seen: set[Variant] = set()
         for found in modern.modern_variants(base, own, newer, _SHAPING, trial.has_parameters_of) if newer else ():
@@ -312,7 +333,8 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["positions"] if variant.positions not in {"rotary", "alibi"} and not added else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
-    idle += ["rotary_layout", "rotary_base"] if variant.positions != "rotary" else []
+    idle += ["rotary_layout", "rotary_base", *rotary_variants.CHOICES] if variant.positions != "rotary" else []
+    idle += rotary_variants.idle(variant)
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []
     idle += ["positions_scale"] if variant.positions not in {"sinusoidal", "learned"} else []
@@ -324,9 +346,9 @@ def _effective(variant: Variant, name: str) -> Variant:
     return variant.but(**{choice: getattr(CANONICAL, choice) for choice in idle})
 
 
-def _another(trial: Trial, known: Mapping[str, str]) -> Trial | None:
+def _another(trial: Trial, known: Mapping[str, str], sizes: Mapping[str, int]) -> Trial | None:
     """Try the component at other sizes; None if there are none."""
-    sizes = {name: size for name, size in _SIZES[1].items() if name != "pad_id" or takes_pad_id(trial.subject)}
+    sizes = {name: size for name, size in sizes.items() if name != "pad_id" or takes_pad_id(trial.subject)}
     try:
         again = Trial.of(trial.subject, known, **sizes)
     except _TROUBLE:

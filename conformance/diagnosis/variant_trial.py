@@ -22,6 +22,7 @@ from conformkit.conformance.subject.component import Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, Parameter
 from conformkit.spec.positional_encoding import sinusoids
+from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
@@ -202,7 +203,7 @@ class Trial:
         kv_heads, width = (_whole(text, self.sizes) for text in (variant.kv_heads, variant.head_width))
         if kv_heads < 1 or width < 1 or self.sizes["num_heads"] % kv_heads:
             return None
-        if variant.positions == "rotary" and width % 2:
+        if not turns_whole_pairs(width, variant):
             return None
         return {**self.sizes, "kv_heads": kv_heads, "head_width": width}
 

@@ -22,6 +22,7 @@ from conformkit.conformance.engine.finding import LoadFailure, Located, find
 from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.unexpressed import refuse_unexpressed
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
@@ -92,6 +93,7 @@ def opened(
             implementation.deadline = Deadline.after(request.seconds, patient=request.patient)
         if like is None:
             _refuse_several(request, location, implementation.config)
+            refuse_unexpressed(implementation.config, request.profile)
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
         _refuse_unbindable(implementation, request, location)

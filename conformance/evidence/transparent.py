@@ -16,9 +16,14 @@ from conformkit.spec.layers import normalize
 __all__ = ["Norm", "NormWindow", "halving", "passing", "silent_attention", "silent_feed_forward", "zeros"]
 
 
+NOTHING = 1e4
+"""A sink with this number below zero has no weight."""
+
+
 def zeros(instance: Instance, prefix: str) -> dict[str, Array]:
-    """Return zeros for every canonical parameter whose name begins with the prefix."""
-    return {n: np.zeros(p.shape) for n, p in instance.canonical.items() if n.startswith(prefix)}
+    """Return zeros for every canonical parameter whose name begins with the prefix; sinks that take nothing."""
+    found = {n: np.zeros(p.shape) for n, p in instance.canonical.items() if n.startswith(prefix)}
+    return {n: array - NOTHING if n.endswith("sinks.weight") else array for n, array in found.items()}
 
 
 def silent_attention(instance: Instance) -> dict[str, Array]:

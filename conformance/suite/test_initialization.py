@@ -131,6 +131,6 @@ def _parameters(instance: Instance) -> dict[str, Array]:
 
 def _begun(instance: Instance, kind: str) -> dict[str, Array]:
     """Return the initial weights or biases of the linear layers."""
-    other = ("embedding", "positions")
+    other = ("embedding", "positions", "sinks")
     linear_ones = {n: a for n, a in instance.read().items() if n.endswith("." + kind) and "norm" not in n}
     return {n: a for n, a in linear_ones.items() if n.split(".")[-2] not in other}

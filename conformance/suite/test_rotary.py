@@ -8,10 +8,10 @@ from conformkit.conformance.assertions.checks import NotApplicable, check, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.evidence.turning import score_falls
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
-from conformkit.spec.scores import within
 
 OFF = 0.1
 """Rounding to bfloat16 was seen to cost 0.02 at most, angles in bfloat16 0.34 at least."""
@@ -29,31 +29,8 @@ def build(multi_head: Subject, width: int, heads: int) -> Instance:
 
 
 def relative_scores(multi_head: Subject, query: Array, key: Array) -> Array:
-    """Return log w[m, n] - log w[m, m], (T, T), w the first head's weights where all tokens have this query and key.
-
-    Feature 0 is 1 in every token and makes query and key; feature 1 + t marks token t and is what its value shows.
-    """
-    instance = build(multi_head, 16, 2)
-    width, depth = instance.sizes["d_model"], instance.sizes["head_width"]
-    tokens = multi_head.tokens(6)
-    shown = min(tokens, width - 1, depth)
-    weights = zeros(instance, "")
-    weights |= {name: np.ones_like(array) for name, array in weights.items() if name.endswith("_norm.weight")}
-    weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query[:depth], key[:depth]
-    weights["v.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
-    if "out.weight" in weights:
-        weights["out.weight"][:shown, :shown] = np.eye(shown)
-    x = np.zeros((1, tokens, width))
-    x[..., 0] = 1.0
-    x[0, np.arange(shown), 1 + np.arange(shown)] = 1.0
-    if shown < 3:
-        raise NotApplicable.from_sizes("fewer than three positions can be told apart")
-    seen = instance.write(weights)(x)[0, :shown, :shown]
-    seen_by_all = np.ones((shown, shown), np.bool_)
-    visible = within(shown, multi_head.variant.window) if instance.sizes["causal"] else seen_by_all
-    check("a visible key has no weight", bool((seen[visible] > 0).all()))
-    scores = np.log(np.where(visible, seen, 1.0))
-    return np.where(visible, scores - np.diagonal(scores)[:, None], np.nan)
+    """Return log w[m, n] - log w[m, m], (T, T), w the first head's weights where all tokens have this query and key."""
+    return score_falls(build(multi_head, 16, 2), query, key, 6)
 
 
 @clause("ROPE-NORM")

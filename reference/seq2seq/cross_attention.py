@@ -48,7 +48,7 @@ class CrossAttention(MultiHeadAttention):
         k = k.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
         if self.variant.score_cap:
-            return self._capped(q, k, v, mask)
+            return self._shaped(q, k, v, mask)
         if self.kernel is not None:
             return self._merged(self.kernel(self, q, k, v, mask))
         heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, Tq, dh)

@@ -351,13 +351,15 @@ def _check_together(config: TrainingConfig) -> None:
 def _check_attention(config: TrainingConfig) -> None:
     """Refuse kinds of attention that don't go together."""
     variant = config.variant
-    if config.speed.chunk and variant.score_cap:
-        raise TrainingConfigError("speed.chunk", config.speed.chunk, "0 with variant.score_cap")
+    for name, value in (("score_cap", variant.score_cap), ("sinks", variant.sinks)):
+        if config.speed.chunk and value:
+            raise TrainingConfigError("speed.chunk", config.speed.chunk, f"0 with variant.{name}")
     if config.model.attention == "softmax":
         return
     others = {
         "data.task": config.data.task, "speed.chunk": config.speed.chunk, "variant.window": variant.window,
         "variant.score_cap": variant.score_cap, "model.attention_dropout": config.model.attention_dropout,
+        "variant.sinks": variant.sinks,
         "variant.positions": "alibi" if variant.positions == "alibi" else "",
     }  # fmt: skip
     for name, value in others.items():

@@ -108,7 +108,10 @@ class _FusedBlock(nn.Module):
 
 def _is_shaped(variant: Variant) -> bool:
     """Whether a variant does to scores what no kernel of PyTorch does: then the reference's own attention is used."""
-    return bool(variant.qk_norm != "none" or variant.score_cap or variant.window or variant.positions == "alibi")
+    turned = variant.sinks or variant.rotary_fraction != 1.0 or variant.rotary_scaling != "none"
+    return bool(
+        turned or variant.qk_norm != "none" or variant.score_cap or variant.window or variant.positions == "alibi"
+    )
 
 
 class _FusedAttention(nn.Module):

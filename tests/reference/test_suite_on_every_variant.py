@@ -55,6 +55,11 @@ MEANT = {
         "none": {"MHA-PERM-EQUIV"},
         "alibi": {"ALIBI-SLOPES", "ALIBI-SLOPES-ODD", "ALIBI-ORACLE", "ALIBI-ALONE"},
     },
+    "rotary_fraction": {str(share): {"RPART-REST", "RPART-FIRST", "RPART-ANGLES"} for share in (0.5, 0.25)},
+    "rotary_scaling": {
+        kind: {"RSCALE-ANGLES", "RSCALE-MAGNITUDE", "RSCALE-ORACLE"} for kind in ("linear", "ntk", "llama3", "yarn")
+    },
+    "sinks": {"True": {"SINK-SHARE", "SINK-NOTHING", "SINK-ORACLE"}},
     "qk_norm": {kind: {"QKN-LENGTH", "QKN-PER-HEAD", "QKN-OWN-WEIGHTS", "QKN-ORACLE"} for kind in ("heads", "all")},
     "score_cap": {str(cap): {"CAP-SCORES", "CAP-MASKED"} for cap in (50.0, 30.0)},
     "logit_cap": {str(cap): {"CAP-LOGITS", "CAP-LOGITS-BOUND"} for cap in (30.0, 15.0)},

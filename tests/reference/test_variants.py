@@ -11,6 +11,7 @@ import torch
 from conformkit import reference
 from conformkit.reference.sizes import evaluate
 from conformkit.spec.components import COMPONENTS, Component
+from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, choices
 
 from .variants import every_variant
@@ -23,6 +24,8 @@ SIZES = {
 
 def build(component: Component, variant: Variant) -> tuple[torch.nn.Module, dict[str, Any]]:
     sizes = dict(SIZES)
+    if not turns_whole_pairs(sizes["d_model"] // sizes["num_heads"], variant):
+        sizes["num_heads"] = 3  # a part of a head, or NTK's exponent, needs several pairs
     for name in ("kv_heads", "head_width"):
         sizes[name] = evaluate(getattr(variant, name), d_model=sizes["d_model"], num_heads=sizes["num_heads"])
     arguments = {argument.name: sizes[argument.name] for argument in component.arguments}

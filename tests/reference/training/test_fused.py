@@ -37,7 +37,10 @@ def gradients(model: torch.nn.Module, forward: torch.nn.Module) -> tuple[torch.T
 
 @pytest.mark.parametrize("name", every_variant())
 def test_fused_kernels_give_the_same_logits_and_gradients(name: str) -> None:
-    model = lm(every_variant()[name], dropout=0.3).double()
+    variant = every_variant()[name]
+    if variant.rotary_fraction != 1.0:
+        variant = variant.but(head_width="2 * d_model // num_heads")  # a part of a narrow head is no whole pair
+    model = lm(variant, dropout=0.3).double()
     fused = FusedLM(model)
     assert {id(p) for p in fused.parameters()} == {id(p) for p in model.parameters()}
     logits, own = gradients(model, model)

@@ -1,0 +1,25 @@
+"""Declared choices that contradict each other, or have numbers outside of their range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformkit.conformance.binding.toml_nodes import Node
+from conformkit.spec.variants import CANONICAL
+
+__all__ = ["check_choices"]
+
+
+def check_choices(found: Mapping[str, Any], node: Node) -> None:
+    """Refuse what no code can do; `found` are all choices that hold here, `node` is the table that declares some."""
+    own = node.table()
+    if "rotary_fraction" in own and found["rotary_fraction"] > 1:
+        raise own["rotary_fraction"].error(f"it is {found['rotary_fraction']:g}, want at most 1, the share of a head")
+    variant = CANONICAL.but(**found)
+    high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
+    for name in {"rotary_low", "rotary_high"} & own.keys():
+        if variant.rotary_low >= high:
+            raise own[name].error(
+                f"rotary_low is {variant.rotary_low:g} and rotary_high {high:g}", "want the first below the second"
+            )

@@ -1,0 +1,107 @@
+"""How far each pair of features turns: read off the scores of queries and keys that have this pair only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import NotApplicable, check
+from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
+from conformkit.spec.rotary import rotated_width
+from conformkit.spec.scores import within
+from conformkit.spec.variants import Variant
+
+__all__ = ["Turn", "pair_places", "score_falls", "size_of_scores"]
+
+LONG = 3.0
+"""The length of queries and keys: scores are large enough to show small angles, and no weight vanishes."""
+
+
+def score_falls(instance: Instance, query: Array, key: Array, length: int | None = None) -> Array:
+    """Return log w[m, n] - log w[m, m], (T, T), w the first head's weights where all tokens have this query and key.
+
+    Feature 0 is 1 in every token and makes query and key; feature 1 + t marks token t and is what its value shows. NaN
+    where the key is hidden. Raises NotApplicable if fewer than three tokens can be told apart.
+    """
+    width, depth = instance.sizes["d_model"], instance.sizes["head_width"]
+    tokens = instance.subject.tokens(length or depth)
+    shown = min(tokens, width - 1, depth)
+    if shown < 3:
+        raise NotApplicable.from_sizes("fewer than three positions can be told apart")
+    weights = zeros(instance, "")
+    weights |= {name: np.ones_like(array) for name, array in weights.items() if name.endswith("_norm.weight")}
+    weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query[:depth], key[:depth]
+    weights["v.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
+    if "out.weight" in weights:
+        weights["out.weight"][:shown, :shown] = np.eye(shown)
+    x = np.zeros((1, tokens, width))
+    x[..., 0] = 1.0
+    x[0, np.arange(shown), 1 + np.arange(shown)] = 1.0
+    seen = instance.write(weights)(x)[0, :shown, :shown]
+    everything = np.ones((shown, shown), np.bool_)
+    visible = within(shown, instance.subject.variant.window) if instance.sizes["causal"] else everything
+    check("a visible key has no weight", bool((seen[visible] > 0).all()))
+    scores = np.log(np.where(visible, seen, 1.0))
+    return np.where(visible, scores - np.diagonal(scores)[:, None], np.nan)
+
+
+def pair_places(pair: int, width: int, variant: Variant) -> tuple[int, int]:
+    """Return the two features of a pair of the rotated part of a head."""
+    if variant.rotary_layout == "pairs":
+        return 2 * pair, 2 * pair + 1
+    return pair, pair + rotated_width(width, variant) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The scores of one pair: at distance n size · sin nθ (`sines`), and size · (cos nθ - 1) (`cosines`), n from 0."""
+
+    sines: Array
+    cosines: Array
+
+    @classmethod
+    def of(cls, instance: Instance, pair: int) -> Turn:
+        """Write queries with the pair's first feature, and keys with its second, then its first one.
+
+        Raises NotApplicable if a window hides every other key.
+        """
+        width = instance.sizes["head_width"]
+        first, second = (LONG * np.eye(width)[place] for place in pair_places(pair, width, instance.subject.variant))
+        return cls(
+            _by_distance(score_falls(instance, first, second)), _by_distance(score_falls(instance, first, first))
+        )
+
+    @property
+    def angle(self) -> float:
+        """The angle per position, from as far apart as a quarter of a turn."""
+        angle = self._angle(1)
+        far = min(max(int(np.pi / 2 / max(abs(angle), 1e-6)), 1), len(self.sines) - 1)
+        return self._angle(far)
+
+    @property
+    def size(self) -> float:
+        """The size of the scores; 0 where nothing turns."""
+        far = min(max(int(np.pi / 2 / max(abs(self._angle(1)), 1e-6)), 1), len(self.sines) - 1)
+        sine = np.sin(far * self._angle(far))
+        return float(self.sines[far] / sine) if sine else 0.0
+
+    def _angle(self, distance: int) -> float:
+        """Return the angle over so many positions, divided by them; right up to half a turn."""
+        return float(2.0 * np.arctan2(-self.cosines[distance], self.sines[distance]) / distance)
+
+
+def _by_distance(falls: Array) -> Array:
+    """Return the mean score at each distance of the key behind its query. Raises NotApplicable if there is none."""
+    means = [np.diagonal(falls, -distance).mean() for distance in range(len(falls))]
+    seen = np.asarray([mean for mean in means if np.isfinite(mean)])
+    if len(seen) < 2:
+        raise NotApplicable.from_sizes("a query sees its own key only")
+    return seen
+
+
+def size_of_scores(instance: Instance) -> float:
+    """Return the size that the scores of a pair have where rotation multiplies by 1."""
+    return LONG**2 / float(np.sqrt(instance.sizes["head_width"]))
