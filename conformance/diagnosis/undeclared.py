@@ -169,8 +169,11 @@ class Search:
             return
         wide = rotary_variants.needs_width(self._with_parts(name, subject.variant))
         self._try(subject, self._variant, rotary_variants.WIDE[0] if wide else _SIZES[0])
-        if self.found(name) is None and "rotary_scaling" in _MODERN.get(name, ()):
+        narrow = self.found(name)
+        turned = narrow is not None and narrow.positions == "rotary" and not wide  # few pairs show no scaling
+        if (narrow is None or turned) and "rotary_scaling" in _MODERN.get(name, ()):
             self._try(subject, self._rotary_variant, rotary_variants.WIDE[0])
+            self._found[name] = self.found(name) or narrow
 
     def _try(self, subject: Subject, search: Callable[[Trial], Variant | None], sizes: Mapping[str, int]) -> None:
         """Find the variant of a component at these sizes."""
@@ -203,7 +206,8 @@ class Search:
     def _rotary_variant(self, trial: Trial) -> Variant | None:
         """Return the variant with rotary positions of newer models whose numbers it gives; None if there is none."""
         name = trial.subject.name
-        base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        base = self.found(name) or self._with_parts(name, trial.subject.variant)
+        settled = self._settled(name)
         own = [choice for choice in _CHOICES[name] if choice not in settled]
         if base.positions != "rotary" and "positions" in settled:
             return None
