@@ -28,11 +28,7 @@ if not device.why_not():
     device.ensure()  # at collection: torch counts devices when something is first differentiated
 ROOT = Path(__file__).resolve().parents[2]
 NUMPY = {"numpy_only", "dict_of_arrays", "numpy_backward", "capped"}
-COMPLEX = {"complex_rope"}
-"""The ghost does not carry gradients through views as complex numbers yet; docs/gpu.md says so."""
-RIGHT = [
-    Path(impl) for impl in right_ones() if impl != "conformkit.reference" and Path(impl).stem not in NUMPY | COMPLEX
-]
+RIGHT = [Path(impl) for impl in right_ones() if impl != "conformkit.reference" and Path(impl).stem not in NUMPY]
 
 
 @contextmanager
