@@ -37,12 +37,12 @@ def softmax(scores: Array) -> Array:
     highest = scores.max(axis=-1, keepdims=True)
     exponentials = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
     total = exponentials.sum(axis=-1, keepdims=True)
-    return np.asarray(exponentials / np.where(total == 0.0, 1.0, total))
+    return np.asanyarray(exponentials / np.where(total == 0.0, 1.0, total))
 
 
 def attention_weights(q: Array, k: Array, mask: Array | None = None, *, cap: float = 0.0) -> Array:
     """Return softmax(q kᵀ / √dk + mask) over keys, (…, Tq, Tk); with a cap, of cap · tanh(q kᵀ / √dk / cap) + mask."""
-    scores = np.asarray(q, np.float64) @ np.swapaxes(np.asarray(k, np.float64), -1, -2) / np.sqrt(q.shape[-1])
+    scores = np.asanyarray(q, np.float64) @ np.swapaxes(np.asanyarray(k, np.float64), -1, -2) / np.sqrt(q.shape[-1])
     if cap:
         scores = cap * np.tanh(scores / cap)
     return softmax(scores if mask is None else scores + additive(mask))
@@ -50,4 +50,4 @@ def attention_weights(q: Array, k: Array, mask: Array | None = None, *, cap: flo
 
 def scaled_dot_product_attention(q: Array, k: Array, v: Array, mask: Array | None = None, *, cap: float = 0.0) -> Array:
     """Return attention_weights(q, k, mask, cap) v, (…, Tq, dv). A query that sees no key gives 0."""
-    return np.asarray(attention_weights(q, k, mask, cap=cap) @ np.asarray(v, np.float64))
+    return np.asanyarray(attention_weights(q, k, mask, cap=cap) @ np.asanyarray(v, np.float64))

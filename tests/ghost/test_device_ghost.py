@@ -49,7 +49,7 @@ def broken(judge: Judge, profile: str = "core") -> list[str]:
 @pytest.mark.full(guard="test_some_clauses_hold_there")
 @pytest.mark.parametrize(
     ("profile", "dtype"),
-    [("core", ""), ("lm", ""), ("seq2seq", ""), ("core", "bfloat16"), ("lm", "bfloat16")],
+    [("core", ""), ("lm", ""), ("seq2seq", ""), ("core", "bfloat16"), ("lm", "bfloat16"), ("seq2seq", "bfloat16")],
     ids=lambda value: value or "declared",
 )
 def test_the_reference_conforms_there(profile: str, dtype: str, warm: LentFactory) -> None:
