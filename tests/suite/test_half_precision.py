@@ -44,3 +44,10 @@ def test_a_stack_of_narrow_norms_is_right_in_bfloat16(warm: LentFactory) -> None
     with opened(request, warm, components=("Decoder",)) as (implementation, _):
         result = Judge(implementation, registry.tests("seq2seq"), seed=0).alone("DEC-STACK-SIZES")
     assert result.verdict is Verdict.PASS, result
+
+
+def test_gradients_at_sizes_are_not_compared_in_half_precision(warm: LentFactory) -> None:
+    request = RunRequest(impl="conformkit.reference", profile="seq2seq", dtype="bfloat16")
+    with opened(request, warm, components=("CrossAttention",)) as (implementation, _):
+        result = Judge(implementation, registry.tests("seq2seq"), seed=0).alone("XATTN-GRAD-SIZES")
+    assert result.verdict is Verdict.NOT_APPLICABLE, result
