@@ -37,7 +37,7 @@ def softmax(scores: Array) -> Array:
     highest = scores.max(axis=-1, keepdims=True)
     exponentials = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
     total = exponentials.sum(axis=-1, keepdims=True)
-    return np.asarray(exponentials / np.where(total == 0.0, 1.0, total))
+    return np.asanyarray(exponentials / np.where(total == 0.0, 1.0, total))
 
 
 def attention_weights(
@@ -47,13 +47,13 @@ def attention_weights(
 
     `sinks` (H,) are the logits of one more key for each head, which is left out of what is returned.
     """
-    scores = np.asarray(q, np.float64) @ np.swapaxes(np.asarray(k, np.float64), -1, -2) / np.sqrt(q.shape[-1])
+    scores = np.asanyarray(q, np.float64) @ np.swapaxes(np.asanyarray(k, np.float64), -1, -2) / np.sqrt(q.shape[-1])
     if cap:
         scores = cap * np.tanh(scores / cap)
     scores = scores if mask is None else scores + additive(mask)
     if sinks is None:
         return softmax(scores)
-    further = np.broadcast_to(np.asarray(sinks, np.float64)[:, None, None], (*scores.shape[:-1], 1))
+    further = np.broadcast_to(np.asanyarray(sinks, np.float64)[:, None, None], (*scores.shape[:-1], 1), subok=True)
     return softmax(np.concatenate([scores, further], axis=-1))[..., :-1]
 
 
@@ -61,4 +61,4 @@ def scaled_dot_product_attention(
     q: Array, k: Array, v: Array, mask: Array | None = None, *, cap: float = 0.0, sinks: Array | None = None
 ) -> Array:
     """Return attention_weights(q, k, mask, cap, sinks) v, (…, Tq, dv). A query that sees no key gives 0."""
-    return np.asarray(attention_weights(q, k, mask, cap=cap, sinks=sinks) @ np.asarray(v, np.float64))
+    return np.asanyarray(attention_weights(q, k, mask, cap=cap, sinks=sinks) @ np.asanyarray(v, np.float64))

@@ -46,4 +46,4 @@ def feed_forward(weights: Weights, x: Array, *, variant: Variant) -> Array:
         hidden = activate(linear(weights, "gate", x), variant) * linear(weights, "up", x)
     else:
         hidden = activate(linear(weights, "up", x), variant)
-    return linear(weights, "down", np.asarray(hidden))
+    return linear(weights, "down", np.asanyarray(hidden))

@@ -27,28 +27,28 @@ def under(weights: Weights, prefix: str) -> dict[str, Array]:
 def linear(weights: Weights, name: str, x: Array) -> Array:
     """Return x Wᵀ, plus the bias if there is one."""
     y = x @ weights[f"{name}.weight"].T
-    return np.asarray(y + weights[f"{name}.bias"] if f"{name}.bias" in weights else y)
+    return np.asanyarray(y + weights[f"{name}.bias"] if f"{name}.bias" in weights else y)
 
 
 def normalize(weights: Weights, name: str, x: Array, variant: Variant) -> Array:
     """Normalize each feature vector (the last axis), then scale by γ and shift by β if there is one."""
     if variant.norm == "rmsnorm":
         unit = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
-        return np.asarray(unit * _factor(weights, name, variant))
+        return np.asanyarray(unit * _factor(weights, name, variant))
     centered = x - x.mean(axis=-1, keepdims=True)
     if variant.norm_deviation == "sample":
         deviation = np.sqrt((centered**2).sum(axis=-1, keepdims=True) / (x.shape[-1] - 1)) + variant.norm_eps
     else:
         deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
     scaled = centered / deviation * _factor(weights, name, variant)
-    return np.asarray(scaled + weights[f"{name}.bias"] if f"{name}.bias" in weights else scaled)
+    return np.asanyarray(scaled + weights[f"{name}.bias"] if f"{name}.bias" in weights else scaled)
 
 
 def _factor(weights: Weights, name: str, variant: Variant) -> Array:
     """Return what a normalized row is multiplied by: γ, 1 + γ, or 1."""
     if variant.norm_weight == "none":
         return np.ones(())
-    gamma = np.asarray(weights[f"{name}.weight"])
+    gamma = np.asanyarray(weights[f"{name}.weight"])
     return 1.0 + gamma if variant.norm_weight == "offset" else gamma
 
 
@@ -62,12 +62,12 @@ def activate(x: Array, variant: Variant) -> Array:
         case "silu":
             return x * _logistic(x)
         case "gelu_tanh":
-            return np.asarray(0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))))
+            return np.asanyarray(0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))))
         case "gelu":
-            return np.asarray(0.5 * x * (1.0 + np.asarray(_erf(x / math.sqrt(2.0)), np.float64)))
+            return np.asanyarray(0.5 * x * (1.0 + np.asanyarray(_erf(x / math.sqrt(2.0)), np.float64)))
 
 
 def _logistic(x: Array) -> Array:
     """Return 1/(1 + e^-x) without overflow: only negative numbers are exponentiated."""
     small = np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
+    return np.asanyarray(np.where(x >= 0, 1.0, small) / (1.0 + small))

@@ -63,7 +63,7 @@ def tiny_transformer_lm(
     weights: Weights, ids: Array, *, num_heads: int, kv_heads: int, num_layers: int, variant: Variant
 ) -> Array:
     """Return the logits (B, T, V) of ids (B, T), or their log-softmax: embed, positions, blocks, final norm, head."""
-    x = np.asarray(weights["embedding.weight"], np.float64)[ids]  # (B, T, D)
+    x = np.asanyarray(weights["embedding.weight"], np.float64)[ids]  # (B, T, D)
     if variant.embedding_scale:
         x = x * math.sqrt(x.shape[-1])
     x = positional_encoding(weights, x, variant=variant, first=first_position(variant, {}))
@@ -81,6 +81,6 @@ def tiny_transformer_lm(
     if variant.final_norm:
         x = normalize(weights, "norm", x, variant)
     logits = x @ weights["embedding.weight" if variant.tied else "head.weight"].T  # (B, T, V)
-    logits = np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)
+    logits = np.asanyarray(logits + weights["head.bias"] if variant.head_bias else logits)
     logits = capped(logits, variant.logit_cap)
     return log_softmax(logits) if variant.log_probabilities else logits

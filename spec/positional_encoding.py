@@ -84,8 +84,8 @@ def positional_encoding(weights: Weights, x: Array, *, variant: Variant, first: 
     if variant.positions in {"rotary", "alibi", "none"}:
         return x
     if variant.positions == "learned":
-        return np.asarray(x + weights["positions.weight"][first : first + length])
-    return np.asarray(x + sinusoids(length, width, variant, first))
+        return np.asanyarray(x + weights["positions.weight"][first : first + length])
+    return np.asanyarray(x + sinusoids(length, width, variant, first))
 
 
 def rotate(x: Array, variant: Variant) -> Array:

@@ -27,7 +27,7 @@ def normalized(weights: Weights, name: str, x: Array, heads: int, variant: Varia
 
 def capped(x: Array, cap: float) -> Array:
     """Return cap · tanh(x / cap), which stays within ±cap; x where the cap is 0. Source: Riviere et al. 2024, §2."""
-    return np.asarray(cap * np.tanh(x / cap)) if cap else x
+    return np.asanyarray(cap * np.tanh(x / cap)) if cap else x
 
 
 def alibi_slopes(heads: int, variant: Variant) -> Array:
@@ -38,7 +38,7 @@ def alibi_slopes(heads: int, variant: Variant) -> Array:
     """
     below = 2 ** (heads.bit_length() - 1)
     if variant.alibi_slopes == "geometric" or below == heads:
-        return np.asarray(2.0 ** (-8.0 * np.arange(1, heads + 1) / heads))
+        return np.asanyarray(2.0 ** (-8.0 * np.arange(1, heads + 1) / heads))
     further = 2.0 ** (-8.0 * np.arange(1, 2 * below + 1) / (2 * below))
     return np.concatenate([2.0 ** (-8.0 * np.arange(1, below + 1) / below), further[::2][: heads - below]])
 

@@ -45,5 +45,5 @@ class TokenEmbeddingConstructor(Protocol[Built_co]):
 
 def token_embedding(weights: Weights, ids: Array, *, variant: Variant) -> Array:
     """Return the rows (B, T, D) of ids (B, T)."""
-    rows = np.asarray(weights["embedding.weight"], np.float64)[ids]
-    return np.asarray(rows * math.sqrt(rows.shape[-1]) if variant.embedding_scale else rows)
+    rows = np.asanyarray(weights["embedding.weight"], np.float64)[ids]
+    return np.asanyarray(rows * math.sqrt(rows.shape[-1]) if variant.embedding_scale else rows)

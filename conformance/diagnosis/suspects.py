@@ -11,7 +11,7 @@ from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import COMPONENTS
-from conformkit.spec.variants import Variant
+from conformkit.spec.variants import Variant, choices
 
 __all__ = ["Suspect", "suspects"]
 
@@ -29,8 +29,8 @@ _OF_A_CHOICE = 2.0
 """If a choice was made and something is wrong, the mistake is often in that choice."""
 _OF_THE_CACHE = 8.0
 """If text is right only without the cache, hardly anything but the cache explains that."""
-_SIZES = {"kv_heads", "head_width"}
-"""Choices that are expressions: the same size can be written in many ways."""
+_OPEN = {name for name, kind in choices().items() if not isinstance(kind, tuple) and kind is not bool}
+"""Choices of any number or expression: a window is one whatever its width, and a size can be written in many ways."""
 _UNSEEN = -4.0
 """No clause that it is known to break could be judged where the defect would show."""
 _FUNCTION = "ScaledDotProductAttention"
@@ -177,6 +177,6 @@ def _chosen(found: Defect) -> bool:
 
 
 def _fits(found: Defect, variant: Variant) -> bool:
-    """Whether the implementation has the defect's variant; the way a size is written does not matter."""
+    """Whether the implementation has the defect's variant; the value of a choice that is open does not matter."""
     shown = variant.differences(found.base)
-    return all(name in shown and (name in _SIZES or shown[name] == value) for name, value in found.choices.items())
+    return all(name in shown and (name in _OPEN or shown[name] == value) for name, value in found.choices.items())

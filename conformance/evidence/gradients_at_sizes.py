@@ -7,7 +7,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case, Domain
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.definition_at_sizes import Built, Padded, drawn_inputs, multiplications, nearest
-from conformkit.conformance.evidence.differences import Point, check_gradients
+from conformkit.conformance.evidence.differences import Point, check_gradients, wide_enough
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.tolerances import GRADIENT, STEP
 
@@ -23,8 +23,9 @@ def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str, padded
     """Check the gradients of a component with respect to its inputs and all parameters, along drawn directions.
 
     They are those of training mode without dropout, where the output is that of evaluation mode. `after` is the clause
-    about small sizes; `padded` adds masks to inputs.
+    about small sizes; `padded` adds masks to inputs. Raises NotApplicable in half precision.
     """
+    wide_enough([subject])
     trains = subject.offers("dropout") and subject.offers("modes")
     built = Built(subject, draw, **({"dropout": 0.0} if trains else {}))
     how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}

@@ -407,14 +407,26 @@ class Instance:
 
     def expected(self, *inputs: Array | None, method: str | None = None) -> Array:
         """Return the definition's output for the weights last written or read."""
+        return self.defined(self.weights, self.named(*inputs, method=method), method=method)
+
+    def named(self, *inputs: Array | None, method: str | None = None) -> dict[str, Array]:
+        """Return inputs by the names that the definition has for them, as the component sees them."""
         component = self.subject.bound.component
         definition = component.method(method) if method else component
         named = {n: self.held(a) for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
         if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(definition.inputs):
             tokens = named["x"].shape[1]  # a decoder that hides later positions by itself
             named["tgt_mask"] = named.get("tgt_mask", np.True_) & np.tri(tokens, dtype=np.bool_)[None, None]
+        return named
+
+    def defined(
+        self, weights: Mapping[str, Array], named: Mapping[str, Array], *, method: str | None = None
+    ) -> Array:  # fmt: skip
+        """Return the definition's output for any weights and inputs."""
+        component = self.subject.bound.component
+        definition = component.method(method) if method else component
         assert definition.forward is not None
-        return definition.forward(self.weights, named, self.sizes, self.subject.variant)
+        return definition.forward(weights, named, self.sizes, self.subject.variant)
 
     def copy(self) -> Instance:
         """Deep-copy the object."""

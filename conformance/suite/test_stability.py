@@ -21,6 +21,7 @@ from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.differences import cotangent_for, differentiate
 from conformkit.conformance.evidence.for_each_component import each
+from conformkit.conformance.evidence.half_precision import check_halves
 from conformkit.conformance.subject.attention import Attend
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -114,6 +115,22 @@ def test_a_mask_hides_keys_in_half_precision(attend: Attend, draw: Draw) -> None
         check_close("the weights", weights, scaled_dot_product_attention(q, k, one, mask), 2e-2, hidden=~mask)
 
 
+@clause("NUM-HALF-PRODUCT")
+def test_scores_are_scaled_before_they_overflow(attend: Attend, draw: Draw) -> None:
+    lead, width, keys = attend.subject.bound.leading(1), 256, 4
+    signs = np.sign(draw.values(*lead, keys, width))  # rows far from parallel: each key is its own query's
+    q, k, v = 20.0 * signs, 20.0 * signs, draw.values(*lead, keys, 5)  # products 102400, scores 6400
+    judged = 0
+    for instance, output in _halves(attend.subject, (q, k, v), draw):
+        if instance.dtype == "float16":
+            judged += 1
+            check_finite("the output", output)
+            want = scaled_dot_product_attention(q, k, instance.held(v))
+            check_close("the output", output, want, tolerance("float16"))
+    if not judged:
+        raise NotApplicable.from_formats("float16 is not accepted")
+
+
 @clause("NUM-NORM-ZERO")
 def test_rows_of_equal_features_give_finite_outputs(block: Subject, draw: Draw) -> None:
     for instance, x in _constant_rows(block, draw):
@@ -172,6 +189,15 @@ def test_half_precision_gives_finite_outputs(every: list[Subject], draw: Draw) -
         except NotApplicable:
             refused += 1
     if refused == len(every):
+        raise NotApplicable.from_formats("no component accepts half precision")
+
+
+@clause("NUM-HALF-ERROR")
+def test_errors_in_half_precision_are_roundings(every: list[Subject], draw: Draw) -> None:
+    judged = 0
+    for subject in each(every, "weights-bound"):
+        judged += check_halves(subject, draw, max_len=64, block_size=64, num_layers=1)
+    if not judged:
         raise NotApplicable.from_formats("no component accepts half precision")
 
 

@@ -27,6 +27,7 @@ from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import Built, multiplications, nearest, with_last
 from conformkit.conformance.evidence.dependence import check_kept
+from conformkit.conformance.evidence.half_precision import check_halves
 from conformkit.conformance.evidence.tables import TABLE, check_row_gradient, table_gradient
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -186,6 +187,13 @@ def test_a_negative_id_is_refused(token_embedding: Subject, draw: Draw) -> None:
 def test_the_ids_stay_as_they_are(token_embedding: Subject, draw: Draw) -> None:
     instance = build(token_embedding)
     check_kept(instance, (every_id(instance, draw),))
+
+
+@clause("TOKEMB-HALF")
+def test_the_factor_is_not_rounded_in_half_precision(token_embedding: Subject, draw: Draw) -> None:
+    under("d_model = 12, whose root is far from a number of bfloat16")
+    if not check_halves(token_embedding.as_asked, draw, d_model=12):
+        raise NotApplicable.from_formats("no half precision is accepted")
 
 
 @clause("TOKEMB-SIZES")

@@ -115,12 +115,27 @@ class _Attention(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+class _Rotation(nn.Module):
+    """Neighboring features turned as complex numbers, and a product with a conjugate."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        pairs = torch.view_as_complex(self.linear(x).unflatten(-1, (-1, 2)))  # (…, 4)
+        angles = torch.arange(4.0, device=x.device)
+        turned = torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+        return turned + (pairs * pairs.conj()).real.repeat_interleave(2, dim=-1) - pairs.conj().imag.mean()
+
+
 MODULES = {
     "encoder-layer": lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
     "lstm": lambda: nn.LSTM(8, 5, num_layers=2, bidirectional=True, batch_first=True),
     "gru": lambda: nn.GRU(8, 5, bidirectional=True, batch_first=True),
     "norms": lambda: nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8), nn.RMSNorm(8), nn.GELU()),
     "attention": _Attention,
+    "complex-numbers": _Rotation,
 }
 
 

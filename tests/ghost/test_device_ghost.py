@@ -28,11 +28,7 @@ if not device.why_not():
     device.ensure()  # at collection: torch counts devices when something is first differentiated
 ROOT = Path(__file__).resolve().parents[2]
 NUMPY = {"numpy_only", "dict_of_arrays", "numpy_backward", "capped"}
-COMPLEX = {"complex_rope"}
-"""The ghost does not carry gradients through views as complex numbers yet; docs/gpu.md says so."""
-RIGHT = [
-    Path(impl) for impl in right_ones() if impl != "conformkit.reference" and Path(impl).stem not in NUMPY | COMPLEX
-]
+RIGHT = [Path(impl) for impl in right_ones() if impl != "conformkit.reference" and Path(impl).stem not in NUMPY]
 
 
 @contextmanager
@@ -53,7 +49,7 @@ def broken(judge: Judge, profile: str = "core") -> list[str]:
 @pytest.mark.full(guard="test_some_clauses_hold_there")
 @pytest.mark.parametrize(
     ("profile", "dtype"),
-    [("core", ""), ("lm", ""), ("seq2seq", ""), ("core", "bfloat16"), ("lm", "bfloat16")],
+    [("core", ""), ("lm", ""), ("seq2seq", ""), ("core", "bfloat16"), ("lm", "bfloat16"), ("seq2seq", "bfloat16")],
     ids=lambda value: value or "declared",
 )
 def test_the_reference_conforms_there(profile: str, dtype: str, warm: LentFactory) -> None:

@@ -132,6 +132,10 @@ def tensors_in(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Ten
     return found
 
 
+_MADE_AT_ONCE = {aten._conj.default: aten.conj_physical.default, aten._neg_view.default: aten.neg.default}  # noqa: SLF001
+"""What torch otherwise notes on a view, to be carried out by whoever reads it: down here nobody would any more."""
+
+
 def _wrapped(value: Any) -> Any:
     if type(value) in {list, tuple}:
         return type(value)(map(_wrapped, value))
@@ -180,7 +184,8 @@ def carried_out(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     stays = is_here(asked) if asked is not None else True
     if asked is not None:
         kwargs["device"] = CPU
-    out = recurrent.own(func)(*map(values_of, args), **{name: values_of(item) for name, item in kwargs.items()})
+    own = _MADE_AT_ONCE.get(func) or recurrent.own(func)
+    out = own(*map(values_of, args), **{name: values_of(item) for name, item in kwargs.items()})
     if torch.Tag.inplace_view in func.tags:  # `transpose_` and others change the shape of what they are called on
         with torch._C._DisableTorchDispatch():  # noqa: SLF001 - no public name
             func(*args, **kwargs)

@@ -1,0 +1,110 @@
+"""README.md, made from what the folders say: `python -m tests.real_bugs.table` writes it anew."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from conformkit.spec.clauses import Level, clauses_of
+
+__all__ = ["LEFT_OUT", "binding", "bugs", "is_named", "page", "rows_of"]
+
+HERE = Path(__file__).parent
+_CACHE = "a cache as an argument: the law reaches caches through `generate` only"
+_MASK = "a language model with an attention mask: no clause passes one"
+_OWN_LOSS = "a model that computes its own loss: not in the contract"
+_EXPERTS = "no variant has experts"
+LEFT_OUT = {
+    6: "an attention function with a causal flag is not in the contract",
+    7: "an attention function with a causal flag is not in the contract",
+    8: _CACHE, 9: _CACHE, 10: "a causal flag with Tq ≠ Tk: not in the contract", 11: _CACHE, 14: "packed sequences",
+    18: "nothing is compiled", 45: _MASK, 46: _MASK, 47: _MASK,
+    55: "windows are causal: no variant looks ahead by a number of positions",
+    58: "no variant has norms before and after each sublayer",
+    75: "accumulated gradients are no tool of the contract", 76: "accumulated gradients are no tool of the contract",
+    77: _OWN_LOSS, 78: _OWN_LOSS, 81: "accuracy is no tool of the contract",
+    82: "labels for fine-tuning are no tool of the contract", 83: "chat templates are outside the law", 84: _EXPERTS,
+    85: _EXPERTS, 86: "groups of parameters are the user's",
+    97: "a penalty for repetition is no option of the contract",
+}  # fmt: skip
+"""Rows of the list without a package, and why."""
+
+
+def bugs() -> list[dict[str, Any]]:
+    """Return what each folder says of its mistake, by row."""
+    found = [
+        {"folder": file.parent, **tomllib.loads(file.read_text(encoding="utf-8"))} for file in HERE.glob("*/bug.toml")
+    ]
+    return sorted(found, key=lambda bug: bug["row"])
+
+
+def rows_of(bug: dict[str, Any]) -> list[int]:
+    """Return the rows that it stands for: its own, and those in which others made the same mistake."""
+    return [bug["row"], *bug.get("alike", ())]
+
+
+def binding(bug: dict[str, Any]) -> bool:
+    """Whether `conform port`, or a clause that is a MUST, catches it."""
+    law = clauses_of(bug.get("profile", "core"))
+    return "like" in bug or any(law[name].level is Level.MUST for name in bug["clauses"])
+
+
+def is_named(bug: dict[str, Any]) -> bool:
+    """Whether a known mistake is named, or the tensor and its line."""
+    return bool(bug.get("named") or "line" in bug)
+
+
+def page() -> str:
+    """Return the text of README.md."""
+    every = {row: bug for bug in bugs() for row in rows_of(bug)}
+    must = sum(binding(bug) for bug in every.values())
+    named = sum(is_named(bug) for bug in every.values())
+    lines = [_line(row, every[row]) for row in sorted(every)]
+    left = [f"| {row} | {why} |" for row, why in sorted(LEFT_OUT.items())]
+    return _PAGE.format(
+        rows=len(every) + len(LEFT_OUT), covered=len(every), must=must, named=named, table="\n".join(lines),
+        left="\n".join(left),
+    )  # fmt: skip
+
+
+def _line(row: int, bug: dict[str, Any]) -> str:
+    law = clauses_of(bug.get("profile", "core"))
+    clauses = [name if law[name].level is Level.MUST else f"{name} (SHOULD)" for name in bug.get("clauses", ())]
+    caught = ", ".join(clauses) or "`conform port`"
+    named = ", ".join(f"`{name}`" for name in bug.get("named", ())) or ("tensor and line" if "line" in bug else "—")
+    threads = ", ".join(_linked(thread) for thread in bug["threads"])
+    return f"| {row} | `{bug['folder'].name}` | {bug['mistake']} | {caught} | {named} | {threads} |"
+
+
+def _linked(thread: str) -> str:
+    repository, _, number = thread.partition(" #")
+    return f"[{thread}](https://github.com/{repository}/issues/{number})"
+
+
+_PAGE = """\
+# Mistakes found in real libraries
+
+Each folder is a small package of our own that makes a mistake which people met in a released library or in research
+code; nothing is copied. Most change one place of `right_code.py`. `bug.toml` gives the threads where it was reported,
+the clauses that catch it, and the known mistakes of which a report names at least one; for devices, the words of the
+message and the line that it quotes. Where several known mistakes fit what is red, a report names up to three. Some were
+made in other languages than Python: the package makes the same mistake.
+
+Of {rows} such reports {covered} have a package: {must} are caught by a binding clause or by `conform port`, the others
+by a SHOULD; {named} are named. Tests hold this page, and `python -m tests.real_bugs.table` writes it anew.
+
+| row | folder | mistake | caught by | named as | threads |
+| --- | --- | --- | --- | --- | --- |
+{table}
+
+## Not covered
+
+| row | why |
+| --- | --- |
+{left}
+"""
+
+
+if __name__ == "__main__":
+    (HERE / "README.md").write_text(page(), encoding="utf-8")

@@ -1,0 +1,53 @@
+"""What roundings explain in half precision is right, and no more: no false alarm, and mistakes that 4 % let through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.driver.spawn.shared import LentFactory
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.suite import registry
+from tests.right.false_alarms import right_ones
+from tests.tiers import sampled
+
+POSITIONS_IN_HALF = {"log_softmax"}
+"""Its table of positions is computed from frequencies in the model's format: that is what the clause is about."""
+RIGHT = [Path(impl) for impl in right_ones() if Path(impl).stem not in POSITIONS_IN_HALF]
+JUDGED = {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED}
+
+
+@pytest.mark.parametrize("impl", sampled(RIGHT, lambda impl: impl.stem, always=["cut_masks"], most=1))
+def test_right_code_is_off_by_roundings_only(impl: Path, warm: LentFactory) -> None:
+    with opened(RunRequest(impl=str(impl)), warm) as (implementation, _):
+        for seed in range(5):
+            result = Judge(implementation, registry.tests(), seed=seed).alone("NUM-HALF-ERROR")
+            assert result.verdict in JUDGED, (seed, result)
+
+
+def test_a_table_in_half_precision_is_no_rounding(warm: LentFactory) -> None:
+    impl = Path(__file__).parents[1] / "right" / "log_softmax.py"
+    with opened(RunRequest(impl=str(impl), only=("NUM-HALF-ERROR",)), warm) as (implementation, _):
+        result = Judge(implementation, registry.tests()).alone("NUM-HALF-ERROR")
+    assert result.verdict is Verdict.FAIL
+    assert "PositionalEncoding" in result.message
+
+
+@pytest.mark.full(guard="test_right_code_is_off_by_roundings_only")
+def test_a_stack_of_narrow_norms_is_right_in_bfloat16(warm: LentFactory) -> None:
+    """With 4 features a norm makes roundings larger than the tolerance that holds for others."""
+    request = RunRequest(impl="conformkit.reference", profile="seq2seq", dtype="bfloat16")
+    with opened(request, warm, components=("Decoder",)) as (implementation, _):
+        result = Judge(implementation, registry.tests("seq2seq"), seed=0).alone("DEC-STACK-SIZES")
+    assert result.verdict is Verdict.PASS, result
+
+
+def test_gradients_at_sizes_are_not_compared_in_half_precision(warm: LentFactory) -> None:
+    request = RunRequest(impl="conformkit.reference", profile="seq2seq", dtype="bfloat16")
+    with opened(request, warm, components=("CrossAttention",)) as (implementation, _):
+        result = Judge(implementation, registry.tests("seq2seq"), seed=0).alone("XATTN-GRAD-SIZES")
+    assert result.verdict is Verdict.NOT_APPLICABLE, result
