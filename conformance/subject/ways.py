@@ -21,12 +21,10 @@ Form = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call gave: logits, what was asked for besides, and the handle of the cache that it returned."""
+    """What a call gave: logits, and the handle of the cache that it returned."""
 
     logits: Array
-    loss: Array | None = None
     cache: int | None = None
-    structure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +51,31 @@ class Path:
         """Return the logits (B, T, V)."""
         return self.answer(ids, **further).logits
 
-    def answer(
-        self, ids: Array, *, mask: Array | None = None, positions: Array | None = None, segments: Array | None = None,
-        targets: Array | None = None, cache: int | None = None, caching: bool = False, weights: bool | None = None,
-        mode: str = "eval", output: Any = None, entry: str | None = None,
-    ) -> Answer:  # fmt: skip
-        """Call with these arguments; the others are left out.
+    def answer(self, ids: Array, *, caching: bool = False, mode: str = "eval", **further: Any) -> Answer:
+        """Call with further arguments; `caching` asks for a cache to be returned."""
+        header, tensors = self._request(ids, **further)
+        if caching:
+            header["keep"] = {"output": self.ways.config.cache_output}
+            if self.ways.use_cache:
+                header["kwargs"][self.ways.use_cache] = True
+        reply, arrays = self._ask({**header, "mode": mode}, tensors)
+        logits = np.asarray(self.instance.subject.bound.from_theirs(arrays["out"]), np.float64)
+        check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
+        return Answer(logits, reply.get("kept"))
 
-        `mask` is True for real ids. `cache` is the handle of one; `caching` asks for a cache to be returned.
+    def result(self, ids: Array, output: Any, **further: Any) -> Array:
+        """Return a part of what a call gives: the item of this index, key or attribute."""
+        header, tensors = self._request(ids, **further)
+        _, arrays = self._ask({**header, "mode": "eval", "output": output}, tensors)
+        return arrays["out"]
+
+    def _request(
+        self, ids: Array, *, mask: Array | None = None, positions: Array | None = None, segments: Array | None = None,
+        targets: Array | None = None, cache: int | None = None, weights: bool | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
+        """Return the request with these arguments; the others are left out.
+
+        `mask` is True for real ids. `cache` is the handle of one.
         """
         header, tensors = self._header(ids)
         if positions is not None and self.placing != "rows":
@@ -74,21 +89,9 @@ class Path:
                 tensors[what] = array
         if cache is not None:
             header["kwargs"][self.ways.cache] = {"$handle": cache}
-        if (caching or cache is not None) and self.ways.use_cache:
-            header["kwargs"][self.ways.use_cache] = True
         if weights is not None and self.ways.weights:
             header["kwargs"][self.ways.weights] = weights
-        if caching:
-            header["keep"] = {"output": self.ways.config.cache_output}
-        if output is not None:
-            header["output"] = output
-        header |= {"mode": mode, "watch": False, "entry": entry}
-        reply, arrays = self._ask(header, tensors)
-        logits = np.asarray(self.instance.subject.bound.from_theirs(arrays["out"]), np.float64)
-        if output is None:
-            check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
-        loss = arrays.get("out.1")
-        return Answer(logits, loss, reply.get("kept"), str(reply.get("structure", "")))
+        return {**header, "watch": False}, tensors
 
     def new_cache(self, rows: int) -> int | None:
         """Return the handle of an empty cache for this many rows; None if the call makes it."""

@@ -18,7 +18,14 @@ from tests.right.false_alarms import alarms, right_ones
 HERE = Path(__file__).parent
 OTHERS = [Path(impl) for impl in right_ones("paths") if impl != "conformkit.reference"]
 JUDGED = {
-    "like_gpt2": {"PATH-PAD-LEFT", "PATH-PAD-UNEQUAL", "PATH-POSITIONS-ROWS", "PATH-CACHE-CHUNKS", "PATH-CACHE-PADDED"},
+    "like_gpt2": {
+        "PATH-PAD-LEFT",
+        "PATH-PAD-UNEQUAL",
+        "PATH-POSITIONS-ROWS",
+        "PATH-CACHE-CHUNKS",
+        "PATH-LOSS-ROW-ENDS",
+    },
+    "like_nanogpt": {"PATH-LOSS-SHIFT", "PATH-LOSS-LOGITS", "PATH-LOSS-IGNORE", "PATH-LOSS-PIECES"},
     "like_llama": {"PATH-PAD-LEFT", "PATH-CACHE-CHUNKS", "PATH-CACHE-CROP", "PATH-CACHE-RESET", "PATH-CACHE-REORDER"},
 }
 
@@ -42,6 +49,20 @@ def test_what_a_call_takes_is_found(name: str, warm: LentFactory) -> None:
 
 
 MISTAKES = {
+    "targets shifted by both": (
+        "like_gpt2",
+        "loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())",
+        "loss = F.cross_entropy(logits[:, :-2].flatten(0, 1), labels[:, 2:].flatten())",
+        "PATH-LOSS-SHIFT",
+        "ploss-shifted-twice",
+    ),
+    "a mean of means": (
+        "like_nanogpt",
+        "F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)",
+        "sum(F.cross_entropy(z, y, ignore_index=-1) for z, y in zip(logits, targets)) / len(targets)",
+        "PATH-LOSS-PIECES",
+        "ploss-mean-of-means",
+    ),
     "one position for all rows": (
         "like_gpt2",
         "x = self.wte(input_ids) + self.wpe(position_ids)",
