@@ -51,14 +51,16 @@ class Path:
         """Return the logits (B, T, V)."""
         return self.answer(ids, **further).logits
 
-    def answer(self, ids: Array, *, caching: bool = False, mode: str = "eval", **further: Any) -> Answer:
-        """Call with further arguments; `caching` asks for a cache to be returned."""
+    def answer(
+        self, ids: Array, *, caching: bool = False, mode: str = "eval", seed: int | None = None, **further: Any
+    ) -> Answer:
+        """Call with further arguments; `caching` asks for a cache to be returned, `seed` sets the random state."""
         header, tensors = self._request(ids, **further)
         if caching:
             header["keep"] = {"output": self.ways.config.cache_output}
             if self.ways.use_cache:
                 header["kwargs"][self.ways.use_cache] = True
-        reply, arrays = self._ask({**header, "mode": mode}, tensors)
+        reply, arrays = self._ask({**header, "mode": mode, "seed": seed}, tensors)
         logits = np.asarray(self.instance.subject.bound.from_theirs(arrays["out"]), np.float64)
         check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
         return Answer(logits, reply.get("kept"))
