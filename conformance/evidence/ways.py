@@ -15,11 +15,11 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
-__all__ = ["Padded", "batch", "built", "check_same_logits", "masked", "padded", "placed"]
+__all__ = ["PaddedTexts", "batch", "built", "check_same_logits", "masked", "padded", "placed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Padded:
+class PaddedTexts:
     """Texts in rows of one length: ids (B, T), which of them are real, and the position of each in its text."""
 
     ids: Array
@@ -37,13 +37,13 @@ def built(model: Subject, draw: Draw, *, block_size: int = 12, gain: float = 1.5
     return Path(instance.scatter(draw, gain=gain))
 
 
-def padded(path: Path, draw: Draw, lengths: Sequence[int], *, side: str) -> Padded:
+def padded(path: Path, draw: Draw, lengths: Sequence[int], *, side: str) -> PaddedTexts:
     """Draw texts of these lengths, and pad them to the longest on one side with ids like any other."""
     longest = max(lengths)
     ids = draw.ids(path.instance.sizes["vocab_size"], len(lengths), longest)
     count, places = np.asarray(lengths)[:, None], np.arange(longest)[None]
     real = places < count if side == "right" else places >= longest - count
-    return Padded(ids, real, np.maximum(np.cumsum(real, axis=1) - 1, 0))
+    return PaddedTexts(ids, real, np.maximum(np.cumsum(real, axis=1) - 1, 0))
 
 
 def masked(model: Subject, draw: Draw) -> Path:

@@ -15,7 +15,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import SLIGHT, causal_slack, draw_ids, other_ids
-from conformkit.conformance.evidence.ways import Padded, batch, built, check_same_logits, masked, padded, placed
+from conformkit.conformance.evidence.ways import PaddedTexts, batch, built, check_same_logits, masked, padded, placed
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
@@ -60,7 +60,7 @@ def test_ids_of_padding_do_not_matter(model: Subject, draw: Draw) -> None:
     for side in SIDES:
         texts = padded(path, draw, _lengths(path), side=side)
         others = other_ids(texts.ids, path.instance.sizes["vocab_size"], draw)
-        changed = Padded(np.where(texts.real, texts.ids, others), texts.real, texts.positions)
+        changed = PaddedTexts(np.where(texts.real, texts.ids, others), texts.real, texts.positions)
         under(f"padding on the {side}, other ids there")
         before, after = _logits(path, texts), _logits(path, changed)
         finite = texts.real & np.isfinite(before).all(axis=-1)  # NaN is for PATH-PAD-LEFT to report
@@ -79,7 +79,7 @@ def test_padded_batches_are_causal_too(model: Subject, draw: Draw) -> None:
             later = np.arange(texts.ids.shape[1])[None] > place
             ids = np.where(later & texts.real, others, texts.ids)
             under(f"padding on the {side} side, ids after place {place} changed")
-            after = _logits(path, Padded(ids, texts.real, texts.positions))
+            after = _logits(path, PaddedTexts(ids, texts.real, texts.positions))
             kept = texts.real & ~later & np.isfinite(before).all(axis=-1)
             check_close("earlier logits", after[kept], before[kept], causal_slack(path.instance))
 
@@ -161,14 +161,14 @@ def _with_positions(model: Subject, draw: Draw) -> Path:
     return path
 
 
-def _logits(path: Path, texts: Padded) -> Array:
+def _logits(path: Path, texts: PaddedTexts) -> Array:
     """Return the logits (B, T, V) of padded texts. Raises NotApplicable where rows need other positions each."""
     if path.ways.positions is not None and path.placing == "one" and not _alike(texts):
         raise NotApplicable("its positions (T,) are those of all rows")
     return path(texts.ids, mask=texts.real, positions=texts.positions)
 
 
-def _alike(texts: Padded) -> bool:
+def _alike(texts: PaddedTexts) -> bool:
     return bool((texts.positions == texts.positions[0]).all())
 
 
@@ -183,7 +183,7 @@ def _check_padded(path: Path, draw: Draw, side: str) -> None:
         _check_as_alone(path, texts, _logits(path, texts), f"{more} ids of padding on the {side}")
 
 
-def _check_as_alone(path: Path, texts: Padded, logits: Array, setting: str) -> None:
+def _check_as_alone(path: Path, texts: PaddedTexts, logits: Array, setting: str) -> None:
     for row, alone in _alone(path, texts):
         under(f"{setting}, row {row} of {len(texts.ids)} with {alone.shape[1]} of {texts.ids.shape[1]} ids real")
         got = logits[row, texts.real[row]]
@@ -191,7 +191,7 @@ def _check_as_alone(path: Path, texts: Padded, logits: Array, setting: str) -> N
         check_same_logits("the logits of its text", got, alone[0], path.instance)
 
 
-def _alone(path: Path, texts: Padded) -> Iterator[tuple[int, Array]]:
+def _alone(path: Path, texts: PaddedTexts) -> Iterator[tuple[int, Array]]:
     """Yield the rows that have a text, and the logits (1, n, V) that it has alone."""
     for row in np.flatnonzero(texts.real.any(axis=1)).tolist():
         yield row, path(texts.text(row))
