@@ -33,6 +33,7 @@ USERS: Mapping[str, tuple[str, ...]] = {
         "guide/conform-toml",
         "guide/encoder-decoder",
         "guide/encoder-and-images",
+        "guide/paths",
         "guide/port",
         "guide/gpu",
         "guide/training",

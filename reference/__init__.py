@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from conformkit.reference.encoder.pretraining import BertForPreTraining
     from conformkit.reference.loss import bits_per_character, cross_entropy, perplexity
     from conformkit.reference.optimization import AdamW, clip_grad_norm
+    from conformkit.reference.paths.model import CausalLM
     from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
     from conformkit.reference.seq2seq.beam import seq2seq_beam_search
     from conformkit.reference.seq2seq.cross_attention import CrossAttention
@@ -55,6 +56,7 @@ __all__ = [
     "BertEmbeddings",
     "BertForPreTraining",
     "BertModel",
+    "CausalLM",
     "CharTokenizer",
     "CrossAttention",
     "Decoder",
@@ -114,6 +116,7 @@ _LATER = {
     "encoder.pretraining": ("BertForPreTraining",),
     "loss": ("bits_per_character", "cross_entropy", "perplexity"),
     "optimization": ("AdamW", "clip_grad_norm"),
+    "paths.model": ("CausalLM",),
     "schedules": ("cosine_schedule", "inverse_sqrt_schedule"),
     "seq2seq.beam": ("seq2seq_beam_search",),
     "seq2seq.cross_attention": ("CrossAttention",),

@@ -34,6 +34,7 @@ SEQ2SEQ = (
 )  # fmt: skip
 ENCODER = ("bert_embeddings", "bert_model", "pretraining", "masked_language")
 VISION = ("patch_embedding", "vision_transformer")
+PATHS = ("paths_padding", "paths_cache", "paths_packing", "paths_loss", "paths_modes")
 MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
     "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
@@ -51,10 +52,11 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
     "seq2seq": SEQ2SEQ,
     "encoder": ENCODER,
     "vit": VISION,
+    "paths": PATHS,
     **MILESTONE_PROFILES,
 }
 """Documents by profile, in the order in which one builds a transformer, which is also the order of a run."""
-STEMS = tuple(dict.fromkeys((*CORE, *LM, *SEQ2SEQ, *ENCODER, *VISION)))
+STEMS = tuple(dict.fromkeys((*CORE, *LM, *SEQ2SEQ, *ENCODER, *VISION, *PATHS)))
 
 
 class Level(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.block import transformer_block
@@ -29,8 +30,8 @@ from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 __all__ = [
-    "COMPONENTS", "ENCODER_NAMES", "GENERATE", "PARTS", "SEQ2SEQ_NAMES", "SEVERAL_NAMES", "VIT_NAMES", "Argument",
-    "Component", "Method", "Parameter", "Sizes", "base_of", "component", "components_of", "is_component",
+    "COMPONENTS", "ENCODER_NAMES", "GENERATE", "PARTS", "PATHS", "SEQ2SEQ_NAMES", "SEVERAL_NAMES", "VIT_NAMES",
+    "Argument", "Component", "Method", "Parameter", "Sizes", "base_of", "component", "components_of", "is_component",
 ]  # fmt: skip
 
 
@@ -123,6 +124,11 @@ COMPONENTS: Mapping[str, Component] = {
 }  # fmt: skip
 """The contract's components of profiles core and lm by name, in the order in which one builds them."""
 
+PATHS: Mapping[str, Component] = {
+    "TinyTransformerLM": replace(COMPONENTS["TinyTransformerLM"], export="CausalLM", further=("TinyTransformerLM",)),
+}
+"""The contract's component of profile paths: the model, or one with more arguments under a name of its own."""
+
 _FUNCTION = frozenset({"ScaledDotProductAttention"})
 _SUBLAYERS = _FUNCTION | {"MultiHeadAttention", "CrossAttention", "FeedForward"}
 _STACK = _SUBLAYERS | {"EncoderLayer", "DecoderLayer"}
@@ -172,6 +178,8 @@ def components_of(profile: str) -> Mapping[str, Component]:
         return COMPONENTS
     if profile in {"encoder", "vit"}:
         return _encoder() if profile == "encoder" else _vit()
+    if profile == "paths":
+        return PATHS
     every = {**COMPONENTS, **_seq2seq()}
     if profile == "seq2seq":
         return _seq2seq()

@@ -12,7 +12,7 @@ from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.binding.selectors import read_index
 from conformkit.conformance.binding.toml_nodes import Node
 
-__all__ = ["DTYPES", "Arguments", "Expression", "read_arguments", "read_named"]
+__all__ = ["DTYPES", "Arguments", "Expression", "read_argument", "read_arguments", "read_named"]
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 MAX_NESTING = 8
@@ -126,6 +126,11 @@ def read_arguments(node: Node, known: Iterable[str], depth: int = 0) -> Argument
     items = node.items()
     named = read_named(items.pop(), known, depth) if items and _is_named(items[-1].value) else {}
     return Arguments(tuple(_argument(item, known, depth) for item in items), named)
+
+
+def read_argument(node: Node, known: Iterable[str]) -> Arguments:
+    """Read one argument, such as an object to build."""
+    return Arguments((_argument(node, known, 0),), {})
 
 
 def _is_named(value: Any) -> bool:

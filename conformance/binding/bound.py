@@ -20,6 +20,7 @@ from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, hiding_nothing, masks_of, queries_of
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
+from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, Sizes
@@ -84,6 +85,8 @@ class Bound:
     """Trainable parameters that conform.toml ignores: they are not written, and counted all the same."""
     contradicted: bool = False
     """Whether it returns another array of the output's shape before the declared output."""
+    ways: Ways = field(default_factory=Ways)
+    """Further arguments that the call of a language model takes."""
     generation_stub: str = ""
     """The line where its generation raises NotImplementedError for any input."""
 

@@ -19,6 +19,7 @@ from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES,
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.binding.path_config import PathsConfig, read_paths
 from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, folded, parse_rule
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
@@ -104,6 +105,8 @@ class ComponentConfig:
     ignore: tuple[str, ...] = ()
     weights: tuple[Rule, ...] = ()
     generate: GenerateConfig | None = None
+    paths: PathsConfig | None = None
+    """Further arguments of a language model's call: masks, positions, a cache, targets."""
 
     def ignores(self, parameter: str) -> bool:
         """Return whether a parameter is neither written nor counted."""
@@ -293,13 +296,13 @@ def _preset(node: Node) -> dict[str, Any]:
     return PRESETS[replace(node, value=name).choice(PRESETS)].differences()
 
 
-_NOT_ALWAYS = {"name", "generate", "masks", "methods"}
+_NOT_ALWAYS = {"name", "generate", "masks", "methods", "paths"}
 _COMPONENT_KEYS = tuple(f.name for f in fields(ComponentConfig) if f.name not in _NOT_ALWAYS)
 _SEVERAL_KEYS = (*(key for key in _COMPONENT_KEYS if key not in {"causal", "mask"}), "masks")
 
 
 def _component(name: str, node: Node) -> ComponentConfig:
-    keys = (*_COMPONENT_KEYS, "generate") if name == "TinyTransformerLM" else _COMPONENT_KEYS
+    keys = (*_COMPONENT_KEYS, "generate", "paths") if name == "TinyTransformerLM" else _COMPONENT_KEYS
     if name in SEVERAL_NAMES:
         more = {"causal": {"x", "tgt_mask"} <= set(component(name).inputs), "methods": bool(component(name).methods)}
         keys = (*_SEVERAL_KEYS, *(key for key, has in more.items() if has))
@@ -322,6 +325,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "ignore": lambda n: tuple(item.text(200) for item in n.items()),
         "weights": lambda n: tuple(_weights(name, n)),
         "generate": _generate,
+        "paths": read_paths,
     }
     return ComponentConfig(name, **{key: readers[key](value) for key, value in node.table(keys).items()})
 

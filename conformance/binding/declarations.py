@@ -57,6 +57,11 @@ _COMPONENT: Mapping[str, str] = {
     "variant": "variant", "limits": "limits", "ignore": "ignore", "weights": "weights",
     "generate.path": "generate", "generate.call": "constants", "generate.greedy": "generate",
     "generate.options": "generate", "generate.returns": RENAMING,
+    **{f"paths.{key}": RENAMING for key in (
+        "mask", "mask_kind", "positions", "segments", "restarts", "cache", "use_cache", "cache_output", "crop", "reset",
+        "reorder", "targets", "shifts", "loss_output", "weights",
+    )},
+    "paths.mask_true": "masks", "paths.new_cache": "constants",
 }  # fmt: skip
 _TOOL: Mapping[str, str] = {
     **{key: kind for key, kind in (_PART | _METHODS).items() if key != "others"},
@@ -133,6 +138,12 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
         hiding.append("mask")
     if hiding:
         yield Excuse("masks", f"{place}.mask.true", name, f"True hides in {', '.join(hiding)} of {name}")
+    if own.paths is not None and own.paths.mask_true == "hide":
+        yield Excuse(
+            "masks", f"{place}.paths.mask_true", name, f"True hides in {own.paths.mask or 'the mask'} of {name}"
+        )
+    if own.paths is not None:
+        yield from _of_arguments(name, f"{place}.paths.new_cache", own.paths.new_cache, "a cache is made")
     yield from _of_generation(name, own)
 
 

@@ -29,6 +29,7 @@ from conformkit.conformance.binding.signatures import (
 )
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
+from conformkit.conformance.binding.ways import Ways, ways_of
 from conformkit.spec.components import SEVERAL_NAMES, Component, Method
 from conformkit.spec.variants import Variant
 
@@ -91,6 +92,7 @@ def bind_export(
         generation=generation,
         generation_stub=_generation_stub(generation, methods, export, free),
         weights_output=own.weights_output,
+        ways=_ways(component, export, own),
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,
@@ -408,6 +410,13 @@ def _standing(export: Mapping[str, Any], config: GenerateConfig, free: Mapping[s
         return generation_of(GenerateConfig(), export, None)
     except SignatureMismatch:
         return None
+
+
+def _ways(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Ways:
+    """Return the further arguments of a language model's call; other components have none."""
+    if component.export != "CausalLM":  # only profile paths asks for them
+        return Ways()
+    return ways_of(export["call"], export["methods"] or {}, own.paths)
 
 
 def _generation_stub(

@@ -7,26 +7,26 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.config import Config
-from conformkit.spec.components import COMPONENTS, Component, component
+from conformkit.spec.components import COMPONENTS, Component
 
 __all__ = ["further_targets", "serves", "standing", "standing_targets", "stub_of", "targets"]
 
 
-def targets(config: Config, components: Collection[str] = tuple(COMPONENTS)) -> dict[str, str | None]:
+def targets(config: Config, components: Collection[Component] = tuple(COMPONENTS.values())) -> dict[str, str | None]:
     """Return what to look up: by component, the declared path or None for the contract's name."""
     found: dict[str, str | None] = {}
-    for one in (component(name) for name in components):
+    for one in components:
         path = config.component(one.name).path
         found[one.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
-    if "TinyTransformerLM" in components:
+    if any(one.name == "TinyTransformerLM" for one in components):
         generate = config.component("TinyTransformerLM").generate
         found["generate"] = generate.path if generate is not None and ":" in generate.path else None
     return found
 
 
-def further_targets(config: Config, components: Collection[str]) -> dict[str, None]:
+def further_targets(config: Config, components: Collection[Component]) -> dict[str, None]:
     """Return the alternative names to look up: those of components without a declared path."""
-    undeclared = [component(name) for name in components if config.component(name).path is None]
+    undeclared = [one for one in components if config.component(one.name).path is None]
     return {name: None for one in undeclared for name in one.further}
 
 
@@ -34,10 +34,10 @@ _STANDING = "standing "
 """Before the contract's name of what is looked up besides a declared path."""
 
 
-def standing_targets(config: Config, components: Collection[str]) -> dict[str, str]:
+def standing_targets(config: Config, components: Collection[Component]) -> dict[str, str]:
     """Return what may stand under the contract's names of components whose declared path is another one."""
     found = {}
-    for one in (component(name) for name in components):
+    for one in components:
         if config.component(one.name).path not in {None, one.export}:
             found[_STANDING + one.export] = f"{config.module}:{one.export}" if config.module else one.export
     return found

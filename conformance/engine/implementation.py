@@ -96,7 +96,7 @@ class Implementation:
             components = _with_partners(components)
         contract = components_of(profile)
         chosen = set(contract if components is None else components) - set(self.config.skipped())
-        exports = self._described(list(contract), profile)
+        exports = self._described(list(contract.values()), profile)
         free = self._free_function(exports)
         for bound in self._found(contract.values(), exports, free, profile, chosen):
             found = {part.component.name: part.rules for part in self.bounds() if part.rules}
@@ -167,7 +167,7 @@ class Implementation:
         bound = probe(subject, self.config.dtypes, gradients=self.is_torch, known=places, tries=tries)
         return like_its_parts(bound, parts)
 
-    def _described(self, chosen: Collection[str], profile: str) -> Mapping[str, Any]:
+    def _described(self, chosen: Collection[Component], profile: str) -> Mapping[str, Any]:
         """Return the exports with the names of these components; outside core and lm, well-known other names too."""
         wanted = {**standing_targets(self.config, chosen), **targets(self.config, chosen)}
         if profile not in {"core", "lm"}:

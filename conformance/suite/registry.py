@@ -31,7 +31,7 @@ def clause(clause_id: str) -> Callable[[Test], Test]:
 def tests(profile: str | None = None) -> Mapping[str, Test]:  # noqa: PT028 - no test itself
     """Return the suite's tests by clause id, in the order of the law; with a profile, what a run of it may need.
 
-    Clauses of other profiles may need those of core; those of seq2seq, encoder and vit do not.
+    Clauses of other profiles may need those of core; those of seq2seq, encoder, vit and paths do not.
     """
     found: dict[str, Test] = {}
     for stem in _stems(profile):
@@ -47,7 +47,7 @@ def _stems(profile: str | None) -> Iterable[str]:
     """Return the documents whose clauses a run may need: those of core go with every profile that is built on it."""
     if profile is None:
         return STEMS
-    alone = profile in {"core", "seq2seq", "encoder", "vit"}
+    alone = profile in {"core", "seq2seq", "encoder", "vit", "paths"}
     return dict.fromkeys((*(() if alone else PROFILES["core"]), *PROFILES[profile]))
 
 

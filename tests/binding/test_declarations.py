@@ -14,6 +14,7 @@ from conformkit.conformance.binding.config import ComponentConfig, Config, Gener
 from conformkit.conformance.binding.declarations import CHANGING, KIND_OF_KEY, KINDS, RENAMING, excuses
 from conformkit.conformance.binding.factors import FACTORS
 from conformkit.conformance.binding.masks import MaskForm
+from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from tests.tiers import ROOT
 
@@ -27,7 +28,13 @@ def names(kind: type) -> set[str]:
 
 
 def every_key() -> set[str]:
-    nested = {"mask": MaskConfig, "masks": MaskForm, "methods": MethodConfig, "generate": GenerateConfig}
+    nested = {
+        "mask": MaskConfig,
+        "masks": MaskForm,
+        "methods": MethodConfig,
+        "generate": GenerateConfig,
+        "paths": PathsConfig,
+    }
     component = names(ComponentConfig) - nested.keys()
     component |= {f"{table}.{key}" for table, kind in nested.items() for key in names(kind)}
     tool = names(ToolConfig) - {"mask", "methods"}
@@ -61,6 +68,8 @@ def test_grading_allows_no_excuse_that_changes_arithmetic_unless_the_policy_does
         (MHA + "output = 1", "output", "the output of MultiHeadAttention is 1"),
         (MHA + "mask = { true = 'hide' }", "masks", "True hides in mask"),
         (MHA + "mask = { kinds = [] }", "masks", "takes no masks only"),
+        (LM + "paths = { mask_true = 'hide' }", "masks", "True hides in the mask of TinyTransformerLM"),
+        (LM + "paths = { new_cache = { object = 'a:C' } }", "constants", "a cache is made"),
         (MHA + "causal = 'always'", "causal", "always hides later positions"),
         (MHA + "call = { x = 'x', scale = '1 / sqrt(head_width)' }", "factors", "scale = 1 / sqrt(head_width)"),
         (MHA + "call = ['x', 'head_width ** -0.5']", "factors", "head_width ** -0.5"),

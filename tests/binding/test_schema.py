@@ -18,6 +18,7 @@ from conformkit.conformance.binding.arguments import DTYPES
 from conformkit.conformance.binding.config import MaskConfig, parse_config
 from conformkit.conformance.binding.limits import LIMITED
 from conformkit.conformance.binding.masks import NAMES, SHAPES, MaskForm
+from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES
@@ -27,6 +28,7 @@ from conformkit.spec.variants import choices
 
 MHA = "[components.MultiHeadAttention]\n"
 LM = "[components.TinyTransformerLM]\n"
+PATHS = "[components.TinyTransformerLM.paths]\n"
 GENERATE = "[components.TinyTransformerLM.generate]\n"
 WEIGHTS = "[components.MultiHeadAttention.weights]\n"
 BATCH = "[components.get_batch]\n"
@@ -135,6 +137,11 @@ STRUCTURAL = {
         WEIGHTS + "wq.weight = 'q.weight'",
         'a rule is a string; quote the whole name: "wq.…" = "q.weight"',
     ),
+    "paths-key": (PATHS + "padding = 'm'", "paths.padding: there is no key with this name"),
+    "paths-name": (PATHS + "mask = true", "paths.mask: it is true or false, want a string"),
+    "paths-kind": (PATHS + "mask_kind = 'boolean'", '"boolean" is not one of int, bool, float; nearest: bool'),
+    "paths-shifts": (PATHS + "shifts = 1", "paths.shifts: it is a whole number, want true or false"),
+    "paths-elsewhere": (MHA + "paths = {}", "components.MultiHeadAttention.paths: there is no key with this name"),
     "generate-key": (GENERATE + "sample = 1", "generate.sample: there is no key with this name"),
     "generate-options": (
         GENERATE + "options = ['topk']",
@@ -188,6 +195,11 @@ ACCEPTED = {
     "arguments": MHA
     + "construct = ['d_model', true, 1.5, [1, 'num_heads'], { a = 1, b = { c = \"'x'\" } }]\ncall = { x = 'x' }",
     "objects": MHA + "construct = [{ object = 'a.b:C.D' }, { lookup = 'c' }, { dtype = 'int64' }]\ncall = []",
+    "paths": PATHS
+    + "mask = 'm'\nmask_kind = 'bool'\nmask_true = 'hide'\npositions = 'p'\nsegments = 's'\nrestarts = true\n"
+    "cache = 'c'\nuse_cache = 'u'\nnew_cache = { object = 'a:C', arguments = ['num_layers', 'B'] }\n"
+    "cache_output = 'past'\ncrop = 'cut'\nreset = 'clear'\nreorder = 'pick'\ntargets = 'y'\nshifts = false\n"
+    "loss_output = 1\nweights = 'w'",
     "dictionary": MHA + "construct = { cfg = { 'emb dim' = 'd_model', arguments = 3 } }",
     "dtypes": MHA
     + "construct = [{ dtype = \"'float32'\", n = 'd_model' }, { dtype = 'dtype' }, { a = { dtype = \"'float32'\" } }]",
@@ -270,7 +282,7 @@ def test_the_schema_knows_every_component_choice_and_key():
         if isinstance(kind, tuple):
             assert tuple(variant[name]["enum"]) == kind
     assert set(definitions["limits"]["properties"]) == {*LIMITED, "rank"}
-    declared = {f.name for f in fields(module.ComponentConfig)} - {"name", "generate", "methods"}
+    declared = {f.name for f in fields(module.ComponentConfig)} - {"name", "generate", "methods", "paths"}
     assert set(definitions["keys"]["properties"]) == declared - {"masks"}
     assert set(definitions["severalKeys"]["properties"]) == declared - {"causal", "mask"}
     assert list(definitions["forms"]["properties"]) == list(NAMES)
@@ -278,6 +290,7 @@ def test_the_schema_knows_every_component_choice_and_key():
     assert tuple(definitions["form"]["properties"]["shape"]["enum"]) == SHAPES
     assert set(definitions["generate"]["properties"]) == {f.name for f in fields(module.GenerateConfig)}
     assert set(definitions["mask"]["properties"]) == {f.name for f in fields(MaskConfig)}
+    assert set(definitions["paths"]["properties"]) == {f.name for f in fields(PathsConfig)}
 
 
 SAMPLE_KEYS = st.sampled_from(
@@ -332,6 +345,7 @@ def test_the_documentation_explains_every_key():
     keys = [
         *SCHEMA["$defs"]["keys"]["properties"],
         *SCHEMA["$defs"]["generate"]["properties"],
+        *SCHEMA["$defs"]["paths"]["properties"],
         *LIMITED,
         *choices(),
     ]

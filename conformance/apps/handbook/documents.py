@@ -29,7 +29,7 @@ __all__ = ["sources"]
 
 _TITLES = {
     "core": "The core", "lm": "The language model", "seq2seq": "The encoder-decoder",
-    "encoder": "The encoder alone", "vit": "Images",
+    "encoder": "The encoder alone", "vit": "Images", "paths": "Every way through the model",
 }  # fmt: skip
 """Titles by profile; milestones are selections of these documents."""
 

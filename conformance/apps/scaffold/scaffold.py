@@ -20,7 +20,7 @@ from typing import Any
 from conformkit.conformance.apps.scaffold.definitions import defined, for_strangers
 from conformkit.conformance.apps.scaffold.stub_types import FRAMEWORKS, StubFramework, arguments, imports, result
 from conformkit.spec.clauses import MILESTONE_PROFILES, PROFILES, Clause, Level, clauses_of
-from conformkit.spec.components import GENERATE, Component, components_of
+from conformkit.spec.components import COMPONENTS, GENERATE, PATHS, Component, components_of
 from conformkit.spec.tools import FUNCTION, ToolContract, tools_of
 
 __all__ = ["obstacle", "package", "write_package"]
@@ -84,6 +84,8 @@ def _exports(how: StubFramework, profile: str) -> Iterator[tuple[str, str]]:
 
 def _components(profile: str) -> Mapping[str, Component]:
     """Return the exports of a new package of a profile; for an encoder-decoder, also those of its milestones."""
+    if profile == "paths":  # the model of core: which further arguments its call takes is its author's choice
+        return {name: COMPONENTS[name] for name in PATHS}
     steps = (*MILESTONE_PROFILES, profile) if profile == "seq2seq" else (profile,)
     return {name: component for step in steps for name, component in components_of(step).items()}
 

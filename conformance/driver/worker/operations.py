@@ -211,6 +211,7 @@ class Operations:
         picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
         out, dtypes = self._convert(picked)
         called.header |= {"dtypes": dtypes, "requires_grad": self.framework.requires_grad(picked["out"])}
+        called.header |= self._kept(called.value, header)
         if header.get("echo"):
             for name, tensor in called.filler.tensors.items():
                 out[f"echo:{name}"] = self.framework.array(tensor)[0]
@@ -233,6 +234,8 @@ class Operations:
         else:
             value = getattr(self._component(header), attribute)
             value = value() if callable(value) and not self.framework.is_array(value) else value
+        if header.get("keep"):
+            return {"value": None, **self._kept(value, header)}, {}
         taken = outputs.taken(value, header.get("output"), self.framework.is_array)
         if not header.get("echo"):
             return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, {}
@@ -312,6 +315,13 @@ class Operations:
         """Make separate trainable arrays, for tools that work on parameters and their gradients."""
         return {"handle": self._keep(self.framework.holder(arrays))}, {}
 
+    def _make(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Make an object for later calls, such as an empty cache, and keep it."""
+        filler = Filler(
+            self.framework, arrays, self.implementation.resolve, None, self._components, header.get("dtype")
+        )
+        return {"handle": self._keep(filler.fill(header["template"]))}, {}
+
     def _gradients(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Set the gradients of these arrays by name, then return all gradients."""
         component = self._component(header)
@@ -377,6 +387,14 @@ class Operations:
         self._components[handle] = component
         return handle
 
+    def _kept(self, value: Any, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep what a call returned, or a part of it, for later calls; null if that is not there."""
+        if not header.get("keep"):
+            return {}
+        found = outputs.remainder(value, header["keep"].get("output"), self.framework.is_array)
+        found = value if header["keep"].get("whole") else found
+        return {"kept": None if found is None else self._keep(found)}
+
     def _component(self, header: Mapping[str, Any]) -> Any:
         return known(self._components, header.get("handle"))
 
@@ -399,6 +417,7 @@ class Operations:
         "trace": (_trace, ("handle", "rows", "keys")),
         "vjp": (_vjp, ("handle", "wrt")),
         "hold": (_hold, ()),
+        "make": (_make, ("template",)),
         "gradients": (_gradients, ("handle",)),
         "loop": (_loop, ("handle",)),
         "train": (_train, ("handle", "rates", "max_norm")),

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformkit.conformance.driver.wire.arrays import OutputError
 
-__all__ = ["describe", "part", "pick", "taken"]
+__all__ = ["describe", "part", "pick", "remainder", "taken"]
 
 _DEPTH = 4
 _WIDTH = 8
@@ -54,6 +54,15 @@ def part(value: Any, selector: int | str) -> Any:
         message = f"an object handed to the call has no {selector!r}: it is a {type(value).__name__}"
         raise OutputError(message)
     return found
+
+
+def remainder(value: Any, selector: int | str | None, is_array: IsArray) -> Any:
+    """Return what a call returned besides arrays: what is selected, or the last item that is no array and no number."""
+    if selector is not None:
+        return _take(value, selector, is_array, None)
+    plain = (bool, int, float, str)
+    found = [item for item in _items(value) if item is not None and not is_array(item) and not isinstance(item, plain)]
+    return found[-1] if found else None
 
 
 def describe(value: Any, is_array: IsArray, depth: int = 3) -> str:

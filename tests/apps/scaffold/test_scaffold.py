@@ -84,6 +84,11 @@ def test_stubs_of_an_encoder_alone_say_what_a_call_takes_and_returns(tmp_path, p
     assert {r.verdict for r in report.results} == {Verdict.NOT_IMPLEMENTED}
 
 
+def test_stubs_of_profile_paths_are_those_of_the_model():
+    """Would break if the other name of the model in that profile were taken for a contract of its own."""
+    assert set(exports(package("mypkg", profile="paths"))) == {"TinyTransformerLM"}
+
+
 @pytest.mark.parametrize("profile", MILESTONE_PROFILES)
 def test_stubs_of_an_encoder_decoder_have_all_that_its_milestones_require(profile):
     found = set(exports(package("mypkg", profile="seq2seq")))

@@ -1,0 +1,86 @@
+"""A text that goes through a language model in pieces, with a cache that the caller holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.logits import draw_ids
+from conformkit.conformance.evidence.ways import built
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.ways import Path
+from conformkit.spec.arrays import Array
+
+__all__ = ["Text", "begun", "cached", "in_pieces", "pieces_of"]
+
+
+@dataclass
+class Text:
+    """A text so far: the model, and the cache that the next call gets."""
+
+    path: Path
+    cache: int | None
+
+    def read(self, ids: Array, **further: Any) -> Array:
+        """Return the logits (B, t, V) of the next ids, and keep what the call returned as the cache."""
+        answer = self.path.answer(ids, cache=self.cache, caching=True, **further)
+        if answer.cache is not None:
+            self.cache = answer.cache
+        return answer.logits
+
+    def change(self, what: str, *arguments: Any, **arrays: Array) -> None:
+        """Crop, reset or reorder the cache. Raises NotApplicable where it has no such method."""
+        assert self.cache is not None
+        for name in self.path.ways.methods(what):
+            try:
+                self.path.change(self.cache, name, *arguments, **arrays)
+            except ImplementationFailure as failure:
+                if f"has no method {name}" not in failure.message or name == getattr(self.path.ways.config, what):
+                    raise
+                continue
+            return
+        raise NotApplicable(f"its cache has no {what}", lacks=what)
+
+
+def cached(model: Subject, draw: Draw) -> Path:
+    """Return a model whose call takes a cache. Raises NotApplicable where none can be made or is returned."""
+    path = built(model, draw)
+    path.requires("cache")
+    if "cache" in path.ways.declared:
+        return path
+    ids = draw_ids(path.instance, draw, 2, 3)
+    try:
+        text = begun(built(model, draw), ids.shape[0])  # another object: this one has read nothing yet
+        text.read(ids)
+    except ImplementationFailure as failure:
+        raise NotApplicable(
+            f"a call with its {path.ways.cache} raises {failure.type}; say in conform.toml how a cache is made"
+        ) from None
+    if text.cache is None:
+        raise NotApplicable(
+            f"its call takes {path.ways.cache}, and returns no cache; conform.toml can say how one is made"
+        )
+    return path
+
+
+def begun(path: Path, rows: int) -> Text:
+    """Return a text without ids, of this many rows."""
+    return Text(path, path.new_cache(rows))
+
+
+def in_pieces(path: Path, ids: Array, sizes: Sequence[int]) -> Array:
+    """Return the logits (B, T, V) of ids that come in pieces of these sizes."""
+    text = begun(path, ids.shape[0])
+    return np.concatenate([text.read(piece) for piece in pieces_of(ids, sizes)], axis=1)
+
+
+def pieces_of(ids: Array, sizes: Sequence[int]) -> list[Array]:
+    """Cut ids (B, T) into pieces of these sizes; what is left is the last one."""
+    places = [place for place in np.cumsum(sizes).tolist() if place < ids.shape[1]]
+    return np.split(ids, places, axis=1)

@@ -1,0 +1,117 @@
+"""The loss that a model computes: where it is in the result, and which logits its targets are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.logits import logsumexp, other_ids
+from conformkit.conformance.evidence.ways import batch, built
+from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.ways import Path
+from conformkit.spec.arrays import Array
+
+__all__ = ["IGNORED", "Losing", "losing"]
+
+IGNORED = (-100, -1)
+"""Targets that do not count, the usual one first."""
+SHIFTS = (0, 1, 2, -1)
+"""How many places a target may stand behind the logits that it is compared with."""
+_ALLOWED = 1e-2
+"""How far the changes of the loss may be from proportional to those of logits: far above float32's rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losing:
+    """A model that computes its loss: ids (B, T) and targets (B, T) for it, all of which count."""
+
+    path: Path
+    place: Any
+    """Where the loss is in the result."""
+    ids: Array
+    targets: Array
+
+    def __call__(self, targets: Array, rows: slice = slice(None)) -> float:
+        """Return the loss of these targets, for some rows of the ids."""
+        return float(np.asarray(self.path.result(self.ids[rows], self.place, targets=targets)).reshape(()))
+
+    def logits(self, targets: Array | None = None) -> Array:
+        """Return the logits (B, T, V), with targets or without."""
+        if targets is not None and self.place == 0:  # they come after the loss
+            found = self.path.result(self.ids, 1, targets=targets)
+            check_shape("the logits", found, (*self.ids.shape, self.path.instance.sizes["vocab_size"]))
+            return np.asarray(found, np.float64)
+        return self.path(self.ids, targets=targets)
+
+    def shift(self, draw: Draw) -> int | None:
+        """Return how many places targets stand behind their logits; None where no number fits.
+
+        If the target at a place becomes another id, the loss changes by the difference of two logits, times one number
+        for all places.
+        """
+        vocab_size = self.path.instance.sizes["vocab_size"]
+        targets = np.maximum(self.targets, 1)  # id 0 is some code's padding, which is another clause's business
+        logits, before = self.logits(), self(targets)
+        found: dict[int, list[tuple[float, float]]] = {shift: [] for shift in SHIFTS}
+        for place in range(2, self.ids.shape[1] - 1):
+            for row in range(2):
+                changed = targets.copy()
+                changed[row, place] = 1 + other_ids(changed[row, place] - 1, vocab_size - 1, draw)
+                moved = self(changed) - before
+                for shift, pairs in found.items():
+                    z = logits[row, place - shift]
+                    pairs.append((float(z[targets[row, place]] - z[changed[row, place]]), moved))
+        off = {shift: _unlike(np.asarray(pairs)) for shift, pairs in found.items()}
+        best = min(off, key=lambda shift: off[shift])
+        return best if off[best] < _ALLOWED else None
+
+    def expected(self, targets: Array, shift: int, ignored: int = IGNORED[0]) -> float:
+        """Return the mean cross-entropy of the logits over the targets that count."""
+        logits = self.logits()
+        z, wanted = (logits[:, :-shift], targets[:, shift:]) if shift else (logits, targets)
+        counted = wanted != ignored
+        chosen = np.take_along_axis(z, np.where(counted, wanted, 0)[..., None], axis=-1)[..., 0]
+        return float((logsumexp(z) - chosen)[counted].mean())
+
+
+def losing(model: Subject, draw: Draw) -> Losing:
+    """Return a model that takes targets and returns a loss. Raises NotApplicable."""
+    if model.half:
+        raise NotApplicable.from_formats("half precision does not show by how much a loss changes")
+    path = built(model, draw)
+    path.requires("targets")
+    count = batch(path)
+    vocab_size = path.instance.sizes["vocab_size"]
+    ids, targets = draw.ids(vocab_size, count, 6), draw.ids(vocab_size, count, 6)
+    targets[0, 2] = 0  # which some code takes for padding
+    for place in _places(path):
+        try:
+            found = path.result(ids, place, targets=targets)
+        except ImplementationFailure as failure:
+            if failure.kind != "output":
+                raise
+            continue
+        if found.size == 1:
+            return Losing(path, place, ids, targets)
+    raise NotApplicable(
+        f"its call takes {path.ways.targets}, and returns no single number; conform.toml can say where it is"
+    )
+
+
+def _places(path: Path) -> Iterator[Any]:
+    declared = path.ways.config.loss_output
+    yield from (["loss", 1, 0] if declared is None else [declared])
+
+
+def _unlike(pairs: Array) -> float:
+    """Return how far the second numbers are from the first ones times any one positive number, relative to them."""
+    a, b = pairs[:, 0], pairs[:, 1]
+    factor = float(a @ b) / max(float(a @ a), 1e-30)
+    size = float(np.linalg.norm(b))
+    return float(np.linalg.norm(b - factor * a)) / size if size and factor > 0 else 1.0

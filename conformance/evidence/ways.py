@@ -1,0 +1,111 @@
+"""A language model called in several ways, padded texts, and how it takes what is found by its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import NotApplicable, check_close
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.logits import draw_ids, own_tolerance, rows
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.ways import Path
+from conformkit.spec.arrays import Array
+
+__all__ = ["PaddedTexts", "batch", "built", "check_same_logits", "masked", "padded", "placed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedTexts:
+    """Texts in rows of one length: ids (B, T), which of them are real, and the position of each in its text."""
+
+    ids: Array
+    real: Array
+    positions: Array
+
+    def text(self, row: int) -> Array:
+        """Return the ids (1, n) of one text."""
+        return np.asarray(self.ids[row, self.real[row]][None])
+
+
+def built(model: Subject, draw: Draw, *, block_size: int = 12, gain: float = 1.5) -> Path:
+    """Return a model of two layers with random weights."""
+    instance = model.build(num_layers=2, dropout=0.0, block_size=block_size, vocab_size=17)
+    return Path(instance.scatter(draw, gain=gain))
+
+
+def padded(path: Path, draw: Draw, lengths: Sequence[int], *, side: str) -> PaddedTexts:
+    """Draw texts of these lengths, and pad them to the longest on one side with ids like any other."""
+    longest = max(lengths)
+    ids = draw.ids(path.instance.sizes["vocab_size"], len(lengths), longest)
+    count, places = np.asarray(lengths)[:, None], np.arange(longest)[None]
+    real = places < count if side == "right" else places >= longest - count
+    return PaddedTexts(ids, real, np.maximum(np.cumsum(real, axis=1) - 1, 0))
+
+
+def masked(model: Subject, draw: Draw) -> Path:
+    """Return a model whose call takes a mask of padding (B, T), in the form that it takes. Raises NotApplicable."""
+    path = placed(built(model, draw), draw)
+    path.requires("mask")
+    if model.bound.causal == "mask":
+        raise NotApplicable(f"its {path.ways.mask} is what makes it causal")
+    ids = draw_ids(path.instance, draw, 3, 5)
+    first: Path | None = None
+    for form in path.ways.mask_forms:
+        tried = replace(path, form=form)
+        try:
+            hides = _hides_nothing(tried, ids) and _hides(tried, ids)
+        except ImplementationFailure:
+            continue
+        if hides:
+            return tried
+        first = first or tried
+    if first is None or not path.ways.mask_is_padding:
+        raise NotApplicable(f"its {path.ways.mask} does not say which ids of a batch (B, T) are padding")
+    return first
+
+
+def placed(path: Path, draw: Draw) -> Path:
+    """Return the model with positions in the form that it takes: (B, T), (T,), or not at all."""
+    if path.ways.positions is None:
+        return replace(path, placing="")
+    ids = draw_ids(path.instance, draw, 3, 5)
+    positions = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+    for placing in ("rows", "one"):
+        tried = replace(path, placing=placing)
+        try:
+            tried(ids, positions=positions)
+        except ImplementationFailure:
+            if "positions" in path.ways.declared and placing == "one":
+                raise
+            continue
+        return tried
+    return replace(path.without("positions"), placing="")
+
+
+def _hides_nothing(path: Path, ids: Array) -> bool:
+    plain, got = path(ids), path(ids, mask=np.ones(ids.shape, np.bool_))
+    return bool(np.abs(got - plain).max() <= 10 * own_tolerance(path.instance) * np.abs(plain).max())
+
+
+def _hides(path: Path, ids: Array) -> bool:
+    """Whether an id that is hidden leaves the last logits as they are."""
+    real = np.ones(ids.shape, np.bool_)
+    real[:, 0] = False
+    other = ids.copy()
+    other[:, 0] = (ids[:, 0] + 1) % path.instance.sizes["vocab_size"]
+    before, after = path(ids, mask=real)[:, -1], path(other, mask=real)[:, -1]
+    return bool(np.abs(after - before).max() <= 10 * own_tolerance(path.instance) * np.abs(before).max())
+
+
+def check_same_logits(label: str, got: Array, want: Array, instance: Instance) -> None:
+    """Check that two ways through one model give the same logits; right code may round in another order."""
+    check_close(label, got, want, own_tolerance(instance))
+
+
+def batch(path: Path, wanted: int = 3) -> int:
+    """Return a number of rows of which at least two fit into one call."""
+    return rows(path.instance.subject, wanted, least=2)

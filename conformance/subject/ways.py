@@ -1,0 +1,147 @@
+"""A language model called with further arguments: masks, positions, a cache, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.binding.ways import Ways
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
+
+__all__ = ["Answer", "Path"]
+
+Form = tuple[str, str]
+"""The kind of a mask's entries (int, bool, float), and what True means: attend or hide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call gave: logits, and the handle of the cache that it returned."""
+
+    logits: Array
+    cache: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A model, and how its further arguments are passed."""
+
+    instance: Instance
+    form: Form = ("int", "attend")
+    placing: str = "rows"
+    """How positions are passed: `rows` (B, T), `one` (T,), empty if they are not."""
+
+    @property
+    def ways(self) -> Ways:
+        """The names of its further arguments."""
+        return self.instance.subject.bound.ways
+
+    def requires(self, *what: str) -> None:
+        """Raise NotApplicable unless its call takes these."""
+        for name in what:
+            if getattr(self.ways, name) is None:
+                raise NotApplicable(f"its call takes no {_WORDS[name]}", lacks=name)
+
+    def __call__(self, ids: Array, **further: Any) -> Array:
+        """Return the logits (B, T, V)."""
+        return self.answer(ids, **further).logits
+
+    def answer(
+        self, ids: Array, *, caching: bool = False, mode: str = "eval", seed: int | None = None, **further: Any
+    ) -> Answer:
+        """Call with further arguments; `caching` asks for a cache to be returned, `seed` sets the random state."""
+        header, tensors = self._request(ids, **further)
+        if caching:
+            header["keep"] = {"output": self.ways.config.cache_output}
+            if self.ways.use_cache:
+                header["kwargs"][self.ways.use_cache] = True
+        reply, arrays = self._ask({**header, "mode": mode, "seed": seed}, tensors)
+        logits = np.asarray(self.instance.subject.bound.from_theirs(arrays["out"]), np.float64)
+        check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
+        return Answer(logits, reply.get("kept"))
+
+    def result(self, ids: Array, output: Any, **further: Any) -> Array:
+        """Return a part of what a call gives: the item of this index, key or attribute."""
+        header, tensors = self._request(ids, **further)
+        _, arrays = self._ask({**header, "mode": "eval", "output": output}, tensors)
+        return arrays["out"]
+
+    def _request(
+        self, ids: Array, *, mask: Array | None = None, positions: Array | None = None, segments: Array | None = None,
+        targets: Array | None = None, cache: int | None = None, weights: bool | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Array]]:  # fmt: skip
+        """Return the request with these arguments; the others are left out.
+
+        `mask` is True for real ids. `cache` is the handle of one.
+        """
+        header, tensors = self._header(ids)
+        if positions is not None and self.placing != "rows":
+            positions = positions[0] if self.placing and (positions == positions[0]).all() else None
+        given = {"positions": positions, "segments": segments, "targets": targets}
+        given["mask"] = None if mask is None else self._mask(mask)
+        for what, array in given.items():
+            name = getattr(self.ways, what)
+            if array is not None and name is not None:
+                header["kwargs"][name] = {"$tensor": what}
+                tensors[what] = array
+        if cache is not None:
+            header["kwargs"][self.ways.cache] = {"$handle": cache}
+        if weights is not None and self.ways.weights:
+            header["kwargs"][self.ways.weights] = weights
+        return {**header, "watch": False}, tensors
+
+    def new_cache(self, rows: int) -> int | None:
+        """Return the handle of an empty cache for this many rows; None if the call makes it."""
+        declared, maker = self.ways.config.new_cache, self.ways.maker
+        if declared is not None:
+            values = {**self.instance.sizes, "B": rows}
+            (template,), _ = declared.template(values)
+            reply, _ = self._ask({"op": "make", "template": template, "dtype": self.instance.dtype}, {})
+            return int(reply["handle"])
+        if maker is None:
+            return None
+        reply, _ = self._ask({"op": "ask", "method": maker, "keep": {"whole": True}}, {})
+        return None if reply["kept"] is None else int(reply["kept"])
+
+    def change(self, cache: int, method: str, *arguments: Any, **arrays: Array) -> None:
+        """Call a method of a cache."""
+        args = [*arguments, *({"$tensor": name} for name in arrays)]
+        header = {"op": "ask", "handle": cache, "method": method, "args": args, "mode": None, "keep": {"whole": True}}
+        self._ask(header, arrays)
+
+    def _header(self, ids: Array) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the request of a plain call, without the further arguments that core passes."""
+        header, tensors = self.instance._call_header((ids,))  # noqa: SLF001 - a friend, in a file of its own
+        bound = self.instance.subject.bound
+        own = {getattr(self.ways, what) for what in ("mask", "positions", "segments")} - bound.insisted
+        if bound.causal == "mask":  # without it, later ids are seen
+            own.discard(self.ways.mask)
+        header["kwargs"] = {name: value for name, value in header["kwargs"].items() if name not in own}
+        return header, tensors
+
+    def without(self, *what: str) -> Path:
+        """Return the same model, of which these arguments are not used."""
+        names: dict[str, Any] = dict.fromkeys(what)
+        ways = replace(self.ways, **names)
+        return replace(self, instance=self.instance.with_bound(replace(self.instance.subject.bound, ways=ways)))
+
+    def _mask(self, real: Array) -> Array:
+        kind, true = self.form
+        shown = real if true == "attend" else ~real
+        if kind == "float":
+            return np.where(real, 0.0, -np.inf)
+        return shown if kind == "bool" else shown.astype(np.int64)
+
+    def _ask(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+        return self.instance._ask(header, tensors)  # noqa: SLF001 - as above
+
+
+_WORDS = {
+    "mask": "attention_mask", "positions": "position_ids", "segments": "segment_ids", "cache": "cache",
+    "targets": "targets", "weights": "switch for attention weights",
+}  # fmt: skip

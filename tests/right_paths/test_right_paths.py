@@ -1,0 +1,109 @@
+"""No false alarm in profile paths, and what a call takes is found: in right models, and in some with one mistake."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.driver.client.head_start import HeadStart
+from conformkit.conformance.driver.spawn.shared import LentFactory
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Verdict
+from conformkit.conformance.runner import run
+from conformkit.spec.clauses import Level
+from tests.right.false_alarms import alarms, right_ones
+
+HERE = Path(__file__).parent
+OTHERS = [Path(impl) for impl in right_ones("paths") if impl != "conformkit.reference"]
+JUDGED = {
+    "like_gpt2": {
+        "PATH-PAD-LEFT",
+        "PATH-PAD-UNEQUAL",
+        "PATH-POSITIONS-ROWS",
+        "PATH-CACHE-CHUNKS",
+        "PATH-LOSS-ROW-ENDS",
+    },
+    "like_nanogpt": {"PATH-LOSS-SHIFT", "PATH-LOSS-LOGITS", "PATH-LOSS-IGNORE", "PATH-LOSS-PIECES"},
+    "like_llama": {"PATH-PAD-LEFT", "PATH-CACHE-CHUNKS", "PATH-CACHE-CROP", "PATH-CACHE-RESET", "PATH-CACHE-REORDER"},
+}
+
+
+def judged(impl: Path, warm: LentFactory, *only: str) -> Report:
+    request = RunRequest(impl=str(impl), profile="paths", only=only, level=Level.SHOULD)
+    return run(request, early=HeadStart(warm=warm))
+
+
+@pytest.mark.parametrize("impl", OTHERS, ids=lambda impl: impl.stem)
+def test_right_code_breaks_no_binding_clause(impl: Path, warm: LentFactory) -> None:
+    found = [f"{result.clause.id}: {result.message}" for _, result in alarms(str(impl), [0, 3], "paths", warm=warm)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_what_a_call_takes_is_found(name: str, warm: LentFactory) -> None:
+    """Would break if a name, a form of masks or a way to make a cache were no longer understood: nothing is judged then."""
+    report = judged(HERE / name, warm, *JUDGED[name])
+    assert {result.clause.id for result in report.results if result.verdict is Verdict.PASS} >= JUDGED[name]
+
+
+MISTAKES = {
+    "targets shifted by both": (
+        "like_gpt2",
+        "loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())",
+        "loss = F.cross_entropy(logits[:, :-2].flatten(0, 1), labels[:, 2:].flatten())",
+        "PATH-LOSS-SHIFT",
+        "ploss-shifted-twice",
+    ),
+    "a mean of means": (
+        "like_nanogpt",
+        "F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)",
+        "sum(F.cross_entropy(z, y, ignore_index=-1) for z, y in zip(logits, targets)) / len(targets)",
+        "PATH-LOSS-PIECES",
+        "ploss-mean-of-means",
+    ),
+    "one position for all rows": (
+        "like_gpt2",
+        "x = self.wte(input_ids) + self.wpe(position_ids)",
+        "x = self.wte(input_ids) + self.wpe(position_ids[:1])",
+        "PATH-POSITIONS-ROWS",
+        "ppad-first-rows-positions",
+    ),
+    "a mask in place of causality": (
+        "like_gpt2",
+        "bias = bias.masked_fill((attention_mask == 0)",
+        "bias = torch.zeros_like(bias).masked_fill((attention_mask == 0)",
+        "PATH-PAD-CAUSAL",
+        "ppad-not-causal",
+    ),
+    "chunks aligned with the first key": (
+        "like_llama",
+        "seen = torch.ones(T, done + T, dtype=torch.bool).tril(done)",
+        "seen = torch.ones(T, done + T, dtype=torch.bool).tril(done if T == 1 else 0)",
+        "PATH-CACHE-CHUNKS",
+        "pcache-chunk-top-left",
+    ),
+    "values that are not reordered": (
+        "like_llama",
+        "self.values = [v[rows] for v in self.values]",
+        "self.values = list(self.values)",
+        "PATH-CACHE-REORDER",
+        "pcache-reorder-keys-only",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_in_other_code_is_named(case: str, tmp_path: Path, warm: LentFactory) -> None:
+    """Would break if the reference's arguments were needed to see a mistake, or to say which it is."""
+    name, right, wrong, clause, mistake = MISTAKES[case]
+    shutil.copytree(HERE / name, tmp_path / name)
+    source = tmp_path / name / "__init__.py"
+    text = source.read_text(encoding="utf-8")
+    assert right in text
+    source.write_text(text.replace(right, wrong), encoding="utf-8")
+    report = judged(tmp_path / name, warm, clause)
+    (result,) = [result for result in report.results if result.clause.id == clause]
+    assert result.verdict is Verdict.FAIL
+    assert mistake in [like.defect for like in result.looks_like]
