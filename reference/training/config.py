@@ -351,8 +351,8 @@ def _check_together(config: TrainingConfig) -> None:
 def _check_attention(config: TrainingConfig) -> None:
     """Refuse kinds of attention that don't go together."""
     variant = config.variant
-    for name, value in (("score_cap", variant.score_cap), ("sinks", variant.sinks)):
-        if config.speed.chunk and value:
+    for name in ("score_cap", "sinks"):
+        if config.speed.chunk and getattr(variant, name):
             raise TrainingConfigError("speed.chunk", config.speed.chunk, f"0 with variant.{name}")
     if config.model.attention == "softmax":
         return
