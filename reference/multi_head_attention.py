@@ -142,7 +142,9 @@ class MultiHeadAttention(nn.Module):
         if self.num_heads % self.kv_heads:
             raise SizeError("num_heads", self.num_heads, f"a multiple of kv_heads = {self.kv_heads}")
         if not turns_whole_pairs(self.head_width, self.variant):
-            raise SizeError("the width of a head", self.head_width, "an even number, since rotary positions turn pairs")
+            wanted = "an even number, since rotary positions turn pairs"
+            wanted = wanted if self.head_width % 2 else "more: too few features would be rotated"
+            raise SizeError("the width of a head", self.head_width, wanted)
         if not self.variant.output_projection and self.num_heads * self.head_width != self.d_model:
             width = self.num_heads * self.head_width
             raise SizeError("d_model", self.d_model, f"the heads' width {width}: there is no output projection")

@@ -23,11 +23,11 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 
-__all__ = ["RUNS", "UNIT", "roundings"]
+__all__ = ["UNIT", "roundings"]
 
 UNIT: Mapping[str, float] = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 """The largest relative error of one rounding."""
-RUNS = 12
+_RUNS = 12
 """How often a definition is evaluated: its standard deviations are then known to a fifth."""
 _EXACT = {
     np.negative, np.absolute, np.maximum, np.minimum, np.sign, np.isfinite, np.greater, np.greater_equal, np.less,
@@ -95,9 +95,9 @@ def roundings(
     definition: Callable[[Mapping[str, Array], Mapping[str, Array]], Array],
     weights: Mapping[str, Array], inputs: Mapping[str, Array], want: Array, precision: str,
 ) -> Array:  # fmt: skip
-    """Return how far drawn roundings took the definition's result from the right one, (RUNS, …)."""
+    """Return how far drawn roundings took the definition's result from the right one, (_RUNS, …)."""
     found = []
-    for seed in range(RUNS):
+    for seed in range(_RUNS):
         with _drawing(UNIT[precision], seed):
             marked = {name: _marked(array) for name, array in weights.items()}
             result = definition(marked, {name: _marked(array) for name, array in inputs.items()})

@@ -35,7 +35,8 @@ _ALIASES: dict[str, Aliases] = {
         "dim_feedforward ff_dim hidden_dim d_hidden ffn_dim intermediate_size d_inner hidden dff mlp_dim "
         "n_inner ff_hidden d_hid nhid",
         likely="dimff mlphidden mlpwidth innerdim ffsize ffwidth dffn ffnhidden dmlp mlpsize inner "
-        "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim ffn ff mlp",
+        "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim ffn ff mlp "
+        "dimhidden",
     ),
     "d_k": _names("dk key_dim"),
     "d_v": _names("dv value_dim"),
@@ -58,7 +59,7 @@ _ALIASES: dict[str, Aliases] = {
         "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length "
         "max_position_embeddings",
         likely="nctx maxpositions contextlen contextlength maxtokens maxseq seqlength context contextsize ctx ctxlen "
-        "maxcontext npositions positions maxsequencelength maxt",
+        "maxcontext npositions positions maxsequencelength maxt window",
     ),
     "src_vocab_size": _names(
         "src_vocab source_vocab_size n_src_vocab src_vocab_len input_vocab_size enc_vocab_size "

@@ -11,9 +11,9 @@ from itertools import islice, product
 from conformkit.conformance.diagnosis.modern import changed
 from conformkit.spec.variants import Variant, alternatives
 
-__all__ = ["CHOICES", "WIDE", "idle", "needs_width", "rotary_variants"]
+__all__ = ["ROTARY_CHOICES", "WIDE", "idle", "needs_width", "rotary_variants"]
 
-CHOICES = (
+ROTARY_CHOICES = (
     "rotary_fraction", "rotary_scaling", "rotary_factor", "rotary_length", "rotary_low", "rotary_high",
     "rotary_whole_pairs", "rotary_magnitude",
 )  # fmt: skip

@@ -16,7 +16,7 @@ from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicabl
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.diagnosis import modern, rotary_variants
-from conformkit.conformance.diagnosis.variant_trial import Trial, takes_pad_id
+from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
@@ -67,10 +67,10 @@ _CHOICES = {
 }  # fmt: skip
 """By component, the older choices that concern it."""
 _MODERN = {
-    "MultiHeadAttention": (*modern.ATTENTION, *rotary_variants.CHOICES),
-    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *rotary_variants.CHOICES),
+    "MultiHeadAttention": ("norm", *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
+    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
     **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
-    "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION, *rotary_variants.CHOICES),
+    "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
 }
 _ALL = {name: (*older, *_MODERN.get(name, ())) for name, older in _CHOICES.items()}
 """By component, all choices that concern it."""
@@ -98,7 +98,11 @@ _SIZES = (
 _CONSIDERED = 4000
 _COMPUTED = 300
 _RANKED = 8
-"""Limits of the search in one component, in variants; with the last, every assignment of parameters is tried."""
+_ASSIGNED = 16
+"""Limits of the search in one component, in variants; with RANKED, every assignment of parameters is tried.
+
+ASSIGNED are tried for each variant that is near a known model.
+"""
 Fits = Callable[[Variant], bool]
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
 
@@ -201,7 +205,10 @@ class Search:
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
-        return found or self._first(trial, self._modern_candidates(trial), loose) or loose
+        found = found or self._first(trial, self._modern_candidates(trial), loose)
+        if not found and not loose and self._red is None and trial.subject.name == "TinyTransformerLM":
+            found = self._near(trial, trial.close)
+        return found or loose
 
     def _rotary_variant(self, trial: Trial) -> Variant | None:
         """Return the variant with rotary positions of newer models whose numbers it gives; None if there is none."""
@@ -215,6 +222,16 @@ class Search:
             return base
         found = rotary_variants.rotary_variants(base, own, _SHAPING, trial.has_parameters_of)
         return self._first(trial, (_effective(variant, name) for variant in found), None)
+
+    def _near(self, trial: Trial, error: float) -> Variant | None:
+        """Return the first variant near a well-known model whose numbers it gives; None if there is none.
+
+        It takes seconds: for drafts only, of a model none of whose parts was found.
+        """
+        for variant in islice(self._near_famous(trial), _COMPUTED):
+            if trial.gives(variant, error, _ASSIGNED) and (least := self._confirmed(trial, variant, error, _ASSIGNED)):
+                return least
+        return None
 
     def _first(self, trial: Trial, candidates: Iterable[Variant], loose: Variant | None) -> Variant | None:
         """Return the first of these variants whose numbers it gives, exactly if the declared one gives them loosely."""
@@ -230,15 +247,15 @@ class Search:
                     return least
         return None
 
-    def _confirmed(self, trial: Trial, variant: Variant, error: float) -> Variant | None:
+    def _confirmed(self, trial: Trial, variant: Variant, error: float, most: int = FEW_PLACEMENTS) -> Variant | None:
         """Return a variant without changes that have no effect; None if it does not fit at other sizes."""
-        least = self._least(trial, variant, error)
+        least = self._least(trial, variant, error, most)
         if "sinusoidal" == trial.subject.variant.positions != least.positions and trial.starts_from_sinusoids(least):
             return None  # the declared choice, only trainable
-        known = {rule.target: rule.source for rule in trial.rules(least, error) or ()}
+        known = {rule.target: rule.source for rule in trial.rules(least, error, most) or ()}
         sizes = rotary_variants.WIDE[1] if rotary_variants.needs_width(least) else _SIZES[1]
         again = _another(trial, {**trial.known, **known}, sizes)
-        return least if again is None or again.gives(least, again.close) else None
+        return least if again is None or again.gives(least, again.close, most) else None
 
     def _candidates(self, trial: Trial) -> Iterator[Variant]:
         """Yield variants that would have its parameters, those with the fewest undeclared choices first."""
@@ -257,7 +274,7 @@ class Search:
         """Yield variants that would have its parameters and have some part of newer models."""
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
-        settled |= set(rotary_variants.CHOICES)
+        settled |= set(rotary_variants.ROTARY_CHOICES)
         own, newer = ([c for c in choices if c not in settled] for choices in (_CHOICES[name], _MODERN.get(name, ())))
         seen: set[Variant] = set()
         for found in modern.modern_variants(base, own, newer, _SHAPING, trial.has_parameters_of) if newer else ():
@@ -266,10 +283,34 @@ class Search:
                 seen.add(variant)
                 yield variant
 
+    def _near_famous(self, trial: Trial) -> Iterator[Variant]:
+        """Yield variants that would have its parameters and are near a well-known model, the nearest first.
+
+        Far from what is declared there are too many; but what people write is a known model with a change or two.
+        """
+        name = trial.subject.name
+        base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        own = [c for c in _ALL[name] if c not in settled and c not in rotary_variants.ROTARY_CHOICES]
+        shapes = [choice for choice in own if choice in _SHAPING | modern.SHAPING]
+        others = [choice for choice in own if choice in _CHOICES[name] and choice not in {*shapes, "norm_eps"}]
+        known = dict.fromkeys(base.but(**{c: getattr(famous, c) for c in own}) for famous in FAMOUS.values())
+        seen: set[Variant] = set()
+        for shaped in (v for famous in known for v in modern.changed(famous, shapes, 2) if trial.has_parameters_of(v)):
+            for found in modern.changed(shaped, others, 1):
+                variant = _effective(found, name)
+                if variant not in seen:
+                    seen.add(variant)
+                    yield variant
+
     def _settled(self, name: str) -> set[str]:
         """Return the choices shown by the parts of a component, except whether positions are added."""
         parts = [part for part in _WITHIN.get(name, ()) if self._found.get(part) is not None]
-        return {choice for part in parts for choice in _ALL[part]} - {"positions"}
+        return {choice for part in parts for choice in _ALL[part] if self._shows(part, choice)} - {"positions"}
+
+    def _shows(self, part: str, choice: str) -> bool:
+        """Whether a component's numbers show a choice: those of attention show norms only where it has some."""
+        found = self._found.get(part)
+        return not (part == "MultiHeadAttention" and choice == "norm" and found is not None and found.qk_norm == "none")
 
     def _with_parts(self, name: str, declared: Variant) -> Variant:
         """Return the declared variant with the choices that other components have shown."""
@@ -280,12 +321,12 @@ class Search:
                 changes[choice] = getattr(found, choice)
         return declared.but(**changes)
 
-    def _least(self, trial: Trial, variant: Variant, error: float) -> Variant:
+    def _least(self, trial: Trial, variant: Variant, error: float, most: int) -> Variant:
         """Take back each change without which the numbers are the same."""
         declared = trial.subject.variant
         for choice in _ALL[trial.subject.name]:
             without = variant.but(**{choice: getattr(declared, choice)})
-            if without != variant and trial.gives(without, error):
+            if without != variant and trial.gives(without, error, most):
                 variant = without
         return variant
 
@@ -313,7 +354,7 @@ class Search:
 
     def _others_differ(self, choice: str, declared: Any, actual: Any) -> bool:
         """Whether another component, which shows this choice, has it as declared."""
-        showing = [name for name in self._found if choice in _ALL[name]]
+        showing = [name for name in self._found if choice in _ALL[name] and self._shows(name, choice)]
         if choice == "positions":
             turns = bool({"rotary", "alibi"} & {declared, actual})
             showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
@@ -335,9 +376,10 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle: list[str] = []
     added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"} or name in (*ENCODER_NAMES, *VIT_NAMES)
     idle += ["positions"] if variant.positions not in {"rotary", "alibi"} and not added else []
+    idle += ["norm"] if name == "MultiHeadAttention" and variant.qk_norm == "none" else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
-    idle += ["rotary_layout", "rotary_base", *rotary_variants.CHOICES] if variant.positions != "rotary" else []
+    idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
     idle += rotary_variants.idle(variant)
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []

@@ -26,7 +26,7 @@ from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
-__all__ = ["Trial", "takes_pad_id"]
+__all__ = ["FEW_PLACEMENTS", "Trial", "takes_pad_id"]
 
 _Placed = tuple[tuple[Rule, ...], dict[str, Array]]
 Known = Mapping[str, str]
@@ -36,7 +36,7 @@ _FAINT = 1e-4
 """Rows this small show a norm's eps, whatever its value."""
 _ROUNDED = 1e-3
 """A float32 table is at least this near."""
-_FEW = 3
+FEW_PLACEMENTS = 3
 _PLACEMENTS = 24
 """Maximum number of parameter assignments to try per variant, the most plausible first."""
 _PLACEMENTS_OF_OTHERS = 400
@@ -87,11 +87,11 @@ class Trial:
         ours = sum(math.prod(p.shape) for p in parameters.values()) if parameters is not None else -1
         return ours == sum(math.prod(shape) for shape in self.trainable.values())
 
-    def gives(self, variant: Variant, error: float, most: int = _FEW) -> bool:
+    def gives(self, variant: Variant, error: float, most: int = FEW_PLACEMENTS) -> bool:
         """Whether this variant is that near, with one of the `most` likely assignments of parameters."""
         return self.rules(variant, error, most) is not None
 
-    def rules(self, variant: Variant, error: float, most: int = _FEW) -> tuple[Rule, ...] | None:
+    def rules(self, variant: Variant, error: float, most: int = FEW_PLACEMENTS) -> tuple[Rule, ...] | None:
         """Return the first assignment of its parameters with which the definition is that near; None if none is."""
         for rules, weights in islice(self._weights(variant), most):
             if self._error(variant, weights, self.calls) <= error:

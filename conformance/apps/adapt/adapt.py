@@ -36,6 +36,9 @@ from conformkit.spec.components import component as component_of
 __all__ = ["Adapted", "adapt", "draft"]
 
 
+_SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
+
+
 @dataclass(frozen=True, slots=True)
 class Adapted:
     """A draft, and the result of the run with it: a report, or why there is none."""
@@ -63,6 +66,7 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None
         near = tuple(f"{name}: {why}" for name, why in found.missing.items() if why)
         problem = "it contains nothing that looks like a component of the contract"
         raise LoadFailure(problem, advice=(*near, *advice, *found.left_out))
+    found = found.leaving_out(_other_parts(found, named))
     only = _prefixes(found, named, request.profile)
     if not only:
         found = found.leaving_out(_absent(found))
@@ -81,6 +85,18 @@ def _absent(found: Draft) -> dict[str, str]:
     """Return the components that nothing in the code is, with the reason; not those that are still to be written."""
     lacking = {name: why for name, why in found.missing.items() if not why.endswith(UNFINISHED)}
     return {name: absence(name, why) for name, why in lacking.items()}
+
+
+def _other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:
+    """Return the parts that do more or less than the contract's, since a whole made of them is right as it is.
+
+    Where attention has its norm inside, attention alone is not what the contract calls by that name.
+    """
+    wholes = [p.component for p in found.proposals if p.matched and p.component in PARTS]
+    within = {part: whole for whole in wholes for part in PARTS[whole] if part in _SUBLAYERS}
+    other = [p.component for p in found.proposals if not p.matched and p.component in within.keys() - set(named)]
+    why = "alone it gives no variant's numbers, as part of {} it does: it has more in it, such as a norm, or less"
+    return {name: why.format(within[name]) for name in other}
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything

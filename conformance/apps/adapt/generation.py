@@ -31,6 +31,8 @@ _TRANSFORMERS = {
 """Named arguments of a `generate` with a generation_config, as the library transformers has it."""
 _COUNTS = {"count", "steps", "n", "length", "maxgenlen", "maxlength", "numtokens", "maxnewtokens", "ntokens",
            "numsteps", "newtokens", "amount", "howmany", "k"}  # fmt: skip
+_NO_CUT = {"filter_thres": 0.0}
+"""Values that turn an option off which the contract does not have: the share of ids that x-transformers never draws."""
 _COUNT = 3
 _COUNTED = ("max_new_tokens", "T + max_new_tokens")
 """Whether new ids are counted, or those of the prompt too."""
@@ -42,15 +44,26 @@ def add_generation(proposal: Proposal, items: Sequence[Item], bench: Bench) -> N
     if not any(_cuts_off(parameter) for parameter in own) and _length(proposal.table, bench) == "all":
         _sample_only(proposal, own, bench)
         return
-    for table in _tables(proposal, items, bench):
+    tables = list(_tables(proposal, items, bench))
+    for table in (*tables, *map(_sampled, tables)):
         returns = _length({**proposal.table, "generate": table}, bench)
         if returns:
             proposal.table["generate"] = table | ({"returns": "new"} if returns == "new" else {})
             _sample_only(proposal, _arguments(table), bench)
-            if table.get("greedy", {}).get("top_k") == 1:
+            greedy = table.get("greedy")
+            if greedy is False:
+                proposal.doubts.append(
+                    "nothing asks for greedy text, and a temperature of 0 fails: taken for one that samples"
+                )
+            elif greedy and greedy.get("top_k") == 1:
                 proposal.doubts.append("greedy text is requested by top_k = 1: a temperature of 0 is refused")
             return
     proposal.doubts.append("no way to generate was found: declare [components.TinyTransformerLM.generate]")
+
+
+def _sampled(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the declaration of what only samples."""
+    return {**table, "greedy": False}
 
 
 def _arguments(table: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -84,7 +97,10 @@ def _length(table: Mapping[str, Any], bench: Bench) -> str:
             return ""
         instance = subject.build(**bench.sizes)
         prompt = instance.example_inputs(Draw(0, "prompt"))[0]
-        out = instance.generate(prompt, _COUNT, greedy=True, seed=0, temperature=0.0).out
+        if table.get("generate", {}).get("greedy") is False:
+            out = instance.generate(prompt, _COUNT, seed=0).out
+        else:
+            out = instance.generate(prompt, _COUNT, greedy=True, seed=0, temperature=0.0).out
     except WorkerLost:
         raise
     except TROUBLE:
@@ -118,7 +134,7 @@ def _table(path: str, signature: Sequence[Mapping[str, Any]], many: str, *, free
     if len(positional) < len(first) or (free and not _is_model(positional[0]["name"])):
         return None
     rest = [p for p in usable if p not in positional[: len(first)]]
-    count = next((p for p in rest if _is_count(p["name"])), None)
+    count = next((p for p in rest if _is_count(p["name"])), None) or _asked_for(rest)
     if count is None:
         return None
     named: dict[str, Any] = {count["name"]: many}
@@ -126,10 +142,18 @@ def _table(path: str, signature: Sequence[Mapping[str, Any]], many: str, *, free
         ours = meaning(parameter["name"], _OPTIONS)
         if ours and ours not in {str(v).split(" ")[0] for v in named.values()}:
             named[parameter["name"]] = _value(ours, parameter)
+        elif parameter["name"] in _NO_CUT:
+            named[parameter["name"]] = _NO_CUT[parameter["name"]]
         elif parameter["required"]:
             return None
     options = [o for o in _OPTIONS if any(str(v).split(" ")[0] == o for v in named.values())]
     return {"path": path, "call": [*first, named], "options": options}
+
+
+def _asked_for(rest: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the only argument that is required, unless its name means something else: a length has any name."""
+    required = [p for p in rest if p["required"]]
+    return required[0] if len(required) == 1 and not meaning(required[0]["name"], _OPTIONS) else None
 
 
 def _cuts_off(parameter: Mapping[str, Any]) -> bool:

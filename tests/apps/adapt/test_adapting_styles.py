@@ -176,12 +176,12 @@ def test_norms_that_are_stored_minus_one_are_declared(tmp_path):
 
 
 @pytest.mark.full(guard="test_norms_that_are_stored_minus_one_are_declared")
-def test_norms_that_add_one_and_begin_at_one_stay_a_mistake(tmp_path):
-    """Would break if a doubled scale were declared as a storage format."""
+def test_norms_that_add_one_and_begin_at_one_are_not_declared_as_stored_otherwise(tmp_path):
+    """Would break if a doubled scale were declared as a storage format: it is a choice whose start a clause judges."""
     found = drafted(tmp_path, MINUS_ONE.replace("torch.zeros", "torch.ones"))
     (block,) = (proposal for proposal in found.proposals if proposal.component == "TransformerBlock")
-    assert not block.matched
     assert "weights" not in block.table
+    assert 'norm_weight = "offset"' in found.text()
 
 
 def test_an_unknown_setting_is_none_where_false_is_refused(tmp_path):

@@ -129,10 +129,12 @@ def test_a_block_has_at_least_one_query_and_there_may_be_no_query() -> None:
     assert chunked_attention(x[:, :0], x, x, size=2).shape == (2, 0, 4)
 
 
-@pytest.mark.parametrize("name", [name for name, one in every_variant().items() if not one.score_cap])
+@pytest.mark.parametrize("name", [name for name, one in every_variant().items() if not (one.score_cap or one.sinks)])
 def test_a_model_in_blocks_is_the_same_model_in_every_variant(name: str) -> None:
     torch.manual_seed(3)
-    model = TinyTransformerLM(13, 16, 4, 2, 24, 9, variant=every_variant()[name]).double().eval()
+    model = (
+        TinyTransformerLM(13, 160, 4, 2, 24, 9, variant=every_variant()[name]).double().eval()
+    )  # parts of a head turn
     ids = torch.randint(13, (2, 9))
     want = model(ids)
     place_chunks(model, 4)
