@@ -7,6 +7,7 @@ declared is what the implementation does.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -150,7 +151,8 @@ FREE = ("head_bias", "pooler", "next_sentence_head")
 """Choices of which either is right where nothing is declared: GPT-2's and Llama's heads have no bias, others do."""
 
 
-def choices() -> dict[str, tuple[Any, ...] | type]:
+@functools.cache
+def choices() -> Mapping[str, tuple[Any, ...] | type]:
     """Return, for each choice, the admissible values, or their type if they are open."""
     hints = get_type_hints(Variant)
     return {name: get_args(hint) or hint for name, hint in hints.items()}
