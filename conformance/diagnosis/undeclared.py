@@ -262,13 +262,8 @@ class Search:
         name, declared = trial.subject.name, trial.subject.variant
         base = self._with_parts(name, declared)
         own = [c for c in _CHOICES[name] if c not in self._settled(name)]
-        seen = {_effective(declared, name)}
-        for found in _in_order(base, own, _CHOICES[name], trial.has_parameters_of):
-            variant = _effective(found, name)
-            if variant not in seen:
-                seen.add(variant)
-                if trial.has_parameters_of(variant):
-                    yield variant
+        found = _in_order(base, own, _CHOICES[name], trial.has_parameters_of)
+        yield from filter(trial.has_parameters_of, _distinct(found, name, _effective(declared, name)))
 
     def _modern_candidates(self, trial: Trial) -> Iterator[Variant]:
         """Yield variants that would have its parameters and have some part of newer models."""
@@ -276,12 +271,8 @@ class Search:
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
         settled |= set(rotary_variants.ROTARY_CHOICES)
         own, newer = ([c for c in choices if c not in settled] for choices in (_CHOICES[name], _MODERN.get(name, ())))
-        seen: set[Variant] = set()
-        for found in modern.modern_variants(base, own, newer, _SHAPING, trial.has_parameters_of) if newer else ():
-            variant = _effective(found, name)
-            if variant not in seen:
-                seen.add(variant)
-                yield variant
+        if newer:
+            yield from _distinct(modern.modern_variants(base, own, newer, _SHAPING, trial.has_parameters_of), name)
 
     def _near_famous(self, trial: Trial) -> Iterator[Variant]:
         """Yield variants that would have its parameters and are near a well-known model, the nearest first.
@@ -294,13 +285,8 @@ class Search:
         shapes = [choice for choice in own if choice in _SHAPING | modern.SHAPING]
         others = [choice for choice in own if choice in _CHOICES[name] and choice not in {*shapes, "norm_eps"}]
         known = dict.fromkeys(base.but(**{c: getattr(famous, c) for c in own}) for famous in FAMOUS.values())
-        seen: set[Variant] = set()
-        for shaped in (v for famous in known for v in modern.changed(famous, shapes, 2) if trial.has_parameters_of(v)):
-            for found in modern.changed(shaped, others, 1):
-                variant = _effective(found, name)
-                if variant not in seen:
-                    seen.add(variant)
-                    yield variant
+        shaped = (v for famous in known for v in modern.changed(famous, shapes, 2) if trial.has_parameters_of(v))
+        yield from _distinct((v for one in shaped for v in modern.changed(one, others, 1)), name)
 
     def _settled(self, name: str) -> set[str]:
         """Return the choices shown by the parts of a component, except whether positions are added."""
@@ -390,6 +376,15 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["key_bias"] if not variant.qkv_bias else []
     idle += ["output_bias"] if not variant.output_projection else []
     return variant.but(**{choice: getattr(CANONICAL, choice) for choice in idle})
+
+
+def _distinct(found: Iterable[Variant], name: str, *known: Variant) -> Iterator[Variant]:
+    """Yield variants as a component has them, each once, and none of the known ones."""
+    seen = set(known)
+    for variant in (_effective(one, name) for one in found):
+        if variant not in seen:
+            seen.add(variant)
+            yield variant
 
 
 def _another(trial: Trial, known: Mapping[str, str], sizes: Mapping[str, int]) -> Trial | None:
