@@ -71,6 +71,18 @@ class Losing:
         best = min(off, key=lambda shift: off[shift])
         return best if off[best] < _ALLOWED else None
 
+    def counted(self, draw: Draw) -> list[int]:
+        """Return the places of the first row whose target changes the loss."""
+        vocab_size = self.path.instance.sizes["vocab_size"]
+        before = self(self.targets)
+        found = []
+        for place in range(self.ids.shape[1]):
+            changed = self.targets.copy()
+            changed[0, place] = other_ids(changed[0, place], vocab_size, draw)
+            if self(changed) != before:
+                found.append(place)
+        return found
+
     def expected(self, targets: Array, shift: int, ignored: int = IGNORED[0]) -> float:
         """Return the mean cross-entropy of the logits over the targets that count."""
         logits = self.logits()

@@ -25,6 +25,9 @@ def test_targets_are_shifted_once_or_not_at_all(model: Subject, draw: Draw) -> N
     wanted = {0, 1} if declared is None else {int(declared)}
     places = " or ".join(WORDS[each] for each in sorted(wanted))
     found = f"logits of {WORDS[shift]}" if shift is not None else "no logits of one place"
+    if shift is None:
+        counted = ", ".join(map(str, loss.counted(draw))) or "none"
+        under(f"rows of {loss.ids.shape[1]} targets, of which those at {counted} change the loss")
     check(f"a target is compared with {found}, want those of {places}", shift in wanted)
 
 

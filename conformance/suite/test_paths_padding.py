@@ -152,7 +152,7 @@ def _with_gap(length: int, place: int) -> Array:
 
 def _lengths(path: Path) -> list[int]:
     """Return different lengths for the rows of a batch."""
-    return [7, 4, 1, *([5] * (batch(path) - 3))][: batch(path)]
+    return [4, 7, 1, *([5] * (batch(path) - 3))][: batch(path)]
 
 
 def _with_positions(model: Subject, draw: Draw) -> Path:

@@ -107,11 +107,14 @@ def test_what_is_added_has_the_size_of_a_norm(block: Subject, draw: Draw) -> Non
 def test_each_norm_acts_on_its_sublayer(block: Subject, draw: Draw) -> None:
     instance, x = built(block, draw)
     whole = added(instance, x)
-    for name in sorted(n for n in instance.weights if n.startswith("norm") and n.endswith(".weight")):
-        part = "attention" if name.startswith("norm1") else "the network"
-        other = {name: draw.uniform(*instance.weights[name].shape, low=1.5, high=3.0)}
+    names = sorted(n for n in instance.weights if n.startswith("norm") and n.endswith(".weight"))
+    others = {name: {name: draw.uniform(*instance.weights[name].shape, low=1.5, high=3.0)} for name in names}
+    for name, other in others.items():
         under(f"another {name}")
         check_differs("what the block adds", added(instance, x, **other), whole, at_least=1e-2)
+    for name, other in others.items():
+        part = "attention" if name.startswith("norm1") else "the network"
+        under(f"another {name}")
         kept = added(instance, x, part)
         check_close(f"what it adds, {part} silent,", added(instance, x, part, **other), kept, block.tolerance(2))
 

@@ -106,6 +106,15 @@ def test_a_patch_makes_the_same_code_of_a_reference_with_other_comments_docstrin
         assert _made(defect.patches, altered) == _made(defect.patches, originals), name
 
 
+def test_every_patch_leaves_python() -> None:
+    """Would break if a known mistake were caught for its syntax, whatever its clauses check."""
+    originals = patched(())
+    for name, defect in defects().items():
+        for file, text in patched(defect.patches, originals).items():
+            if text != originals[file]:
+                compile(text, f"{file} with {name}", "exec")
+
+
 @pytest.mark.parametrize("other", [_bare, _rewritten], ids=["bare", "rewritten"])
 def test_every_patch_fits_a_reference_with_other_comments_docstrings_and_blank_lines(
     other: Callable[[str], str],

@@ -108,10 +108,11 @@ def judged(folder, isolation):
 def test_a_run_finds_the_same_as_without_a_sandbox(bwrap, tmp_path, names):
     patches = [patch for name in names for patch in defects()[name].patches]
     folder = write_reference(tmp_path / "judged", patches)
-    for file in folder.glob("*.py"):  # a submission cannot reach the kit
-        text = file.read_text().replace("from conformkit.spec.variants import", "from judged.variants import")
-        file.write_text(text)
-    shutil.copy(ROOT / "spec" / "variants.py", folder / "variants.py")
+    (folder / "law").mkdir()
+    for name in ("arrays", "rotary", "variants"):
+        shutil.copy(ROOT / "spec" / f"{name}.py", folder / "law")
+    for file in folder.rglob("*.py"):  # a submission cannot reach the kit
+        file.write_text(file.read_text().replace("conformkit.spec", "judged.law"))
     inside, notes = judged(folder, "sandbox")
     outside, _ = judged(folder, "process")
     assert inside == outside
