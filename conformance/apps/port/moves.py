@@ -62,13 +62,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A number that is added to each entry."""
+    """A number that is added to each entry, in float64: what is subtracted again must leave the entry as it was."""
 
     number: float
 
     def __call__(self, array: Array) -> Array:
         """Apply it to an array."""
-        return np.asarray(array + self.number).astype(array.dtype)
+        return np.asarray(array, np.float64) + self.number
 
 
 MoveStep = Rearranged | Scaled | Rows | Added

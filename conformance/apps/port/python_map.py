@@ -19,6 +19,9 @@ from conformkit.spec.components import Parameter
 
 __all__ = ["python_map"]
 
+_ADDS = re.compile(r"(\w+) = \1 [+-] [\w.]+")
+_OTHER_SIGN = str.maketrans("+-", "-+")
+
 
 def python_map(theirs: Side, ours: Side, plan: MovePlan, sizes: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """Return the source of a function `convert` that takes a dictionary of theirs and returns one of ours."""
@@ -85,9 +88,10 @@ class _Writer:
                 yield f"    {variable}.append({_stored(variable, part.expression, self._own)})"
                 yield f'{variable} = rearrange({variable}, "n ... -> n ...")'
             else:
-                yield from self._canonical(part.name)
+                lines = [*self._canonical(part.name)]
                 if part.expression != WEIGHT:
-                    yield f"{variable} = {_stored(variable, part.expression, self._own)}"
+                    lines.append(f"{variable} = {_stored(variable, part.expression, self._own)}")
+                yield from _without_detours(lines)
         parameters = [self._wanted[part.name] for part in rule.parts]
         if stacked:
             count = self._own["num_layers"]
@@ -296,6 +300,17 @@ def _key(target: str) -> str:
 def _variable(name: str) -> str:
     """Return `attention_q_bias` for `blocks.{i}.attention.q.bias`."""
     return re.sub(r"\W+", "_", name.replace("blocks.{i}.", ""))
+
+
+def _without_detours(lines: Iterable[str]) -> list[str]:
+    """Return lines without neighbors of which one subtracts what the other adds: in float32 that costs digits."""
+    found: list[str] = []
+    for line in lines:
+        if found and _ADDS.fullmatch(line) and line == found[-1].translate(_OTHER_SIGN):
+            found.pop()
+        else:
+            found.append(line)
+    return found
 
 
 def _stored(variable: str, expression: str, sizes: Mapping[str, Any]) -> str:
