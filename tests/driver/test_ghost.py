@@ -172,6 +172,29 @@ def test_tied_weights_stay_tied_and_an_optimizer_keeps_its_parameters(there):
     assert isinstance(model["head"].weight, nn.Parameter)
 
 
+@pytest.mark.parametrize("placed", [True, False], ids=["made-there", "moved"])
+def test_lazy_layers_learn_their_width_there(there, x, placed):
+    layers = nn.Sequential(nn.LazyLinear(4, device="ghost" if placed else None), nn.LazyBatchNorm1d())
+    weight = layers[0].weight
+    there.move(layers)
+    copied = copy.deepcopy(layers).double()
+    layers(x).sum().backward()
+    assert layers[0].weight is weight
+    assert (weight.shape, weight.grad.shape, str(layers[1].running_mean.device)) == ((4, 3), (4, 3), "ghost:0")
+    assert copied(x[:, :2].double()).dtype is torch.float64
+
+
+@pytest.mark.parametrize("wrong", [3, -1])
+def test_an_id_outside_raises_there_too(there, x, wrong):
+    ids = torch.tensor([0, wrong], device="ghost")
+    with pytest.raises(RuntimeError, match="Class values must be"):
+        F.one_hot(ids, 3)
+    with pytest.raises(IndexError):
+        F.embedding(ids, x)
+    with pytest.raises((IndexError, RuntimeError), match="out of"):
+        x.gather(1, ids[None])
+
+
 def test_a_checkpoint_is_loaded_where_it_is_asked_for(there):
     module = nn.Linear(2, 2)
     there.move(module)

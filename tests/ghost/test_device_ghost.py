@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,8 +28,17 @@ from tests.right.false_alarms import right_ones
 if not device.why_not():
     device.ensure()  # at collection: torch counts devices when something is first differentiated
 ROOT = Path(__file__).resolve().parents[2]
-NUMPY = {"numpy_only", "dict_of_arrays", "numpy_backward", "capped"}
-RIGHT = [Path(impl) for impl in right_ones() if impl != "conformkit.reference" and Path(impl).stem not in NUMPY]
+
+
+def _uses_torch(impl: Path) -> bool:
+    """Whether a source imports torch: code in NumPy has no other device."""
+    sources = impl.rglob("*.py") if impl.is_dir() else [impl]
+    return any(
+        re.search(r"^\s*(import|from) torch\b", source.read_text(encoding="utf-8"), re.MULTILINE) for source in sources
+    )
+
+
+RIGHT = [Path(impl) for impl in right_ones() if impl != "conformkit.reference" and _uses_torch(Path(impl))]
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from conformkit.conformance.driver.worker.frameworks.torch import Torch
 from conformkit.conformance.driver.worker.frameworks.walk import walk
 from conformkit.conformance.driver.worker.ghost import device
 from conformkit.conformance.driver.worker.ghost.generator import offer_generators
+from conformkit.conformance.driver.worker.ghost.lazy import offer_lazy_parameters
 from conformkit.conformance.driver.worker.ghost.tensor import NAME, values_of
 from conformkit.conformance.driver.worker.ghost.watching import Kept, devices_watched
 
@@ -37,6 +38,7 @@ class TorchOnGhost(Torch):
             raise NoGhostError(message)
         device.ensure()
         offer_generators()
+        offer_lazy_parameters()
         super().__init__(NAME)
 
     def array(self, value: Any) -> tuple[Array, str]:

@@ -23,6 +23,8 @@ _FACTORIES = (
     "randperm.generator", "range", "range.step", "scalar_tensor", "tril_indices", "triu_indices", "zeros",
 )  # fmt: skip
 """Operations that make tensors from numbers; by themselves, some would resize an empty one."""
+_WHOLE = ("one_hot",)
+"""Operations that torch takes apart for a tensor like ours without the check of ids that CUDA has."""
 _registered: list[Any] = []
 """Libraries of operators: what they register lasts as long as they do."""
 
@@ -82,7 +84,7 @@ def _register() -> None:
     own.impl("empty.memory_format", _empty, "PrivateUse1")
     own.impl("empty_strided", _empty_strided, "PrivateUse1")
     own.impl("_copy_from", _copy_from, "PrivateUse1")
-    for name in _FACTORIES:
+    for name in (*_FACTORIES, *_WHOLE):
         packet, _, overload = name.partition(".")
         operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
         own.impl(name, _factory(operation), "PrivateUse1")
