@@ -11,13 +11,14 @@ _MOST = 200
 
 
 def clause_ids(incomplete: str) -> list[str]:
-    """Return matching prefixes, then matching clauses; after a comma, for the last item."""
+    """Return matching prefixes, then matching clauses and components; after a comma, for the last item."""
     from conformkit.spec.clauses import clauses
 
     head, comma, word = incomplete.upper().rpartition(",")
     ids = list(clauses())
     prefixes = dict.fromkeys(name.partition("-")[0] for name in ids)
-    found = [name for name in (*prefixes, *ids) if name.startswith(word)]
+    components = dict.fromkeys(one.component for one in clauses().values() if one.component != "all")
+    found = [name for name in (*prefixes, *ids, *components) if name.upper().startswith(word)]
     return [f"{head}{comma}{name}" for name in found[:_MOST]]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from conformkit.cli.completion import clause_ids, colors, dtypes, implementations, isolations, levels, profiles
 from conformkit.cli.exits import wrong
-from conformkit.spec.clauses import PROFILES, UnknownClauseError, select
+from conformkit.spec.clauses import PROFILES, UnknownClauseError, clauses, select
 
 __all__ = [
     "FORMATS", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness", "check_named",
@@ -94,7 +94,9 @@ def known_profiles() -> list[str]:
 
 def prefixes_of(only: Sequence[str], option: str = "--only") -> tuple[str, ...]:
     """Return the clauses and prefixes that an option names; exit with the code for wrong usage if one is unknown."""
+    components = {clause.component.upper(): clause.component for clause in clauses().values()}
     words = tuple(word.strip().upper() for item in only for word in item.split(",") if word.strip())
+    words = tuple(components.get(word, word) for word in words)
     if only and not words:
         wrong(option, "is empty; name a clause or a prefix.")
     try:

@@ -26,6 +26,10 @@ def test_the_last_of_several_clauses_is_completed():
     assert completion.clause_ids("sdpa") == ["SDPA", "SDPA-SHAPE", "SDPA-SCALE"]
 
 
+def test_a_component_is_completed_in_its_own_spelling():
+    assert completion.clause_ids("scaled") == ["ScaledDotProductAttention"]
+
+
 def test_implementations_are_folders_and_python_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mypkg" / "inner").mkdir(parents=True)

@@ -149,6 +149,15 @@ def test_wrong_usage_is_refused_before_anything_runs(conform, fake_run, argument
     assert fake_run.requests == []
 
 
+@pytest.mark.parametrize("word", ["ScaledDotProductAttention", "scaleddotproductattention"])
+@pytest.mark.parametrize("option", ["--only", "--without"])
+def test_a_component_selects_its_clauses_however_it_is_spelled(conform, fake_run, option, word):
+    # it was read in capitals, as an id is, and refused as an unknown clause
+    result = conform("run", "--impl", "mypkg", option, f"MASK-NONE,{word}")
+    assert result.exit_code == 0, result.stderr
+    assert getattr(fake_run.requests[0], option[2:]) == ("MASK-NONE", "ScaledDotProductAttention")
+
+
 def test_a_sandbox_is_refused_and_never_replaced_by_less(conform, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     bubblewrap._found.cache_clear()
