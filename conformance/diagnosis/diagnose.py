@@ -130,7 +130,8 @@ class _Search:
                 if not wave:
                     break
                 self.hypotheses += pool.map(lambda s: self.tried((s.defect,), s.plausible), wave)
-            self.hypotheses += pool.map(lambda pair: self.tried(*pair), list(self._pairs()))
+            pairs = list(pool.map(lambda pair: self.tried(*pair), list(self._pairs())))
+        self.hypotheses += [pair.beyond(h for h in self.hypotheses if pair.includes(h)) for pair in pairs]
 
     def tried(self, chosen: tuple[Defect, ...], plausible: float) -> Hypothesis:
         """Compare on clauses that the defects are known to break, then on the rest if any of those is alike."""

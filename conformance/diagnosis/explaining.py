@@ -50,6 +50,16 @@ class Hypothesis:
         found = self.likenesses if names is None else [name for name in names if name in self.likenesses]
         return max((self.likenesses[name] for name in found), default=Likeness.NONE)
 
+    def beyond(self, parts: Iterable[Hypothesis]) -> Hypothesis:
+        """Return it for the failures alone that none of its parts reproduces as well."""
+        apart = list(parts)
+        left = {
+            name: like
+            for name, like in self.likenesses.items()
+            if all(like > part.likenesses.get(name, Likeness.NONE) for part in apart)
+        }
+        return replace(self, results={name: self.results[name] for name in left}, likenesses=left)
+
     def says_something(self, red: Iterable[Result]) -> bool:
         """Whether one of these failures has the same words, or both are exceptions."""
         return any(

@@ -25,6 +25,7 @@ class KnownError:
     """A size that must be odd for this to be the cause."""
 
 
+_NO_BOOLEAN = r"supports boolean masks|implemented on integer and Bool|condition to be a bool|'invert' not supported"
 _KNOWN = (
     KnownError(
         r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs|CUDA driver|CUDA error|MPS backend is not|libcuda",
@@ -41,6 +42,19 @@ _KNOWN = (
         "an odd width has one more sine than cosine: take only so many cosines, "
         "`torch.cos(angles)[:, : d_model // 2]`, or refuse odd widths by a ValueError that says so",
         component="PositionalEncoding", odd="d_model",
+    ),
+    KnownError(
+        _NO_BOOLEAN,
+        "a float mask arrives where only a boolean one works: add it to the scores, `scores + mask`, unless "
+        '`mask.dtype == torch.bool`. If only boolean masks are meant, declare `mask = { kinds = ["bool"] }` in '
+        "conform.toml",
+        foreign=True, component="ScaledDotProductAttention",
+    ),
+    KnownError(
+        _NO_BOOLEAN,
+        "a mask made of ones and zeros is no boolean one: write `torch.ones(T, T, dtype=torch.bool, device=x.device)`, "
+        "or compare it, `mask == 0`",
+        foreign=True,
     ),
     KnownError(
         r"must have the same dtype|expected scalar type|but found (Double|Float)|expected m1 and m2 to have the same",
@@ -70,7 +84,8 @@ def known_error(result: Result) -> KnownError | None:
 
 
 def _fits(known: KnownError, result: Result) -> bool:
-    if re.search(known.pattern, result.message) is None or known.component not in {"", result.clause.component}:
+    about = {"", result.clause.component, *(line.removeprefix("with ") for line in result.details)}
+    if re.search(known.pattern, result.message) is None or known.component not in about:
         return False
     if not known.odd:
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from conformkit.conformance.assertions.outlines import NOT_FINITE
 from conformkit.conformance.engine.known_errors import known_error
@@ -25,6 +25,7 @@ _ENDLESS = (
     "done again for every position or row"
 )
 """Advice where a call took longer than its limit."""
+_RAISED = re.compile(r"^it raised ([\w.]+)")
 _SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
 
 
@@ -60,18 +61,28 @@ def likely_cause(report: Report, result: Result) -> list[tuple[str, str]]:
 
 
 def same_cause(report: Report, results: Sequence[Result]) -> dict[str, str]:
-    """Return which failures have the cause of an earlier one: the id of that one, by theirs."""
+    """Return which failures have the cause of an earlier one: the id of that one, by theirs.
+
+    The cause is the known mistake, or the line that raised the same type of exception.
+    """
     first: dict[tuple[str, ...], str] = {}
     found: dict[str, str] = {}
     for result in results:
-        known = result.looks_like
-        if report.hints < 3 or not known or not _sure(known):
-            continue
-        named = tuple(sorted({like.defect for like in known}))
-        if named in first:
-            found[result.clause.id] = first[named]
-        first.setdefault(named, result.clause.id)
+        causes = list(_causes_of(result, report.hints))
+        earlier = next((first[cause] for cause in causes if cause in first), "")
+        if earlier:
+            found[result.clause.id] = earlier
+        for cause in causes:
+            first.setdefault(cause, earlier or result.clause.id)
     return found
+
+
+def _causes_of(result: Result, hints: int) -> Iterator[tuple[str, ...]]:
+    known = result.looks_like
+    if result.verdict is Verdict.ERROR and result.where:
+        yield ("error", result.where, *_RAISED.findall(result.message)[:1])
+    if hints >= 3 and known and _sure(known):
+        yield tuple(sorted({like.defect for like in known}))
 
 
 def facts(report: Report, result: Result) -> list[tuple[str, str]]:
@@ -80,7 +91,9 @@ def facts(report: Report, result: Result) -> list[tuple[str, str]]:
     raised = result.verdict is Verdict.ERROR  # then one's own line is worth more than a clause's general reason
     where = ("where:", one_line(result.where))
     guesses = [] if likely_cause(report, result) else advice(result, report.hints)
-    found = [*([where] if raised else []), *guesses, ("level:", level), ("why:", result.clause.why)]
+    known = known_error(result)
+    why = "" if known is not None and known.foreign else result.clause.why  # the clause is about something else
+    found = [*([where] if raised else []), *guesses, ("level:", level), ("why:", why)]
     return [(label, fact) for label, fact in [*found, *([] if raised else [where])] if fact]
 
 

@@ -325,6 +325,17 @@ class TestDiagnosis:
         assert all(like.together_with for like in third.looks_like)
         assert {like.certainty for like in third.looks_like} == {Certainty.LIKELY}
 
+    def test_two_together_are_not_named_for_what_one_alone_explains(self, three):
+        """Would break if a mask read the other way round were said to need positions that begin at 1 as well."""
+        other = "output[0, 0] is 0.111111, want 0.222222"
+        alone = [{"SDPA-SCALE": NUMBERS}, {"SDPA-FORMULA": other}]
+        answers = {(three[0],): alone[0], (three[1],): alone[1], (three[0], three[1]): alone[0] | alone[1]}
+        red = [failed("SDPA-SCALE"), failed("SDPA-FORMULA", other), failed("MHA-OUT-PROJ", "x is 3.14159")]
+        first, second, third = diagnose(red, CANONICAL, Witness(answers))
+        assert named(first) == [(three[0], Certainty.EXACT)]
+        assert named(second) == [(three[1], Certainty.EXACT)]
+        assert third.looks_like == ()
+
     def test_failures_of_an_undeclared_choice_are_no_evidence_of_further_mistakes(self, three):
         choice = {"SDPA-SCALE": NUMBERS}
         otherwise = Witness({(): choice, (three[2],): choice | {"MHA-OUT-PROJ": WORDS}})

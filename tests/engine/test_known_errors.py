@@ -6,8 +6,8 @@ import torch
 from conformkit.conformance.diagnosis.similarity import Likeness, likeness
 from conformkit.conformance.engine.known_errors import known_error
 from conformkit.conformance.engine.results import Verdict
-from conformkit.conformance.report.causes import advice
-from tests.report.samples import make_result
+from conformkit.conformance.report.causes import advice, facts
+from tests.report.samples import make_report, make_result
 
 
 def error(message, **changes):
@@ -60,6 +60,27 @@ def test_odd_widths_are_named_only_where_the_width_is_odd(changes, named):
     found = known_error(error(SIZES, **changes))
     assert (found is not None) == named
     assert ("cosines" in dict(advice(error(SIZES, **changes), 3))["fix:"]) == named
+
+
+FLOAT = torch.zeros(2, 2)
+NO_BOOLEAN = {
+    "filled": lambda: FLOAT.masked_fill(FLOAT, 0.0),
+    "inverted": lambda: ~FLOAT,
+    "chosen": lambda: torch.where(FLOAT, FLOAT, FLOAT),
+    "numpy": lambda: ~FLOAT.numpy(),
+}
+
+
+@pytest.mark.parametrize("how", NO_BOOLEAN)
+def test_a_float_mask_is_named_where_only_a_boolean_one_works(how):
+    """Would break if code without float masks were told to keep the caller's mask as it is, or to set a dtype."""
+    said = raised(NO_BOOLEAN[how])
+    for clause, more in (("MASK-NO-MUTATE", {}), ("DT-FLOAT32", {"details": ("with ScaledDotProductAttention",)})):
+        result = make_result(Verdict.ERROR, clause, message=f"it raised {said}", **more)
+        assert 'kinds = ["bool"]' in known_error(result).fix
+        assert "why:" not in dict(facts(make_report(result), result))
+    own = make_result(Verdict.ERROR, "MHA-CAUSAL", message=f"it raised {said}", component="MultiHeadAttention")
+    assert "dtype=torch.bool" in known_error(own).fix
 
 
 def test_only_exceptions_have_such_causes():

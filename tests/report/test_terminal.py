@@ -284,6 +284,22 @@ def test_a_second_failure_with_the_same_cause_points_to_the_first(explained):
     assert "the same mistake" not in render(replace(explained, results=[first, unsure]), width=120)
 
 
+def test_the_same_exception_at_the_same_line_is_one_cause(explained):
+    """Would break if code that takes no float masks had four red entries with four different fixes."""
+    first = replace(
+        explained.results[0], verdict=Verdict.ERROR, looks_like=(), message="it raised TypeError: ~ is not for floats",
+        where="mypkg/attention.py:12 in attend",
+    )  # fmt: skip
+    again = replace(
+        first, clause=replace(first.clause, id="SDPA-LATER", line=7), message="it raised TypeError: ~ is not it"
+    )
+    other = replace(first, clause=replace(first.clause, id="SDPA-OTHER", line=8), message="it raised ValueError: no")
+    text = render(replace(explained, results=[first, again, other]), width=120)
+    assert text.count("the same mistake as in SDPA-SCALE, above") == 1
+    assert "ERROR SDPA-SCALE, SDPA-LATER · it raised TypeError: ~ is not for floats" in text
+    assert "ERROR SDPA-OTHER · it raised ValueError" in text
+
+
 def test_an_exception_stands_above_the_mistake_that_it_looks_like(explained):
     broken = replace(explained.results[0], verdict=Verdict.ERROR, message="it raised ValueError: no", where="a.py:3")
     text = render(replace(explained, results=[broken]), width=120)
