@@ -103,6 +103,7 @@ def trained(one: Experiment) -> Result:
     found: Result = {"steps": records[-1]["step"], "loss": best["loss"], "step": best["step"], "seconds": seconds}
     if "accuracy" in best:
         found["accuracy"] = best["accuracy"]
+        found |= {"next_sentence": best["next_sentence"]} if "next_sentence" in best else {}
         found["first_95"] = next((r["step"] for r in evaluations if r["accuracy"] >= 0.95), None)
     scores = place / "scores.json"
     if scores.exists():
@@ -122,7 +123,7 @@ def ablated(one: Experiment) -> Result:
     order = [variant.folder for variant in read_table(table)[1]]
     rows = [json.loads((place / name / "row.json").read_text(encoding="utf-8")) for name in order]
     fit = fitted([AblationRow(**row) for row in rows])
-    kept = [{key: row[key] for key in ("axis", "name", "parameters", "loss")} for row in rows]
+    kept = [{key: row[key] for key in ("axis", "name", "parameters", "loss", "seconds")} for row in rows]
     return {"rows": kept, "exponent": fit.exponent if fit else None, "error": fit.error if fit else None,
             "seconds": seconds}  # fmt: skip
 
@@ -265,6 +266,7 @@ def told_of_training(found: Result) -> str:
     parts = [f"validation loss {found['loss']:.4f} at step {found['step']:,}"]
     if "scores" not in found and "accuracy" in found:
         parts.append(f"{found['accuracy']:.1%} right")
+        parts += [f"next sentence {found['next_sentence']:.1%} right"] if "next_sentence" in found else []
     elif "scores" not in found:
         parts.append(f"perplexity {math.exp(found['loss']):.2f}")
     else:
@@ -312,13 +314,16 @@ WORDS: Mapping[str, Callable[[Result], str]] = {
 
 def table(one: Experiment, found: Result) -> list[str]:
     """Return the rows of an ablation as a table."""
-    base = found["rows"][0]["loss"]
-    head = ["| axis | variant | parameters | loss | difference |", "| --- | --- | --- | --- | --- |"]
+    base, timed = found["rows"][0]["loss"], all("seconds" in row for row in found["rows"])
+    columns = ["axis", "variant", "parameters", "loss", "difference", *(["wall seconds"] if timed else [])]
+    head = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     lines = ["", f"## {one['what'][0].upper()}{one['what'][1:]}", "", *head]
     for row in found["rows"]:
         loss = "diverged" if row["loss"] is None else f"{row['loss']:.4f}"
         gap = "" if row["loss"] is None or row is found["rows"][0] else f"{row['loss'] - base:+.4f}"
-        lines.append(f"| {row['axis']} | {row['name']} | {row['parameters']:,} | {loss} | {gap} |")
+        cells = [row["axis"], row["name"], f"{row['parameters']:,}", loss, gap]
+        cells += [f"{row['seconds']:.0f}"] if timed else []
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 

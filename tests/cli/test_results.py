@@ -40,6 +40,23 @@ def test_a_figure_that_changes_changes_the_page(tmp_path, monkeypatch):
     assert "Measured 2026-01-01, m, torch t." in results.page()
 
 
+def test_a_table_of_variants_tells_how_long_each_took():
+    """Would break if the capstone's last column, the wall time, were lost between a run and the page."""
+    one = next(one for one in results.experiments() if one["id"] == "capstone-eighth")
+    found = {"rows": [{"axis": "depth", "name": "2 layers", "parameters": 1234, "loss": 1.5, "seconds": 7.4}]}
+    assert results.table(one, found)[-1] == "| depth | 2 layers | 1,234 | 1.5000 |  | 7 |"
+    del found["rows"][0]["seconds"]
+    assert results.table(one, found)[-1] == "| depth | 2 layers | 1,234 | 1.5000 |  |"
+
+
+def test_both_tasks_of_bert_are_told():
+    """Would break if the next sentence, which a tiny BERT may not learn at all, were left out of the page."""
+    found = {"loss": 3.5, "step": 3000, "accuracy": 0.25, "next_sentence": 0.484, "seconds": None}
+    assert results.told_of_training(found) == (
+        "validation loss 3.5000 at step 3,000; 25.0% right; next sentence 48.4% right"
+    )
+
+
 def test_every_experiment_names_a_command_that_exists():
     known = {"train", "ablate", "run", "speed", "gpu"}
     found = results.experiments()
