@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
 from conformkit.conformance.defects import Defect, defects
+from conformkit.conformance.diagnosis.patching import PatchError
 from conformkit.conformance.diagnosis.witness import witness
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
@@ -49,13 +50,23 @@ def red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
 
 
 def named_red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
-    """Like `red_with`, but only on the clauses that the defect names."""
+    """Like `red_with`, but only on the clauses that the defect names. Raises PatchError."""
     try:
         with _witness(defect, _components(defect), warm, seed) as judge:
             # a defect that depends on earlier calls may only show after the calls of the needed clauses
-            return [name for name in defect.clauses if judge.alone(name).verdict.red or judge.result(name).verdict.red]
+            red = [name for name in defect.clauses if judge.alone(name).verdict.red or judge.result(name).verdict.red]
+            _check_names(defect, judge, red)
+            return red
     except LoadFailure:
         return list(defect.clauses)
+
+
+def _check_names(defect: Defect, judge: Judge, red: Sequence[str]) -> None:
+    """Raise PatchError if clauses are red because the patch uses a name that its file does not have."""
+    for name in red:
+        message = judge.alone(name).message
+        if "raised NameError" in message:
+            raise PatchError(f"{defect.id} breaks {name} by a name that is missing, not by its mistake: {message}")
 
 
 def failures_with(defect: Defect, warm: WorkerFactory) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

@@ -31,9 +31,11 @@ def checked(found: Draft, judge: Callable[[Draft, bool], Report]) -> tuple[Draft
 
     `judge` judges a draft, also against known mistakes if its second argument says so. Raises as `judge`.
     """
+    explained: set[str] = set()  # stays so, although later rounds try other mistakes first
     for _ in range(_ROUNDS):
-        open_ = [proposal for proposal in found.judged() if _is_open(proposal)]
+        open_ = [p for p in found.judged() if _is_open(p) and p.component not in explained]
         report = judge(found, bool(open_))
+        explained |= {proposal.component for proposal in open_ if _is_explained(_own_failures(proposal, report))}
         unusable = dict(_unusable(found, report))
         failing = {name: why for name, why in _failing(open_, report) if name not in unusable}
         if not unusable and not failing:
@@ -66,7 +68,7 @@ def _unusable(found: Draft, report: Report) -> Iterator[tuple[str, str]]:
 def _failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
     """Yield the components with failures that no known mistake explains, and why they are left out."""
     for proposal in open_:
-        red = [r for r in report.results if r.clause.component == proposal.component and _is_own(r, report)]
+        red = _own_failures(proposal, report)
         styles = [_STYLES[result.clause.id] for result in red if result.clause.id in _STYLES]
         if styles:
             yield proposal.component, styles[0]
@@ -75,8 +77,9 @@ def _failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]
             yield proposal.component, f"no known mistake gives its numbers either: {named}"
 
 
-def _is_own(result: Result, report: Report) -> bool:
-    return result.verdict.red and report.breaks(result)
+def _own_failures(proposal: Proposal, report: Report) -> list[Result]:
+    found = [result for result in report.results if result.clause.component == proposal.component]
+    return [result for result in found if result.verdict.red and report.breaks(result)]
 
 
 def _is_explained(red: Sequence[Result]) -> bool:
