@@ -51,7 +51,10 @@ def train(
         typer.Option(metavar="PATH", help="With --resume: start from this checkpoint instead of the newest."),
     ] = None,
     ablate: Annotated[
-        str, typer.Option(metavar="TABLE", help="Train and compare each variant of a table (PATH, small or capstone).")
+        str,
+        typer.Option(
+            metavar="TABLE", help="Train and compare each variant of a table: PATH, capstone, eighth, habits, small."
+        ),
     ] = "",
     steps: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Number of updates; fewer of them shorten the warm-up too.")

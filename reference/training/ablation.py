@@ -81,12 +81,15 @@ class Fit:
 
 
 def read_table(name: str) -> tuple[str, list[AblationVariant]]:
-    """Return title and variants of a table: a file, `small` or `capstone`; the baseline comes first.
+    """Return title and variants of a table: a file, or one of those in tables/; the baseline comes first.
 
     Raises: ConfigError for what is no such table; OSError where the file can't be read.
     """
-    own = files("conformkit.reference.training") / "tables" / f"{name}.toml"
-    source = own if re.fullmatch(r"[a-z]+", name) and own.is_file() else Path(name)
+    bundled = files("conformkit.reference.training") / "tables"
+    known = sorted(entry.name.removesuffix(".toml") for entry in bundled.iterdir() if entry.name.endswith(".toml"))
+    source = bundled / f"{name}.toml" if name in known else Path(name)
+    if not source.is_file():
+        raise TrainingConfigError(f"the table {name}", "neither bundled nor a file", f"{', '.join(known)} or a path")
     try:
         document = tomllib.loads(source.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

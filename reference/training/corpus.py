@@ -101,6 +101,8 @@ def _read(path: Path) -> str:
         raise CorpusError(f"the corpus {path}", f"not UTF-8 at byte {error.start}", "a text file in UTF-8") from error
     if not text.strip():
         raise CorpusError(f"the corpus {path}", "empty", "a text to learn from")
+    if len(set(text)) < 2:
+        raise CorpusError(f"the corpus {path}", f"{text[0]!r} again and again", "a text of at least two characters")
     return text
 
 

@@ -50,13 +50,18 @@ class RunFolder:
         self.attention = path / "attention"
 
     @classmethod
-    def create(cls, path: Path, config: TrainingConfig) -> RunFolder:
-        """Make a new folder. Raises FolderError where there is one with something in it, or none can be made."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    def create(cls, path: Path, config: TrainingConfig, *, again: bool = False) -> RunFolder:
+        """Make a new folder, or use that of a run again, without what was measured there.
+
+        Raises FolderError where there is a folder with something in it, or none can be made.
+        """
+        if not again and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise FolderError(str(path), "there already", "a new name, or --resume to go on with it")
         folder = cls(path)
         try:
-            folder.checkpoints.mkdir(parents=True)
+            folder.checkpoints.mkdir(parents=True, exist_ok=again)
+            if again:
+                folder.rewind(-1)
             replace_file(folder.config_file, as_toml(config.as_document()).encode())
         except OSError as error:
             raise FolderError(str(path), f"not writable ({error.strerror})", "another place") from error

@@ -101,15 +101,18 @@ class Trained:
     step: int
 
 
-def begin(config: TrainingConfig, place: Path) -> TrainingSession:
-    """Prepare a new run. Everything that can be refused is refused before the folder is made."""
+def begin(config: TrainingConfig, place: Path, *, again: bool = False) -> TrainingSession:
+    """Prepare a new run. Everything that can be refused is refused before the folder is made.
+
+    `again` begins a run anew in its folder.
+    """
     corpus = load_corpus(config.data.corpus)
     config = with_changes(config, {"data.corpus": corpus.name})
     tokenizer = new_tokenizer(corpus.text, config.data)
     tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
     run = TrainingRun(config, tokens, tokenizer)
     _check_prompts(config, tokenizer)
-    return TrainingSession(run, RunFolder.create(place, config), corpus, tokens)
+    return TrainingSession(run, RunFolder.create(place, config, again=again), corpus, tokens)
 
 
 def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> TrainingSession:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from conformkit.reference.checkpoints import Checkpoint, read_checkpoint
 from conformkit.reference.training.config import PAIRS, TrainingConfig, with_changes
@@ -35,11 +35,17 @@ RunSession = TrainingSession | PairsSession | MaskedSession | DigitsSession
 Loaded = Trained | Translator | MaskedModel | Classifier
 
 
+class _Begin(Protocol):
+    """Prepares a new run; `again` begins one anew in its folder."""
+
+    def __call__(self, config: TrainingConfig, place: Path, *, again: bool = False) -> RunSession: ...
+
+
 @dataclass(frozen=True)
 class _Kind:
     """How a run of one kind begins and resumes, and what its checkpoints hold."""
 
-    begin: Callable[[TrainingConfig, Path], RunSession]
+    begin: _Begin
     resume: Callable[[RunFolder, TrainingConfig, Checkpoint], RunSession]
     load: Callable[[Checkpoint, str], Loaded]
 
@@ -61,11 +67,16 @@ def begin_run(config: TrainingConfig, place: Path) -> RunSession:
 def resume_run(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> RunSession:
     """Prepare to resume from the newest checkpoint of a run, or from the one named.
 
+    A run that was ended before its first checkpoint begins again.
+
     Raises: FolderError, CheckpointError, and what `begin_run` raises.
     """
     folder = RunFolder.open(place)
     config = with_changes(folder.config, changes)
-    return _KINDS.get(config.data.task, _TEXT).resume(folder, config, read_checkpoint(checkpoint or folder.newest))
+    kind = _KINDS.get(config.data.task, _TEXT)
+    if checkpoint is None and not folder.by_step():
+        return kind.begin(config, place, again=True)
+    return kind.resume(folder, config, read_checkpoint(checkpoint or folder.newest))
 
 
 def load_model(path: Path, device: str = "cpu") -> Loaded:

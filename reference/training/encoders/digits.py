@@ -144,11 +144,14 @@ class DigitsSession(EncoderSession):
         return sorted(rows, key=lambda row: row["wanted"] == row["guess"])
 
 
-def begin_digits(config: TrainingConfig, place: Path) -> DigitsSession:
-    """Prepare a new run. Everything that can be refused is refused before the folder is made."""
+def begin_digits(config: TrainingConfig, place: Path, *, again: bool = False) -> DigitsSession:
+    """Prepare a new run. Everything that can be refused is refused before the folder is made.
+
+    `again` begins a run anew in its folder.
+    """
     digits = load_digits(config.data.fraction)
     run = DigitsRun(config, digits)
-    return DigitsSession(run, RunFolder.create(place, config), digits)
+    return DigitsSession(run, RunFolder.create(place, config, again=again), digits)
 
 
 def resume_digits(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) -> DigitsSession:
@@ -161,6 +164,9 @@ def resume_digits(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) 
 
 
 def _check(config: TrainingConfig) -> None:
+    if config.data.corpus != "synthetic":
+        wanted = "none: the images of digits come with scikit-learn"
+        raise TrainingConfigError("data.corpus", config.data.corpus, wanted)
     patch = config.model.patch_size
     if EXTENT % patch:
         raise TrainingConfigError("model.patch_size", patch, f"a divisor of {EXTENT}, the extent of an image")

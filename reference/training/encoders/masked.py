@@ -189,15 +189,18 @@ class MaskedSession(EncoderSession):
         return found
 
 
-def begin_masked(config: TrainingConfig, place: Path) -> MaskedSession:
-    """Prepare a new run. Everything that can be refused is refused before the folder is made."""
+def begin_masked(config: TrainingConfig, place: Path, *, again: bool = False) -> MaskedSession:
+    """Prepare a new run. Everything that can be refused is refused before the folder is made.
+
+    `again` begins a run anew in its folder.
+    """
     _check(config)
     corpus = load_corpus(config.data.corpus)
     config = with_changes(config, {"data.corpus": corpus.name})
     tokenizer = new_tokenizer(corpus.text, config.data)
     tokens = tokenize(corpus.text, tokenizer, config.data.fraction)
     run = MaskedRun(config, tokens, tokenizer)
-    return MaskedSession(run, RunFolder.create(place, config), corpus, tokens)
+    return MaskedSession(run, RunFolder.create(place, config, again=again), corpus, tokens)
 
 
 def resume_masked(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) -> MaskedSession:

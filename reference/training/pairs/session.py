@@ -113,12 +113,15 @@ class PairsSession:
         replace_file(self.folder.samples, "".join(json.dumps(x, ensure_ascii=False) + "\n" for x in lines).encode())
 
 
-def begin_pairs(config: TrainingConfig, place: Path) -> PairsSession:
-    """Prepare a new run. Everything that can be refused is refused before the folder is made."""
+def begin_pairs(config: TrainingConfig, place: Path, *, again: bool = False) -> PairsSession:
+    """Prepare a new run. Everything that can be refused is refused before the folder is made.
+
+    `again` begins a run anew in its folder.
+    """
     corpus = load_pairs(config.data)
     config = with_changes(config, {"data.corpus": corpus.name})
     run = PairsRun(config, corpus, vocabularies(corpus, config.data))
-    return PairsSession(run, RunFolder.create(place, config), corpus)
+    return PairsSession(run, RunFolder.create(place, config, again=again), corpus)
 
 
 def resume_pairs(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) -> PairsSession:

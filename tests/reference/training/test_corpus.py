@@ -47,10 +47,11 @@ def test_the_source_follows_its_seed() -> None:
     [
         (b"", "is empty, want a text to learn from"),
         (b" \n\t ", "is empty, want a text to learn from"),
+        (b"aaaaaaaa", "is 'a' again and again, want a text of at least two characters"),
         (b"good \xff bad", "is not UTF-8 at byte 5, want a text file in UTF-8"),
         (None, "is a folder, want a text file"),
     ],
-    ids=["empty", "blank", "latin", "folder"],
+    ids=["empty", "blank", "one-letter", "latin", "folder"],
 )
 def test_a_value_that_is_not_text_is_refused(tmp_path: Path, content: bytes | None, says: str) -> None:
     path = tmp_path / "corpus.txt"

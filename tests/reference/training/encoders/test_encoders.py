@@ -65,6 +65,33 @@ def test_a_stopped_run_continues_exactly(config: TrainingConfig, tmp_path: Path)
     assert losses[0] == losses[1]
 
 
+def test_a_run_that_died_before_its_first_checkpoint_begins_again(config: TrainingConfig, tmp_path: Path) -> None:
+    """Would break if a folder without a checkpoint could be neither resumed nor used again."""
+
+    class DiedError(Exception):
+        pass
+
+    def die() -> bool:
+        if died.run.step == 2:
+            raise DiedError
+        return False
+
+    whole = begin_run(config, tmp_path / "whole")
+    finish(whole)
+    died = begin_run(config, tmp_path / "died")
+    with pytest.raises(DiedError):
+        train(died.run, died.folder, Silent(), die, died.sample, died.looked)
+    died.folder.metrics.write_text('{"kind": "step", "step": 1, "loss": 9.0}\n')
+    assert not died.folder.by_step()
+    again = resume_run(died.folder.path, {})
+    assert not metrics.read_lines(again.folder.metrics)
+    finish(again)
+    for a, b in zip(again.run.model.parameters(), whole.run.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    losses = [[(r["step"], r["loss"]) for r in metrics.read_lines(s.folder.metrics)] for s in (again, whole)]
+    assert losses[0] == losses[1]
+
+
 def test_a_row_is_two_parts_between_marks_and_the_second_follows_half_of_the_time(
     bert: TrainingConfig, tmp_path: Path
 ) -> None:
