@@ -11,19 +11,15 @@ from conformkit.spec.clauses import Level, clauses_of
 __all__ = ["LEFT_OUT", "binding", "bugs", "is_named", "page", "rows_of"]
 
 HERE = Path(__file__).parent
-_CACHE = "a cache as an argument: the law reaches caches through `generate` only"
-_MASK = "a language model with an attention mask: no clause passes one"
-_OWN_LOSS = "a model that computes its own loss: not in the contract"
 _EXPERTS = "no variant has experts"
 LEFT_OUT = {
     6: "an attention function with a causal flag is not in the contract",
     7: "an attention function with a causal flag is not in the contract",
-    8: _CACHE, 9: _CACHE, 10: "a causal flag with Tq ≠ Tk: not in the contract", 11: _CACHE, 14: "packed sequences",
-    18: "nothing is compiled", 45: _MASK, 46: _MASK, 47: _MASK,
+    10: "a causal flag with Tq ≠ Tk: not in the contract", 18: "nothing is compiled",
     55: "windows are causal: no variant looks ahead by a number of positions",
     58: "no variant has norms before and after each sublayer",
     75: "accumulated gradients are no tool of the contract", 76: "accumulated gradients are no tool of the contract",
-    77: _OWN_LOSS, 78: _OWN_LOSS, 81: "accuracy is no tool of the contract",
+    81: "accuracy is no tool of the contract",
     82: "labels for fine-tuning are no tool of the contract", 83: "chat templates are outside the law", 84: _EXPERTS,
     85: _EXPERTS, 86: "groups of parameters are the user's",
     97: "a penalty for repetition is no option of the contract",
@@ -86,7 +82,7 @@ _PAGE = """\
 # Mistakes found in real libraries
 
 Each folder is a small package of our own that makes a mistake which people met in a released library or in research
-code; nothing is copied. Most change one place of `right_code.py`. `bug.toml` gives the threads where it was reported,
+code; nothing is copied. Most change one place of `right_code.py` or `right_paths.py`. `bug.toml` gives the threads where it was reported,
 the clauses that catch it, and the known mistakes of which a report names at least one; for devices, the words of the
 message and the line that it quotes. Where several known mistakes fit what is red, a report names up to three. Some were
 made in other languages than Python: the package makes the same mistake.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Report
+from conformkit.conformance.engine.results import Report, Verdict
 from conformkit.conformance.runner import run
 from conformkit.conformance.suite.registry import tests as suite
 from conformkit.spec.clauses import Level, clauses_of
@@ -110,6 +111,18 @@ def test_the_code_that_packages_change_is_right(style: str, tmp_path: Path) -> N
     prefixes = ("MHA", "FFN", "BLOCK", "LM", "GEN", "KV", "BEAM", "GQA", "ROPE", "LN", "RMS")
     report = run(RunRequest(impl=str(package), profile="lm", only=prefixes, diagnose=False))
     assert [result for result in report.results if result.verdict.red and result.clause.level is Level.MUST] == []
+
+
+@pytest.mark.full(guard="test_a_mistake_is_caught_and_named")
+def test_the_code_that_packages_of_profile_paths_change_is_right(tmp_path: Path) -> None:
+    package = tmp_path / "right_package"
+    shutil.copytree(HERE / "row_8_second_piece_sees_the_first_key", package)
+    shutil.copy(HERE / "right_paths.py", tmp_path)
+    (package / "__init__.py").write_text("from right_paths import CausalLM", encoding="utf-8")
+    report = run(RunRequest(impl=str(package), profile="paths", diagnose=False))
+    assert report.conforms
+    wanted = {"PATH-CACHE-CHUNKS", "PATH-PACK-APART", "PATH-POSITIONS-ROWS", "PATH-PAD-LEFT", "PATH-LOSS-SHIFT"}
+    assert wanted <= {result.clause.id for result in report.results if result.verdict is Verdict.PASS}
 
 
 def test_each_names_its_row_its_threads_and_things_that_exist() -> None:
