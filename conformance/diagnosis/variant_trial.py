@@ -139,7 +139,11 @@ class Trial:
         self, weights: Mapping[str, Array], inputs: tuple[Array, ...], output: Array, sizes: Mapping[str, Any],
         variant: Variant,
     ) -> float:  # fmt: skip
-        want = self._component.forward(weights, dict(zip(self._component.inputs, inputs, strict=False)), sizes, variant)
+        named = dict(zip(self._component.inputs, inputs, strict=False))
+        try:
+            want = self._component.forward(weights, named, sizes, variant)
+        except ValueError:  # these choices do not go together: wide heads without an output projection
+            return math.inf
         if want.shape != output.shape:
             return math.inf
         error = float(np.abs(output - want).max(initial=0.0)) / max(float(np.abs(want).max(initial=0.0)), 1e-30)

@@ -160,7 +160,7 @@ class Implementation:
 
     def _probed(self, subject: Subject) -> Bound:
         """Probe what signatures and declarations leave open about a component, using results of its parts."""
-        parts = self.bounds()
+        parts = [part for part in self.bounds() if part.component.name != subject.name]
         tries = self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
         subject = limited(subject, found_limits(subject, self.config.dtypes, [part.found for part in parts]))
         places = {rule.target: rule.source for part in parts if part.failure is None for rule in part.rules or ()}

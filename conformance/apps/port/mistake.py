@@ -94,8 +94,14 @@ class Mistake:
             "theirs_layout": theirs.rotary_layout,
             "moved": theirs.rotary_layout != ours.rotary_layout,
         }
-        stands = all(facts[n] == v if n in facts else getattr(ours, n) == v for n, v in self.when.items())
-        return stands and all(self._divides(table, right) for table in self.body.get("permuted", ()))
+        stands = all(facts[n] == v for n, v in self.when.items() if n in facts)
+        return (
+            stands and self.fits(ours) and all(self._divides(table, right) for table in self.body.get("permuted", ()))
+        )
+
+    def fits(self, variant: Variant) -> bool:
+        """Whether code of this variant can make it."""
+        return all(getattr(variant, name) == value for name, value in self.when.items() if name not in _FACTS)
 
     def _divides(self, table: Mapping[str, Any], right: Right) -> bool:
         """Whether the rows of all its parts can be counted as its pattern does."""
@@ -120,6 +126,10 @@ class Mistake:
             array = self.altered(name, right)
             if array is not None:
                 yield name, array
+
+
+_FACTS = ("grouped", "expanded", "theirs_layout", "moved")
+"""What `when` may name besides choices: what is so in a conversion."""
 
 
 def _written(value: Any) -> str:

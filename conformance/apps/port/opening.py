@@ -14,6 +14,7 @@ from conformkit.conformance.apps.port.checkpoint import WeightStore
 from conformkit.conformance.apps.port.code import Code
 from conformkit.conformance.apps.port.definition import Definition
 from conformkit.conformance.apps.port.family import Family, family, family_of_class, read_settings
+from conformkit.conformance.apps.port.mistake import mistakes
 from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.apps.port.request import PortRequest
 from conformkit.conformance.apps.port.sides import LANGUAGE_MODEL
@@ -179,11 +180,26 @@ def _model_of(text: str, implementation: Implementation, like: Variant | None = 
     return Code(text, implementation.subject(LANGUAGE_MODEL.name), implementation, notes=notes)
 
 
+def _slips(declared: Variant, like: Variant | None) -> Iterator[Variant]:
+    """Yield what is declared, and the variant of the other side, with one choice as known mistakes of code make it."""
+    tried = [declared, *([like] if like is not None else [])]
+    for base in (declared, like):
+        for mistake in mistakes().values():
+            if base is None or not mistake.choices or not mistake.fits(base):
+                continue
+            if (variant := base.but(**mistake.choices)) not in tried:
+                tried.append(variant)
+                yield variant
+
+
 def _bound_otherwise(implementation: Implementation, like: Variant | None) -> tuple[str, ...]:
     """Bind the model in another variant whose numbers it gives: that of the other side, or the nearest one."""
     undeclared = "ours gives the numbers of a variant that its conform.toml does not declare"
     if like is not None and implementation.rebind_as(LANGUAGE_MODEL.name, like):
         return (f"{undeclared}: the one of theirs",)
+    for variant in _slips(implementation.subject(LANGUAGE_MODEL.name).variant, like):
+        if implementation.rebind_as(LANGUAGE_MODEL.name, variant):
+            return (undeclared,)
     try:
         found = searched(implementation).found(LANGUAGE_MODEL.name)
     except PatternError:

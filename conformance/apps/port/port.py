@@ -142,7 +142,7 @@ class _Port:
         drawn = drawn_weights(parameters_of(self.theirs, sizes), self.request.seed)
         if any(plan.array(n, drawn.__getitem__).shape != p.shape for n, p in plan.parameters.items()):
             return Proof((), "float64", dict(sizes), 0), plan, []
-        scene = Questions.drawn(sizes, seed=self.request.seed, dtype=self._widest(), most=_IDS)
+        scene = self._questions(sizes, self._widest(), _IDS)
         self.progress("comparing with small random weights", 2)
         one = said(self.theirs, sizes, scene, drawn.__getitem__)
         self.progress("", 0)
@@ -215,13 +215,17 @@ class _Port:
         small = numbers <= _IN_FLOAT64
         dtype = self._widest() if small else "float32"
         most = sizes["vocab_size"] if small else _IDS
-        scene = Questions.drawn(sizes, seed=self.request.seed, dtype=dtype, most=most)
+        scene = self._questions(sizes, dtype, most)
         speak = said if numbers <= BLOCKWISE else said_in_blocks
         self.progress("comparing with the checkpoint's weights", 2)
         one = speak(self.theirs, sizes, scene, read)
         self.progress("", 0)
         other = speak(self.ours, own, scene, mine)
         return self._proof(one, other, scene, sizes)
+
+    def _questions(self, sizes: Sizes, dtype: str, most: int) -> Questions:
+        variants = self.theirs.variant, self.ours.variant
+        return Questions.drawn(sizes, seed=self.request.seed, dtype=dtype, most=most, variants=variants)
 
     def _widest(self) -> str:
         """Return the number format in which both sides are compared."""

@@ -21,10 +21,12 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.loss import log_softmax
 from conformkit.spec.tolerances import tolerance
+from conformkit.spec.variants import Variant
 
 __all__ = [
     "EMBEDDING",
     "QUIET",
+    "SMALLNESS",
     "WHOLE",
     "PartComparison",
     "Proof",
@@ -40,7 +42,7 @@ Read = Callable[[str], Array | None]
 WHOLE = "the whole model"
 QUIET = "the whole model with small embeddings"
 EMBEDDING = "embedding, positions, final norm and head"
-_QUIET = 0.02
+SMALLNESS = 0.02
 """With embeddings so small, the ε of a norm counts."""
 _TABLES = ("embedding.weight", "positions.weight")
 _BY_ID = ("embedding.weight", "head.weight", "head.bias")
@@ -94,10 +96,17 @@ class Questions:
     rows: Array
     dtype: str
     quiet: bool = True
+    small: tuple[str, ...] = _TABLES
+    """The tables that are made small where ε of norms has to count."""
 
     @staticmethod
-    def drawn(sizes: Mapping[str, Any], *, seed: int, dtype: str, most: int) -> Questions:
-        """Draw a scene for these sizes: with all ids if there are at most so many, else the first, the last, others."""
+    def drawn(
+        sizes: Mapping[str, Any], *, seed: int, dtype: str, most: int, variants: Sequence[Variant] = ()
+    ) -> Questions:
+        """Draw a scene for these sizes: with all ids if there are at most so many, else the first, the last, others.
+
+        Where one of the variants ties the head, what is made small in the embedding is made small in every head.
+        """
         draw = np.random.default_rng([seed, 20261123])
         vocabulary, count = sizes["vocab_size"], min(sizes["vocab_size"], most)
         rows = np.arange(vocabulary)
@@ -107,7 +116,8 @@ class Questions:
         length = max(1, min(sizes["block_size"], 24))
         ids = draw.integers(0, count, size=(2, length))
         ids[0, : min(2, length)] = [0, count - 1][:length]
-        return Questions(ids.astype(np.int64), rows, dtype)
+        small = (*_TABLES, "head.weight") if any(variant.tied for variant in variants) else _TABLES
+        return Questions(ids.astype(np.int64), rows, dtype, small=small)
 
     def within(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         """Return sizes with the vocabulary of this scene."""
@@ -162,8 +172,8 @@ class _Speaker:
         if quiet is None:
             self._write(self._rules)
             return
-        self._scale = dict.fromkeys(_TABLES, _QUIET) if quiet else {}
-        self._write(self._with(_TABLES))
+        self._scale = dict.fromkeys(self._scene.small, SMALLNESS) if quiet else {}
+        self._write(self._with(self._scene.small))
 
     def silence(self, part: str) -> None:
         """Write zeros into the last matrix of a sublayer."""

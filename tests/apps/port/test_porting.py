@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,25 @@ def test_code_is_a_side_like_any_other() -> None:
     report = port(str(RIGHT / "gpt2_conv1d"), str(RIGHT / "nano_gpt"))
     assert report.proved
     assert 'rearrange(theirs[f"h.{i}.mlp.c_fc.weight"], "m f -> f m")' in report.map
+
+
+PER_HEAD = Path(__file__).parent / "per_head"
+
+
+def test_a_tied_head_is_proved_in_code_whose_head_is_a_matrix_of_its_own() -> None:
+    report = port("", str(PER_HEAD), checkpoint("gpt2"), like="gpt2", sizes={"num_heads": 4})
+    assert report.proved, (report.first, report.code, report.checkpoint, report.mistakes)
+    np.testing.assert_array_equal(report.converted["head.weight"], report.converted["embed.weight"])
+
+
+def test_code_with_another_activation_is_bound_and_its_first_difference_is_there(tmp_path: Path) -> None:
+    shutil.copytree(PER_HEAD, tmp_path / "erf", ignore=shutil.ignore_patterns("__pycache__"))
+    source = tmp_path / "erf" / "__init__.py"
+    source.write_text(source.read_text(encoding="utf-8").replace('"tanh"', '"none"'), encoding="utf-8")
+    report = port("", str(tmp_path / "erf"), like="gpt2")
+    assert report.first == "blocks.0.feed_forward"
+    assert report.differences == {"activation": ("GELU's tanh approximation", "GELU")}
+    assert [m.id for m in report.mistakes] == ["gelu-exact"]
 
 
 def test_a_file_is_only_written_when_it_is_proved(tmp_path: Path) -> None:
