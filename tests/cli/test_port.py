@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from conformkit.conformance.apps.port.family import families
 from conformkit.conformance.apps.port.json_form import schema
 from tests.apps.port.test_porting import checkpoint
 from tests.tiers import sampled
@@ -107,3 +109,10 @@ def test_what_cannot_be_used_is_a_sentence_and_leaves_nothing_behind(process, we
     assert (result.returncode, said in " ".join(result.stderr.split())) == (3, True), result.stderr
     assert "Traceback" not in result.stderr
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_guide_lists_the_families():
+    """Would break if a family were added, and the guide still said that it is refused."""
+    text = (RIGHT.parents[1] / "docs" / "port.md").read_text(encoding="utf-8")
+    listed = text.partition("\nFamilies: ")[2].partition(". ")[0]
+    assert re.findall(r"`(\w+)`", listed) == sorted(families())
