@@ -54,19 +54,16 @@ def named_red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[s
     try:
         with _witness(defect, _components(defect), warm, seed) as judge:
             # a defect that depends on earlier calls may only show after the calls of the needed clauses
-            red = [name for name in defect.clauses if judge.alone(name).verdict.red or judge.result(name).verdict.red]
-            _check_names(defect, judge, red)
-            return red
+            alone = ((name, judge.alone(name)) for name in defect.clauses)
+            found = [result if result.verdict.red else judge.result(name) for name, result in alone]
     except LoadFailure:
         return list(defect.clauses)
-
-
-def _check_names(defect: Defect, judge: Judge, red: Sequence[str]) -> None:
-    """Raise PatchError if clauses are red because the patch uses a name that its file does not have."""
-    for name in red:
-        message = judge.alone(name).message
-        if "raised NameError" in message:
-            raise PatchError(f"{defect.id} breaks {name} by a name that is missing, not by its mistake: {message}")
+    red = [result for result in found if result.verdict.red]
+    for result in red:
+        if "raised NameError" in result.message:
+            what = "by a name that is missing, not by its mistake"
+            raise PatchError(f"{defect.id} breaks {result.clause.id} {what}: {result.message}")
+    return [result.clause.id for result in red]
 
 
 def failures_with(defect: Defect, warm: WorkerFactory) -> tuple[tuple[str, str, tuple[str, ...]], ...]:

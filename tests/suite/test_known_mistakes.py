@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
 
 from conformkit.conformance.defects import defects
 from conformkit.conformance.diagnosis.measuring import named_red_with, red_with
+from conformkit.conformance.diagnosis.patching import PatchError
 from conformkit.spec.clauses import clauses
 from tests.tiers import sampled
 
@@ -40,6 +42,14 @@ def files(mistake: str) -> Iterator[str]:
 def test_a_mistake_breaks_the_clauses_that_it_names(mistake, warm):
     defect = defects()[mistake]
     assert set(named_red_with(defect, warm)) == set(defect.clauses)
+
+
+def test_a_mistake_that_is_red_for_a_missing_name_is_refused(warm):
+    """Would break if a patch that uses a name which its file lacks counted as caught."""
+    known = defects()["sdpa-no-scale"]
+    broken = replace(known, patches=(replace(known.patches[0], replace="missing @ k"),))
+    with pytest.raises(PatchError, match="sdpa-no-scale breaks SDPA-SCALE by a name that is missing"):
+        named_red_with(broken, warm)
 
 
 RECORDED = sorted(name for name, d in defects().items() if clauses()[d.clauses[0]].profile == "core")[::40]
