@@ -85,7 +85,7 @@ def test_the_number_of_heads_reaches_the_blocks(model: Subject, draw: Draw) -> N
 
 @clause("LM-FINAL-NORM")
 def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> None:
-    instance = model.as_asked.build(vocab_size=17, d_model=12).randomize(draw)
+    instance = model.as_asked.build(vocab_size=37, d_model=12).randomize(draw)
     width, vocab_size = instance.sizes["d_model"], instance.sizes["vocab_size"]
     if vocab_size <= width:
         raise NotApplicable.from_sizes(
@@ -131,7 +131,7 @@ def test_the_final_norm_adds_the_declared_epsilon(model: Subject, draw: Draw) ->
     faint = eps if model.variant.norm_deviation == "sample" else np.sqrt(eps)
     if (faint < 1e-4 and model.precision != "float64") or (model.half and model.variant.embedding_scale):
         raise NotApplicable.from_formats(f"rows as small as ε = {eps:g} are lost in {model.precision}'s rounding")
-    instance = model.build(vocab_size=17, d_model=12, num_layers=1).randomize(draw)
+    instance = model.build(vocab_size=37, d_model=12, num_layers=1).randomize(draw)
     silent = (".attention.out.", ".attention.v.", ".feed_forward.down.", "positions.")
     parts = instance.canonical.items()
     silence = {name: np.zeros(part.shape) for name, part in parts if any(word in f".{name}" for word in silent)}
