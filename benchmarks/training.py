@@ -204,7 +204,7 @@ class Watch:
 
     def measured(self, last: Measured) -> None:
         """Record the speed."""
-        self.speed.append(last.tokens_a_second)
+        self.speed.append(last.speed)
 
     def evaluated(self, step: int, loss: float, *, best: bool) -> None:
         """Record the time."""

@@ -42,7 +42,10 @@ class Measured:
     norm: float
     """Of the gradients, before clipping."""
     rate: float
-    tokens_a_second: float
+    speed: float
+    """How much was learnt from in a second."""
+    unit: str
+    """Of the speed: tokens or images."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +147,10 @@ class _MetricReader:
             return
         found = [(step, loss.item(), norm.item()) for step, loss, norm in self.waiting]
         seconds = (time.perf_counter() - self.since) / len(found)
+        speed = self.run.tokens_a_step / max(seconds, 1e-9)
         self.waiting, self.since = [], time.perf_counter()
         measured = [
-            Measured(step, loss, norm, rate_at(self.run.config, step), self.run.tokens_a_step / max(seconds, 1e-9))
+            Measured(step, loss, norm, rate_at(self.run.config, step), speed, self.run.unit)
             for step, loss, norm in found
         ]
         metrics.append(self.folder.metrics, [_record(one, seconds) for one in measured])

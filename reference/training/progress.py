@@ -43,7 +43,7 @@ class _Watcher:
 
     def measured(self, last: Measured) -> None:
         self.last = last
-        speed = f"{last.tokens_a_second:,.0f} tokens/s"
+        speed = f"{last.speed:,.0f} {last.unit}/s"
         self.progress.update(self.task, completed=last.step, loss=f"loss {last.loss:.3f}", speed=speed)
 
     def evaluated(self, step: int, loss: float, *, best: bool) -> None:
@@ -51,7 +51,7 @@ class _Watcher:
             return
         parts = [f"step {step:>{len(str(self.steps))}}/{self.steps}", f"validation {loss:.4f}"]
         if self.last is not None:
-            parts += [f"training {self.last.loss:.4f}", f"{self.last.tokens_a_second:,.0f} tokens/s"]
+            parts += [f"training {self.last.loss:.4f}", f"{self.last.speed:,.0f} {self.last.unit}/s"]
         parts += ["best"] if best else []
         both = self.lines.is_terminal and self.progress.console.is_terminal  # then lines go above the bar
         console = self.progress.console if both else self.lines

@@ -60,6 +60,9 @@ def validation_batches(ids: Tensor, config: TrainingConfig) -> list[tuple[Tensor
 class Run(ABC):
     """What is trained, and how far training has come; a subclass says on what."""
 
+    unit = "tokens"
+    """What speed is counted in."""
+
     def __init__(self, config: TrainingConfig, model: nn.Module, fast: Fast, corpus: str) -> None:
         self.config, self.corpus = config, corpus
         self.model, self.fast = model, fast

@@ -66,6 +66,8 @@ def load_digits(fraction: float) -> Digits:
 class DigitsRun(Run):
     """A vision transformer, and the images that it learns from."""
 
+    unit = "images"
+
     def __init__(self, config: TrainingConfig, digits: Digits) -> None:
         _check(config)
         check_device(config.speed.device)
@@ -118,6 +120,11 @@ class DigitsSession(EncoderSession):
             f"{len(self.digits.val[1]):,} to validate on, {run.config.training.steps:,} steps of {run.tokens_a_step} "
             "images"
         )
+
+    @property
+    def shown(self) -> tuple[Tensor, ...]:
+        """The image whose attention is drawn: (1, 1, 8, 8)."""
+        return (self.digits.val[0][:1].to(self.run.device),)
 
     def sample(self, run: DigitsRun) -> None:
         """Keep the classes of a few held-out images as they are guessed now."""

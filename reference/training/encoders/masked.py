@@ -40,6 +40,8 @@ FOLLOWS, ELSEWHERE = 0, 1
 """The classes of the next-sentence head."""
 SHOWN = 40
 """Hidden places on the page."""
+TOKENS = 32
+"""Tokens whose attention is drawn."""
 
 
 class _Pretraining(nn.Module):
@@ -158,6 +160,12 @@ class MaskedSession(EncoderSession):
             f"{len(self.tokens.val):,} to validate on, {run.config.training.steps:,} steps of {run.tokens_a_step:,} "
             "tokens"
         )
+
+    @property
+    def shown(self) -> tuple[Tensor, ...]:
+        """The ids and segments whose attention is drawn: the beginning of the first held-out row, (1, T) each."""
+        (ids, segments), _ = self.run.validation[0]
+        return ids[:1, :TOKENS], segments[:1, :TOKENS]
 
     def sample(self, run: MaskedRun) -> None:
         """Guess hidden ids of the first validation batch, and keep the guesses."""

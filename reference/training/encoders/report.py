@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformkit.reference.checkpoints import read_checkpoint
-from conformkit.reference.training import figures
+from conformkit.reference.training import figures, history
 from conformkit.reference.training.encoders.digits import DigitsSession
 from conformkit.reference.training.encoders.masked import MaskedSession
 from conformkit.reference.training.encoders.trained import SPECIAL, classifier_from, masked_model_from
@@ -15,10 +15,10 @@ from conformkit.reference.training.pairs.maps import encoder_attention_maps
 __all__ = ["write_encoder_report"]
 
 ROWS = 40
-TOKENS = 32
 TOLD = {
     "training": TRAINING,
     "attention": "Attention weights by layer and head for one held-out input.",
+    "history": "The same weights, the mean of the heads, at several steps of the run.",
 }
 
 
@@ -29,11 +29,13 @@ def write_encoder_report(session: MaskedSession | DigitsSession, *, pictures: bo
     """
     config = session.run.config
     guessed, maps, names = _seen(session)
+    past = [(f"step {at}", weights) for at, weights in history.spread(session.folder)]
     return publish_run(
         session.folder, config, "encoders/report.html",
         lambda records: {
             "training": figures.training_figure(records, None, config.title),
             "attention": figures.attention_figure(maps, names),
+            **({"history": figures.history_figure(past, names)} if past else {}),
         },
         pictures=pictures, told=TOLD, facts=_facts(session), rows=guessed[:ROWS],
     )  # fmt: skip
@@ -44,14 +46,13 @@ def _seen(session: MaskedSession | DigitsSession) -> tuple[list[dict[str, Any]],
     saved = read_checkpoint(session.folder.best)
     if isinstance(session, DigitsSession):
         classifier = classifier_from(saved)
-        image = session.digits.val[0][:1]
+        image = session.shown[0].cpu()
         maps = [weights for _, weights in encoder_attention_maps(classifier.model, image)]
         names = [str(number) for number in range(maps[0].shape[-1])]
         return session.guesses(classifier.model, saved.step), maps, names
     trained = masked_model_from(saved)
-    (ids, segments), _ = session.run.validation[0]
-    shown = ids[:1, :TOKENS].cpu()
-    maps = [weights for _, weights in encoder_attention_maps(trained.model, shown, segments[:1, :TOKENS].cpu())]
+    shown, segments = (part.cpu() for part in session.shown)
+    maps = [weights for _, weights in encoder_attention_maps(trained.model, shown, segments)]
     special = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
     named = [
         special[number] if number < SPECIAL else trained.tokenizer.decode([number - SPECIAL])

@@ -10,7 +10,7 @@ from rich.console import Console
 from conformkit.reference.training.loop import Measured
 from conformkit.reference.training.progress import Silent, watching
 
-LAST = Measured(step=250, loss=1.23456, norm=0.5, rate=1e-3, tokens_a_second=12345.6)
+LAST = Measured(step=250, loss=1.23456, norm=0.5, rate=1e-3, speed=12345.6, unit="tokens")
 
 
 def screen(width: int, *, terminal: bool) -> Console:
@@ -40,7 +40,7 @@ def test_a_bar_shows_loss_speed_and_time_left_as_far_as_there_is_room(width: int
     bar = screen(width, terminal=True)
     with watching(None, bar, 2000, 100) as listener:
         for step in (200, 250):
-            listener.measured(Measured(step, 1.23456, 0.5, 1e-3, 12345.6))
+            listener.measured(Measured(step, 1.23456, 0.5, 1e-3, 12345.6, "tokens"))
         listener.evaluated(250, 1.5, best=True)
     drawn = text(bar)
     assert "250/2000" in drawn

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformkit.reference.steps import IGNORED
-from conformkit.reference.training import metrics
+from conformkit.reference.training import history, metrics
 from conformkit.reference.training.config import TrainingConfig, recipe, with_changes
 from conformkit.reference.training.encoders.digits import MissingDigitsError, load_digits
 from conformkit.reference.training.encoders.masked import CLS, MASK, SEP, begin_masked, fill, hide_words, word_numbers
@@ -139,6 +139,17 @@ def test_a_word_goes_on_where_letters_touch() -> None:
     assert word_numbers([" the", " qu", "ick", " fox", ".", "\n", "Then", "ce"]) == [0, 1, 1, 2, 3, 4, 5, 5]
 
 
+def test_who_looks_at_whom_is_kept_at_each_evaluation(config: TrainingConfig, tmp_path: Path) -> None:
+    session = begin_run(config, tmp_path / "run")
+    finish(session)
+    kept = history.spread(session.folder)
+    assert [step for step, _ in kept] == [4, 8]
+    length = session.run.config.model.block_size
+    assert all(weights.shape == (1, length, length) for _, weights in kept)
+    assert all(torch.allclose(weights.float().sum(-1), torch.ones(1, length), atol=1e-2) for _, weights in kept)
+    assert not torch.equal(kept[0][1], kept[1][1])
+
+
 def test_validation_counts_hidden_ids_and_next_sentences(bert: TrainingConfig, tmp_path: Path) -> None:
     run = begin_masked(bert, tmp_path / "run").run
     found = run.measured()
@@ -200,7 +211,9 @@ def test_bert_by_command(conform: Any, tmp_path: Path) -> None:
     assert "; next sentence: " in result.stdout
     page = (tmp_path / "b" / "report.html").read_text()
     assert "next_sentence" in page
-    assert page.count("data:image/png") == 3
+    assert page.count("data:image/png") == 4
+    assert (tmp_path / "b" / "history.png").exists()
+    assert " tokens/s" in result.stdout
     filled = conform("sample", "b", "--prompt", "the quick [MASK] fox [MASK]")
     assert filled.stdout.count("[MASK] 1: ") == filled.stdout.count("[MASK] 2: ") == 1
     assert conform("sample", "b", "--prompt", "no mark").exit_code == 2
@@ -219,6 +232,7 @@ def test_digits_by_command(conform: Any, tmp_path: Path, monkeypatch: pytest.Mon
     result = conform("train", "--recipe", "vit-digits", "--out", "v", *small(tmp_path))
     assert result.exit_code == 0, result.output
     assert "held-out images: " in result.stdout
+    assert " images/s" in result.stdout
     assert conform("sample", "v").stdout.count("digit ") == 10
     assert "layer 1, head 2" in conform("inspect", "v").stdout
     wrong = conform("train", "--recipe", "vit-digits", "--out", "w", "--set", "model.patch_size=4")
