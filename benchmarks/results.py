@@ -82,7 +82,7 @@ def about() -> Result:
 
 def command(one: Experiment) -> str:
     """Return the command that repeats an experiment."""
-    if one["kind"] == "speed":
+    if one["kind"] in {"speed", "compare"}:
         return f"python benchmarks/results.py --only {one['id']}"
     verb = {"train": ["train"], "ablate": ["train"], "run": ["run"], "gpu": []}[one["kind"]]
     return "conform " + shlex.join([*verb, *one["arguments"]])
@@ -126,6 +126,16 @@ def ablated(one: Experiment) -> Result:
     kept = [{key: row[key] for key in ("axis", "name", "parameters", "loss", "seconds")} for row in rows]
     return {"rows": kept, "exponent": fit.exponent if fit else None, "error": fit.error if fit else None,
             "seconds": seconds}  # fmt: skip
+
+
+def compared(one: Experiment) -> Result:
+    """Train, let each way of sampling write texts with the best model, and return what was measured of them."""
+    found = trained(one)
+    place = RUNS / one["id"]
+    took = called(["sample", str(place), *one["sample"], "--compare", str(place / "ways")])
+    ways = json.loads((place / "ways" / "samplers.json").read_text(encoding="utf-8"))
+    rows = [{name: value for name, value in way.items() if name != "texts"} for way in ways]
+    return {"loss": found["loss"], "ways": rows, "seconds": took}
 
 
 def judged(one: Experiment) -> Result:
@@ -222,7 +232,7 @@ def memory() -> Result:
 
 
 KINDS: Mapping[str, Callable[[Experiment], Result]] = {
-    "train": trained, "ablate": ablated, "run": judged, "speed": measured,
+    "train": trained, "ablate": ablated, "compare": compared, "run": judged, "speed": measured,
 }  # fmt: skip
 
 
@@ -236,6 +246,8 @@ def page() -> str:
         rows.append(f"| {' | '.join(cells)} |")
         if found and one["kind"] == "ablate":
             details += table(one, found)
+        if found and one["kind"] == "compare":
+            details += table_of_ways(one, found)
     head = [
         "# Results", "",
         "Each experiment that the sources describe, what they print, and what this repository measured. The page is",
@@ -301,6 +313,7 @@ def told_of_memory(found: Result) -> str:
 WORDS: Mapping[str, Callable[[Result], str]] = {
     "train": told_of_training,
     "ablate": told_of_ablation,
+    "compare": lambda found: "; ".join([f"{len(found['ways'])} ways, below", *timed(found)]),
     "run": lambda found: (
         f"{found['passed']} of {found['clauses'] - found['inapplicable']} clauses pass, {found['failed']} fail"
     ),
@@ -324,6 +337,18 @@ def table(one: Experiment, found: Result) -> list[str]:
         cells = [row["axis"], row["name"], f"{row['parameters']:,}", loss, gap]
         cells += [f"{row['seconds']:.0f}"] if timed else []
         lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def table_of_ways(one: Experiment, found: Result) -> list[str]:
+    """Return the ways of sampling as a table."""
+    columns = ["way", "distinct-1", "distinct-2", "distinct-4", "self-BLEU", "perplexity"]
+    title, loss = one["what"][0].upper() + one["what"][1:], f"{found['loss']:.4f}"
+    lines = ["", f"## {title}", "", f"The model's validation loss is {loss}.", ""]
+    lines += [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    for row in found["ways"]:
+        shares = [f"{row[name]:.3f}" for name in ("distinct_1", "distinct_2", "distinct_4", "self_bleu")]
+        lines.append(f"| {' | '.join([row['way'], *shares, format(row['perplexity'], '.2f')])} |")
     return lines
 
 

@@ -49,6 +49,15 @@ def test_a_table_of_variants_tells_how_long_each_took():
     assert results.table(one, found)[-1] == "| depth | 2 layers | 1,234 | 1.5000 |  |"
 
 
+def test_ways_of_sampling_are_a_table():
+    """Would break if a column of the comparison were exchanged with another or lost."""
+    one = next(one for one in results.experiments() if one["id"] == "samplers")
+    way = {"way": "greedy", "distinct_1": 0.1, "distinct_2": 0.2, "distinct_4": 0.4, "self_bleu": 0.9, "perplexity": 2}
+    lines = results.table_of_ways(one, {"loss": 1.5, "ways": [way]})
+    assert lines[-3] == "| way | distinct-1 | distinct-2 | distinct-4 | self-BLEU | perplexity |"
+    assert lines[-1] == "| greedy | 0.100 | 0.200 | 0.400 | 0.900 | 2.00 |"
+
+
 def test_both_tasks_of_bert_are_told():
     """Would break if the next sentence, which a tiny BERT may not learn at all, were left out of the page."""
     found = {"loss": 3.5, "step": 3000, "accuracy": 0.25, "next_sentence": 0.484, "seconds": None}
@@ -58,7 +67,7 @@ def test_both_tasks_of_bert_are_told():
 
 
 def test_every_experiment_names_a_command_that_exists():
-    known = {"train", "ablate", "run", "speed", "gpu"}
+    known = {"train", "ablate", "run", "compare", "speed", "gpu"}
     found = results.experiments()
     assert len({one["id"] for one in found}) == len(found)
     for one in found:
