@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -23,7 +21,7 @@ from conformkit.reference.training.run import TrainingRun, build_model
 from conformkit.reference.training.source import floor_in_windows
 from conformkit.reference.training.toml_text import as_toml
 
-__all__ = ["Trained", "TrainingSession", "begin", "load_trained", "read_best", "resume", "resume_text", "trained_from"]
+__all__ = ["Trained", "TrainingSession", "begin", "load_trained", "read_best", "resume_text", "trained_from"]
 
 SHOWN = 32
 """Tokens whose attention is drawn."""
@@ -113,16 +111,6 @@ def begin(config: TrainingConfig, place: Path, *, again: bool = False) -> Traini
     run = TrainingRun(config, tokens, tokenizer)
     _check_prompts(config, tokenizer)
     return TrainingSession(run, RunFolder.create(place, config, again=again), corpus, tokens)
-
-
-def resume(place: Path, changes: Mapping[str, Any], checkpoint: Path | None = None) -> TrainingSession:
-    """Prepare to resume from the newest checkpoint of a run, or from the one named.
-
-    Raises: FolderError, CheckpointError, and what `begin` raises.
-    """
-    folder = RunFolder.open(place)
-    config = with_changes(folder.config, changes)
-    return resume_text(folder, config, read_checkpoint(checkpoint or folder.newest))
 
 
 def resume_text(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) -> TrainingSession:

@@ -12,7 +12,8 @@ from conformkit.reference.checkpoints import read_checkpoint
 from conformkit.reference.training.config import Speed, TrainingConfig, with_changes
 from conformkit.reference.training.loop import train
 from conformkit.reference.training.progress import Silent
-from conformkit.reference.training.session import begin, load_trained, resume
+from conformkit.reference.training.session import begin, load_trained
+from conformkit.reference.training.sessions import resume_run
 from conformkit.reference.training.speed import Fast
 from conformkit.spec.variants import CANONICAL, FAMOUS
 from tests.gpus import HERE
@@ -52,7 +53,7 @@ def test_a_stopped_run_continues(config: TrainingConfig, tmp_path: Path, precisi
     train(whole.run, whole.folder, Silent())
     stopped = begin(there, tmp_path / "stopped")
     train(stopped.run, stopped.folder, Silent(), lambda: stopped.run.step == 6)
-    again = resume(stopped.folder.path, {})
+    again = resume_run(stopped.folder.path, {})
     assert again.run.step == 6
     train(again.run, again.folder, Silent(), sample=again.sample)
     for a, b in zip(again.run.model.parameters(), whole.run.model.parameters(), strict=True):

@@ -18,7 +18,8 @@ from conformkit.reference.training.config import TrainingConfig, TrainingConfigE
 from conformkit.reference.training.loop import train
 from conformkit.reference.training.memory import memory_estimate
 from conformkit.reference.training.progress import Silent
-from conformkit.reference.training.session import begin, resume
+from conformkit.reference.training.session import begin
+from conformkit.reference.training.sessions import resume_run
 
 GRADIENTS = ((0.3, -0.02, 0.0, 4.0), (-0.5, 0.7, 0.0, -1.0), (0.01, 0.2, 0.0, 0.4), (2.0, -0.3, 0.0, 0.0))
 START = (0.5, -1.0, 2.0, 0.25)
@@ -134,12 +135,12 @@ def test_a_run_with_it_learns_and_resumes_exactly(config: TrainingConfig, tmp_pa
     assert whole.run.measured()["loss"] < first
     part = begin(chosen, tmp_path / "part")
     train(part.run, part.folder, Silent(), lambda: part.run.step == 7)
-    again = resume(part.folder.path, {})
+    again = resume_run(part.folder.path, {})
     train(again.run, again.folder, Silent())
     theirs = whole.run.model.state_dict()
     assert all(torch.equal(value, theirs[name]) for name, value in again.run.model.state_dict().items())
     with pytest.raises(CheckpointError, match=f"of a run with the optimizer {kind}"):
-        resume(part.folder.path, {"optimizer.kind": "adamw"})
+        resume_run(part.folder.path, {"optimizer.kind": "adamw"})
 
 
 def test_an_optimizer_that_keeps_less_needs_less_memory(config: TrainingConfig, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from conformkit.reference.training.interrupts import stopping
 from conformkit.reference.training.loop import DivergedError, TrainingEnd, train
 from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.run import validation_batches
-from conformkit.reference.training.session import TrainingSession, begin, load_trained, resume
+from conformkit.reference.training.session import TrainingSession, begin, load_trained
+from conformkit.reference.training.sessions import resume_run
 
 Weights = dict[str, torch.Tensor]
 
@@ -60,7 +61,7 @@ def whole(config: TrainingConfig, tmp_path: Path) -> TrainingSession:
 @pytest.mark.parametrize("steps", [1, 4, 6])
 def test_a_stopped_run_continues_exactly(whole: TrainingSession, session: TrainingSession, steps: int) -> None:
     assert finish(session, after(steps)).end == "interrupted"
-    again = resume(session.folder.path, {})
+    again = resume_run(session.folder.path, {})
     assert again.run.step == steps
     finish(again)
     assert same(weights(again), weights(whole))
@@ -86,11 +87,11 @@ KILLED = """
 import os, signal, sys
 import torch
 from pathlib import Path
-from conformkit.reference.training import loop, session
+from conformkit.reference.training import loop, sessions
 from conformkit.reference.training.progress import Silent
 
 torch.set_num_threads(1)
-run = session.resume(Path(sys.argv[1]), {})
+run = sessions.resume_run(Path(sys.argv[1]), {})
 
 def kill():
     if run.run.step == int(sys.argv[2]):
@@ -107,7 +108,7 @@ def test_a_killed_run_continues_exactly(whole: TrainingSession, session: Trainin
     command = [sys.executable, "-c", KILLED, str(session.folder.path), "11"]
     died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert died.returncode == -signal.SIGKILL, died.stderr
-    again = resume(session.folder.path, {})
+    again = resume_run(session.folder.path, {})
     assert again.run.step == 8  # the evaluation before
     finish(again)
     assert same(weights(again), weights(whole))
@@ -186,7 +187,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_the_last_good_checkpoint_sta
     with pytest.raises(DivergedError, match="the loss is nan at step 7") as caught:
         finish(session, poison)
     assert caught.value.kept.endswith("00000004.safetensors")
-    assert resume(session.folder.path, {}).run.step == 4
+    assert resume_run(session.folder.path, {}).run.step == 4
     assert max(record["step"] for record in metrics.read_lines(session.folder.metrics)) == 4
 
 
@@ -213,8 +214,8 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(
     finish(session)
     damage(session.folder.by_step()[-1])
     with pytest.raises(CheckpointError, match=r"00000012\.safetensors is damaged or changed"):
-        resume(session.folder.path, {})
-    again = resume(session.folder.path, {}, session.folder.by_step()[-2])
+        resume_run(session.folder.path, {})
+    again = resume_run(session.folder.path, {}, session.folder.by_step()[-2])
     finish(again)
     assert same(weights(again), weights(whole))
     assert read_checkpoint(session.folder.by_step()[-1]).step == 12
@@ -225,7 +226,7 @@ def test_another_text_or_vocabulary_is_refused(session: TrainingSession, corpus:
     text = corpus.read_text()
     corpus.write_text(text[1:] + text[0])
     with pytest.raises(CheckpointError, match="of a run on another text, want the text that it was trained on"):
-        resume(session.folder.path, {})
+        resume_run(session.folder.path, {})
     corpus.write_text(text)
     run = session.run
     state = run.state() | {"tokenizer": '{"kind": "char", "characters": "abc"}'}
@@ -243,9 +244,9 @@ def test_a_folder_that_is_taken_or_none_is_refused(
     with pytest.raises(FolderError, match="run is there already, want a new name, or --resume"):
         begin(config, session.folder.path)
     with pytest.raises(FolderError, match="no folder of a run"):
-        resume(tmp_path, {})
+        resume_run(tmp_path, {})
     with pytest.raises(FolderError, match="a run without a checkpoint"):
-        resume(session.folder.path, {})
+        load_trained(session.folder.path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(FolderError, match="not writable"):
         begin(config, tmp_path / "file" / "run")
