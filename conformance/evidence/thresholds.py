@@ -16,6 +16,8 @@ Fails = Callable[[Case], bool]
 Fits = Callable[[Case], bool]
 """Whether sizes can be judged: of those that cannot, nothing is said."""
 _NEARBY = 64
+_DISTANCES = (2, 3, 5, 6)
+_DIVISORS = (2, 3, 5)
 _NAMES = {
     "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
     "vocab_size": "vocabulary", "num_layers": "number of layers",
@@ -64,8 +66,8 @@ def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain:
     passing = low
     for value in _ladder(low, failing[name]):
         if wrong({**failing, name: value}):
-            first = _bisected(lambda size: wrong({**failing, name: size}), passing, value)
             at = partial(_with, failing, name)
+            first = _divided(_of_one(wrong, at), _bisected(_of_one(wrong, at), passing, value), low)
             below, above = _beside(_of_one(fits, at), first, domain[name])
             if below is not None and wrong(at(below)):  # there are gaps between the sizes that can be judged
                 below = None
@@ -110,6 +112,13 @@ def _bisected(wrong: Callable[[int], bool], passing: int, failing: int) -> int:
     return failing
 
 
+def _divided(wrong: Callable[[int], bool], first: int, low: int) -> int:
+    """Return the least part of a failing size that fails, too: a bisection does not find the first of many multiples."""
+    parts = (first // divisor for divisor in _DIVISORS if not first % divisor and first // divisor > low)
+    smaller = next(filter(wrong, parts), None)
+    return first if smaller is None else _divided(wrong, smaller, low)
+
+
 def _sentence(
     wrong: Callable[[int], bool], name: str, first: int, domain: Domain, beside: tuple[int | None, int | None]
 ) -> str:
@@ -118,11 +127,27 @@ def _sentence(
     below, above = beside
     if below is None:
         return f"wrong at {shown} = {first}"
-    if above is not None and not wrong(above):
-        if 2 * first <= most and wrong(2 * first) and (3 * first > most or wrong(3 * first)):
-            return f"wrong where {shown} is a multiple of {first}"
-        return f"wrong at {shown} = {first}, right at {below} and {above}"
-    return f"right up to {shown} = {below}, wrong from {shown} = {first} on"
+    if above is None or wrong(above):
+        return f"right up to {shown} = {below}, wrong from {shown} = {first} on"
+    step = _step(wrong, first, most)
+    if step is not None:
+        begins = f", from {first} on" if first > step else ""
+        which = "odd" if first % step else f"a multiple of {step}"
+        return f"wrong where {shown} is {which}{begins}"
+    others = (*(first + distance for distance in _DISTANCES), (first + most) // 2, 2 * first + 1, most)
+    if any(wrong(size) for size in others if size <= most and size != first):
+        return f"right up to {shown} = {below}, wrong from {shown} = {first} on, but not at every size"
+    return f"wrong at {shown} = {first}, right at {below} and {above}"
+
+
+def _step(wrong: Callable[[int], bool], first: int, most: int) -> int | None:
+    """Return the distance at which it is wrong again and again after a first size, and not between; None at none."""
+    powers = [1 << power for power in range(1, first.bit_length()) if not first % (1 << power)]
+    for step in sorted({2, *powers, first}):
+        again = [size for size in (first + step, first + 2 * step, first + 3 * step) if size <= most]
+        if len(again) > (step not in powers) and all(wrong(size) for size in again):
+            return None if any(wrong(size + max(step // 2, 1)) for size in again) else step
+    return None
 
 
 def _by_width(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Threshold | None:

@@ -29,6 +29,13 @@ def anything(_sizes: Sizes) -> bool:
         (lambda s: s["num_heads"] > 1 and s["head_width"] == 64, "wrong at head width = 64, right at 63 and 65"),
         (lambda s: s["num_heads"] * s["head_width"] % 64 == 0, "wrong where d_model is a multiple of 64"),
         (lambda s: s["head_width"] % 32 == 0, "wrong where head width is a multiple of 32"),
+        (lambda s: s["tokens"] % 24 == 0, "wrong where T is a multiple of 24"),
+        (lambda s: s["tokens"] > 64 and s["tokens"] % 64 == 0, "wrong where T is a multiple of 64, from 128 on"),
+        (lambda s: s["tokens"] > 64 and s["tokens"] % 2 == 1, "wrong where T is odd, from 65 on"),
+        (
+            lambda s: s["tokens"] > 203 and s["tokens"] % 7 in {2, 4, 6},
+            "right up to T = 239, wrong from T = 240 on, but not at every size",
+        ),
         (lambda s: s["num_heads"] > 8, "right up to number of heads = 8, wrong from number of heads = 9 on"),
         (
             lambda s: s["tokens"] > 128 and s["batch"] > 16,
@@ -37,7 +44,10 @@ def anything(_sizes: Sizes) -> bool:
     ],
 )
 def test_the_size_that_matters_is_found_with_its_threshold(wrong: Callable[[Sizes], bool], sentence: str) -> None:
-    cases = (LARGE, {**LARGE, "head_width": 64}, {**LARGE, "num_heads": 12, "head_width": 60})
+    cases = (
+        LARGE, {**LARGE, "head_width": 64}, {**LARGE, "num_heads": 12, "head_width": 60}, {**LARGE, "tokens": 591},
+        {**LARGE, "tokens": 576},
+    )  # fmt: skip
     failing = next(case for case in cases if wrong(case))
     found = smallest_failing(wrong, anything, failing, DOMAIN)
     assert found.sentence == sentence
