@@ -113,7 +113,7 @@ def _bisected(wrong: Callable[[int], bool], passing: int, failing: int) -> int:
 
 
 def _divided(wrong: Callable[[int], bool], first: int, low: int) -> int:
-    """Return the least part of a failing size that fails, too: a bisection does not find the first of many multiples."""
+    """Return the least part of a size that fails, too: a bisection does not find the first of many multiples."""
     parts = (first // divisor for divisor in _DIVISORS if not first % divisor and first // divisor > low)
     smaller = next(filter(wrong, parts), None)
     return first if smaller is None else _divided(wrong, smaller, low)
