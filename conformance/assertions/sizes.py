@@ -59,10 +59,9 @@ _USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256), "d_ff"
 """Further sizes that many models have."""
 _USUAL_HEADS = {"num_heads": (12, 12), "head_width": (64, 64)}
 """Those of the smallest of many well-known models, 768 wide."""
-_OTHER_HEADS = {"num_heads": (9, 9), "head_width": (80, 85)}
-"""For what is made of parts that are checked with the usual ones: heads are not always 64 wide, nor an even number."""
-_WIDE_MODEL = {"num_heads": (9, 10), "head_width": (58, 64)}
-"""Those of a model wider than 512, for what depends on the width of a whole model."""
+_OTHER_HEADS = {"num_heads": (9, 9), "head_width": (58, 66)}
+"""For what is made of parts that are checked with the usual ones: wider than 512, but heads are not always 64 wide, nor
+an even number."""
 _AS_MANY = (65, 160)
 """As many keys as queries: then attention across two sequences may be taken for that within one."""
 _LONG = 0.92
@@ -178,9 +177,9 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
         yield {**case, **long, "batch": min(2, domain["batch"][1])}
     if {"num_heads", "tokens"} <= domain.keys() and "d_ff" not in domain:
         yield {**case, **_within(_MANY_HEADS, domain, draw), "batch": domain["batch"][0]}
-    if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _WIDE_MODEL["head_width"][1]:
+    if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _USUAL_HEADS["head_width"][1]:
         few = {name: domain[name][0] for name in ("batch", "num_layers")}
-        yield {**case, **few, **{name: draw.integer(*sizes) for name, sizes in _WIDE_MODEL.items()}}
+        yield {**case, **few, **_within(_USUAL_HEADS, domain, draw)}
     if (
         "d_ff" in domain
         and "block_size" not in domain

@@ -136,7 +136,7 @@ def _sentence(
         return f"wrong where {shown} is {which}{begins}"
     others = (*(first + distance for distance in _DISTANCES), (first + most) // 2, 2 * first + 1, most)
     if any(wrong(size) for size in others if size <= most and size != first):
-        return f"right up to {shown} = {below}, wrong from {shown} = {first} on, but not at every size"
+        return f"wrong from {shown} = {first} on, but not at every size"
     return f"wrong at {shown} = {first}, right at {below} and {above}"
 
 
