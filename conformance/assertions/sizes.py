@@ -59,8 +59,8 @@ _USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256), "d_ff"
 """Further sizes that many models have."""
 _USUAL_HEADS = {"num_heads": (12, 12), "head_width": (64, 64)}
 """Those of the smallest of many well-known models, 768 wide."""
-_OTHER_HEADS = {"num_heads": (9, 9), "head_width": (58, 66)}
-"""For what is made of parts that are checked with the usual ones: wider than 512, but heads are not always 64 wide, nor
+_OTHER_HEADS = {"num_heads": (9, 9), "head_width": (72, 78)}
+"""For what is made of parts that are checked with the usual ones: wider than 640, but heads are not always 64 wide, nor
 an even number."""
 _AS_MANY = (65, 160)
 """As many keys as queries: then attention across two sequences may be taken for that within one."""
