@@ -154,7 +154,7 @@ def _missing(request: RunRequest, chosen: list[Clause], implementation: Implemen
     missing = implementation.missing(request.profile)
     if request.only:
         return [name for name in missing if name in _concerned(chosen)]
-    return [name for name in missing if not implementation.judges_inside(name)]
+    return [name for name in missing if not implementation.judged_inside(name)]
 
 
 def _unusable(chosen: list[Clause], implementation: Implementation) -> dict[str, Unusable]:

@@ -113,6 +113,8 @@ _OF_THREE = (
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
+_OF_A_NORM = re.compile(r"(gain|gamma|scale|offset|shift|beta)(\d+)")
+"""A numbered vector of a norm without a name of its own: `gain1`, `beta_2`."""
 _LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+|\{[^{}]*\})_(?=[^.]*$)", re.IGNORECASE)
 """The layer in a flat name: `layer0_wq`."""
 
@@ -136,6 +138,13 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
         return "bias", tuple(path)
     if last in _WEIGHTS and path:
         return "weight", tuple(path)
+    return _read_last(tuple(path), last)
+
+
+def _read_last(path: tuple[str, ...], last: str) -> tuple[str, tuple[str, ...]]:
+    """Split a name whose last segment does more than to tell a kind."""
+    if numbered := _OF_A_NORM.fullmatch(last):
+        return "bias" if numbered[1] in _BIASES else "weight", (*path, f"norm{numbered[2]}")
     known = set().union(*_ROLES.values())
     for kind, marks in (("bias", ("bias", "beta")), ("weight", ("weight", "gamma", "kernel"))):
         for mark in marks:

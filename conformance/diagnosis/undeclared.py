@@ -205,7 +205,9 @@ class Search:
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
-        found = found or self._first(trial, self._modern_candidates(trial), loose)
+        if not found:
+            trial.forget_ranks()
+            found = self._first(trial, self._modern_candidates(trial), loose)
         if not found and not loose and self._red is None and trial.subject.name == "TinyTransformerLM":
             found = self._near(trial, trial.close)
         return found or loose

@@ -55,6 +55,8 @@ class Trial:
     """Inputs and output of each call."""
     known: Known = field(default_factory=dict)
     _placed: dict[Any, tuple[list[_Placed], Iterator[_Placed]]] = field(default_factory=dict)
+    _turns: dict[int, int] = field(default_factory=dict)
+    """By identity of an assignment, its place in the order of names."""
 
     @classmethod
     def of(cls, subject: Subject, known: Known, **wanted: Any) -> Trial:
@@ -120,6 +122,11 @@ class Trial:
         for so_far, _ in self._placed.values():
             so_far.sort(key=lambda placed: nearest.get(id(placed), math.inf))
 
+    def forget_ranks(self) -> None:
+        """Sort assignments of parameters by their names again: distances to wrong variants may mislead."""
+        for so_far, _ in self._placed.values():
+            so_far.sort(key=lambda placed: self._turns[id(placed)])
+
     def _most(self) -> int:
         """Assignments for the whole: its parts are already placed, and only the rest is open."""
         expected = self._component.depth > 1 or self.has_parameters_of(self.subject.variant)
@@ -160,6 +167,7 @@ class Trial:
         so_far, further = self._placed[key]
         yield from so_far
         for placed in further:
+            self._turns[id(placed)] = len(so_far)
             so_far.append(placed)
             yield placed
 

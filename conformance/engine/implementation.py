@@ -338,9 +338,10 @@ class Implementation:
         left_out = self.config.skipped()
         return [name for name in lacking if not self.excused(name) and name not in left_out]
 
-    def judges_inside(self, part: str) -> bool:
-        """Whether a component of which this one is a part is there, and gives the definition's numbers."""
-        return any(part in PARTS.get(name, ()) and s.bound.fits for name, s in self._subjects.items())
+    def judged_inside(self, part: str) -> str:
+        """Return the component of which this one is a part, if it is there and gives the definition's numbers."""
+        wholes = (name for name, s in self._subjects.items() if part in PARTS.get(name, ()) and s.bound.fits)
+        return next(wholes, "")
 
     def excused(self, component: str) -> str:
         """Return why the model's variant does not need a missing component, or nothing."""

@@ -185,7 +185,10 @@ class Judge:
         if component in self.implementation.unfit:
             return self.implementation.unfit[component]
         error = self.implementation.errors.get(component)
-        return f"{component} could not be imported: {error}" if error else f"{component} is not exported"
+        if error:
+            return f"{component} could not be imported: {error}"
+        whole = self.implementation.judged_inside(component)
+        return f"{component} is not seen on its own, only inside {whole}" if whole else f"{component} is not exported"
 
     def _failed(self, clause: Clause, failure: ClauseFailure) -> Result:
         about_numbers = failure.compared is not None or "depend" in failure.message

@@ -30,6 +30,8 @@ _UNEVEN: Mapping[str, int] = {
     "d_model": 18, "num_heads": 3, "num_layers": 1, "num_encoder_layers": 1, "num_decoder_layers": 1,
 }  # fmt: skip
 """Heads whose width has no square root in any format, and one layer."""
+_UNEVEN_SLOPES: Mapping[str, int] = {**_UNEVEN, "d_model": 24, "num_heads": 12}
+"""The same for ALiBi, whose slopes are powers of two, exact in every format, with up to eight heads."""
 _LAST = (".out.weight", ".out.bias", ".down.weight", ".down.bias")
 _LAST_BUT_PROJECTION = (".v.weight", ".v.bias", ".down.weight", ".down.bias")
 
@@ -41,7 +43,8 @@ def imprecision(instance: Instance) -> float:
     """
     subject = instance.subject
     with suppress(ImplementationFailure, ClauseFailure, NotApplicable, PatternError, NoSizeError):
-        other = subject.build(dtype=instance.dtype, **_UNEVEN).scatter(Draw(0, "precision"))
+        sizes = _UNEVEN_SLOPES if subject.variant.positions == "alibi" else _UNEVEN
+        other = subject.build(dtype=instance.dtype, **sizes).scatter(Draw(0, "precision"))
         other.read()
         draw, leading = Draw(0, "inputs for precision"), subject.bound.leading(2)
         inputs = other.example_inputs(draw, further=0)

@@ -13,7 +13,7 @@ from conformkit.conformance.report.milestones import Milestone, State, Step, mil
 from conformkit.conformance.text import count, listed, one_line
 from conformkit.conformance.versions import SPEC_VERSION
 from conformkit.spec.clauses import STEMS, Clause, Level, clauses
-from conformkit.spec.components import base_of
+from conformkit.spec.components import PARTS, base_of
 from conformkit.spec.variants import described
 
 __all__ = [
@@ -97,8 +97,19 @@ def _not_there(report: Report) -> list[str]:
     """Return the parts that were asked for and are not judged, though they are not required or are left out."""
     named = {*report.missing, *report.stubs, *report.skipped, *report.unusable}
     absent = [name for name in report.absent()[0] if name not in named]
-    found = [f"not implemented: {_parts(absent, _PARTS)}"] if absent else []
+    within = _within(report)
+    inline = [name for name in absent if name in within]
+    absent = [name for name in absent if name not in within]
+    found = [f"not seen on their own, written inline?: {_parts(inline, _PARTS)}"] if inline else []
+    found += [f"not implemented: {_parts(absent, _PARTS)}"] if absent else []
     return found + ([f"left out by conform.toml: {_parts(report.skipped, _PARTS)}"] if report.skipped else [])
+
+
+def _within(report: Report) -> set[str]:
+    """Return the parts of the wholes that are judged and conform."""
+    passed = {r.clause.component for r in report.results if r.verdict is Verdict.PASS}
+    passed -= {r.clause.component for r in report.results if report.breaks(r)}
+    return {part for name in passed for part in PARTS.get(name, ())}
 
 
 def scope(report: Report) -> str:

@@ -139,6 +139,13 @@ def test_gain_and_shift_of_a_norm_have_other_names_too(name, kind):
     assert likeliest(f"ln.{name}", ["norm.weight", "norm.bias"]) == {f"norm.{kind}"}
 
 
+@pytest.mark.parametrize(("gain", "shift"), [("gain", "offset"), ("gamma", "beta"), ("scale", "shift")])
+def test_numbered_gains_and_shifts_of_norms_without_a_module_have_their_place(gain, shift):
+    for number in (1, 2):
+        assert likeliest(f"{gain}{number}", BLOCK) == {f"norm{number}.weight"}
+        assert likeliest(f"{shift}_{number}", BLOCK) == {f"norm{number}.bias"}
+
+
 def test_a_fused_name_fits_the_fused_parts_better_than_one_of_them():
     fused, alone = ("q.weight", "k.weight", "v.weight"), ("q.weight",)
     for name in ("c_attn.weight", "qkv.weight", "in_proj_weight", "Wqkv"):

@@ -8,7 +8,7 @@ import pytest
 
 from conformkit.conformance import check
 from conformkit.conformance.engine.results import Verdict
-from conformkit.conformance.report.wording import share
+from conformkit.conformance.report.wording import share, unjudged, verdict_line
 
 WHOLE = "from conformkit.reference import TinyTransformerLM\n"
 FEW = ("LM-ORACLE", "LM-PARAM-COUNT", "LM-LOGITS-SHAPE")
@@ -33,6 +33,14 @@ def test_a_part_that_is_asked_for_must_be_there(tmp_path: Path) -> None:
     report = check(package(tmp_path, WHOLE), only=("MHA-SHAPE", *FEW), diagnose=False)
     assert report.missing == ["MultiHeadAttention"]
     assert not report.conforms
+
+
+def test_a_part_without_a_name_of_its_own_may_be_written_inline(tmp_path: Path) -> None:
+    report = check(package(tmp_path, WHOLE), only=("FFN-SHAPE", *FEW), diagnose=False)
+    assert report.conforms
+    why = "FeedForward is not seen on its own, only inside TinyTransformerLM"
+    assert unjudged(report) == [(Verdict.NOT_IMPLEMENTED, why, ["FFN-SHAPE"])]
+    assert verdict_line(report).endswith("; not seen on their own, written inline?: FeedForward")
 
 
 def test_a_whole_that_is_wrong_judges_no_part(tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None
 def _absent(found: Draft) -> dict[str, str]:
     """Return the components that nothing in the code is, with the reason; not those that are still to be written."""
     lacking = {name: why for name, why in found.missing.items() if not why.endswith(UNFINISHED)}
-    return {name: absence(name, why) for name, why in lacking.items()}
+    wholes = [p.component for p in found.proposals if p.matched and p.component in PARTS]
+    within = {part: whole for whole in wholes for part in PARTS[whole]}
+    return {name: absence(name, why, within.get(name, "")) for name, why in lacking.items()}
 
 
 def _other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:

@@ -90,7 +90,7 @@ def _may_be(component: Component, item: Item) -> bool:
     if component.name == "ScaledDotProductAttention":
         return item.kind == "function" and _takes_three(item)
     if item.kind == "function":
-        return named(component, item.name) and _sized(component, item) > 1
+        return named(component, item.name) and (_sized(component, item) > 1 or _only_sizes(component, item))
     return item.kind == "class" and not call_of(component, item.call).unknown
 
 
@@ -103,6 +103,13 @@ def _sized(component: Component, item: Item) -> int:
     """Return how many of the component's required arguments a factory takes."""
     known, _, _ = passed([p for p in item.call or () if p["kind"] in {"positional", "keyword"}], component)
     return len(set(known.values()) & set(required_sizes(component)))
+
+
+def _only_sizes(component: Component, item: Item) -> bool:
+    """Whether a function requires the model's width and nothing that is no size: `FeedForward(dim, mult=4)`."""
+    usable = [p for p in item.call or () if p["kind"] in {"positional", "keyword"}]
+    known, _, unknown = passed(usable, component)
+    return not unknown and any(p["required"] and known.get(p["name"]) == "d_model" for p in usable)
 
 
 def named(component: Component, name: str) -> bool:

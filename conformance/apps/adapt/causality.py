@@ -1,7 +1,8 @@
 """How a component is made causal, found from its arguments and from the effect of later inputs.
 
 `never` is not written for code that looks at later positions: if the contract needs a causal mask, that is the most
-frequent mistake. It is offered as a line that the author may add.
+frequent mistake. It is offered as a line that the author may add. A part that its name calls an encoder's, in code
+without a language model, is meant for complete texts.
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ __all__ = ["settled"]
 _KINDS = (("bool", "attend"), ("bool", "hide"), ("float", "attend"))
 
 
-def settled(component: Component, proposal: Proposal, call: Call, names: frozenset[str], bench: Bench) -> None:
-    """Complete a table with its call and its causality. Raises what is in TROUBLE where no call succeeds."""
+def settled(
+    component: Component, proposal: Proposal, call: Call, names: frozenset[str], bench: Bench, *, encodes: bool = False
+) -> None:
+    """Complete a table with its call and its causality. Raises what is in TROUBLE where no call succeeds.
+
+    `encodes`: its name says that it is meant for complete texts.
+    """
     table = proposal.table
     table["call"] = call.written(mask=call.required)
     if not any(argument.name == "causal" for argument in component.arguments):
@@ -39,6 +45,10 @@ def settled(component: Component, proposal: Proposal, call: Call, names: frozens
     elif call.lengths:
         table["causal"] = "never"
         proposal.doubts.append(f"only {call.lengths} hides keys, which the contract's call has not: judged without it")
+    elif encodes:
+        bench.shown(component.name, table | {"causal": "never"})
+        table["causal"] = "never"
+        proposal.doubts.append("it looks at later positions, as an encoder does; if it should not, delete `causal`")
     else:
         table["causal"] = "always"
         why = "it looks at later positions, and no argument prevents that"

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from conformkit.conformance.apps.adapt.draft import Draft
-from conformkit.conformance.apps.adapt.proposal import Proposal
-from conformkit.conformance.engine.results import Certainty, Report, Result
+from conformkit.conformance.apps.adapt.proposal import NAME_ALONE, Proposal
+from conformkit.conformance.engine.results import Certainty, Report, Result, Verdict
 from conformkit.conformance.text import count
 from conformkit.spec.components import component as component_of
+from conformkit.spec.components import is_component
 
 __all__ = ["checked"]
 
@@ -39,9 +40,19 @@ def checked(found: Draft, judge: Callable[[Draft, bool], Report]) -> tuple[Draft
         unusable = dict(_unusable(found, report))
         failing = {name: why for name, why in _failing(open_, report) if name not in unusable}
         if not unusable and not failing:
-            return found, report
+            return _confirmed(found, report), report
         found = found.leaving_out({**unusable, **failing}, failing)
-    return found, judge(found, False)
+    report = judge(found, False)
+    return _confirmed(found, report), report
+
+
+def _confirmed(found: Draft, report: Report) -> Draft:
+    """Take back the doubt about numbers of components whose numbers were judged, and are right."""
+    passed = {result.clause.id for result in report.results if result.verdict is Verdict.PASS}
+    for proposal in found.judged():
+        if f"{component_of(proposal.component).prefix}-ORACLE" in passed:
+            proposal.doubts = [doubt for doubt in proposal.doubts if doubt != NAME_ALONE]
+    return found
 
 
 def _is_open(proposal: Proposal) -> bool:
@@ -57,11 +68,13 @@ def _follows(proposal: Proposal) -> bool:
 
 
 def _unusable(found: Draft, report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the components that cannot be judged as drafted, with the reason; a method costs its component."""
-    judged = {proposal.component for proposal in found.judged()}
+    """Yield the components that cannot be judged as drafted, with the reason; a method costs its component.
+
+    So may something else be that has a component's name, and that the draft does not propose.
+    """
     for name, why in report.unusable.items():
         component = name.partition(".")[0]
-        if component in judged:
+        if component not in found.without and is_component(component):
             yield component, why.problem
 
 

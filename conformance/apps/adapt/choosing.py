@@ -7,13 +7,14 @@ result has the contract's shape.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench, missing_setting
 from conformkit.conformance.apps.adapt.calling import Call, call_of
-from conformkit.conformance.apps.adapt.candidates import LIKELY, ranked
+from conformkit.conformance.apps.adapt.candidates import LIKELY, named, ranked
 from conformkit.conformance.apps.adapt.causality import settled
 from conformkit.conformance.apps.adapt.construction import Construction, names_in, numbers, ways
 from conformkit.conformance.apps.adapt.evenness import limit_to_even
@@ -21,6 +22,7 @@ from conformkit.conformance.apps.adapt.fitting import (
     free_length,
     limit_inner,
     limit_length,
+    limit_to_tables,
     pass_targets,
     take_output,
     tell_nature,
@@ -28,13 +30,14 @@ from conformkit.conformance.apps.adapt.fitting import (
 from conformkit.conformance.apps.adapt.handed import handed
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.masks import of_attention
-from conformkit.conformance.apps.adapt.meanings import LONGEST, constant, meant, sizes_of
-from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.apps.adapt.meanings import constant, meant, sizes_of
+from conformkit.conformance.apps.adapt.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.apps.adapt.stored_offsets import minus_one
 from conformkit.conformance.diagnosis.undeclared import Search
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.components import Component
+from conformkit.spec.components import component as component_of
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 
 __all__ = ["choose"]
@@ -65,7 +68,7 @@ def choose(
         bench.parts[component.name] = best.table
         return best
     if best is not None:
-        best.doubts.append("no variant of the definition gives its numbers: chosen by its name and shape alone")
+        best.doubts.append(NAME_ALONE)
         return _kept(best, bench, search)
     return None
 
@@ -74,6 +77,7 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
     bench.parts[proposal.component] = proposal.table
     tell_nature(proposal, bench)
+    limit_to_tables(proposal, bench)
     if bench.link is not bench.implementation and minus_one(proposal, search, bench):
         return proposal
     if proposal.matched and proposal.component != "ScaledDotProductAttention":  # else it says nothing about a whole
@@ -185,10 +189,10 @@ def _built(
     names = names_in(construct)
     if way.fixed:
         proposal.table["limits"] = dict(way.fixed)
-    longest = numbers(item, items, ("block_size",)).get("block_size", LONGEST)
+    longest = numbers(item, items, ("block_size",)).get("block_size")
     try:
         limit_inner(component, proposal, names, call, bench)
-        settled(component, proposal, call, names, bench)
+        settled(component, proposal, call, names, bench, encodes=_encodes(item, items))
         if not take_output(component, proposal, bench) and not pass_targets(component, proposal, call, bench):
             return None
         limit_length(component, proposal, longest, bench)
@@ -200,6 +204,15 @@ def _built(
         bench.refusals.append(f"{item.path}: {problem}")
         return None
     return proposal
+
+
+def _encodes(item: Item, items: Sequence[Item]) -> bool:
+    """Whether its name is that of an encoder's part, in code in which nothing is called a language model."""
+    if not re.search(r"encoder", item.name, re.IGNORECASE) or re.search(r"decoder", item.name, re.IGNORECASE):
+        return False
+    return not any(
+        named(component_of("TinyTransformerLM"), other.name) for other in items if other.kind in {"class", "function"}
+    )
 
 
 def _with_settings(

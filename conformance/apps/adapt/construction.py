@@ -152,13 +152,21 @@ def _plain(
         lacking = {"d_model", "vocab_size"} & (set(missing) - set(order) - set(fixed))
         if lacking and (lacking != {"d_model"} or component.inputs[:1] != ("x",) or not (known or order)):
             continue
-        chosen = known | made_up | dict(zip(open_, order, strict=True))
+        chosen = known | made_up | _head_widths(parameters, known) | dict(zip(open_, order, strict=True))
         named = {p["name"]: chosen[p["name"]] for p in parameters if p["name"] in chosen}
         tried = [f"{theirs} is taken for {ours}, by trying" for theirs, ours in zip(open_, order, strict=True)]
         doubts = (*tried, *_guesses(made_up), *([_LAZY] if lacking else ()))
         yield Construction(named, doubts, fixed=fixed)
         if "d_model" in numbers_there and "d_model" not in fixed:
             yield Construction(named, doubts, fixed=fixed | {"d_model": numbers_there["d_model"]})
+
+
+def _head_widths(parameters: Signature, known: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments for the width of a head that have a number as default: `dim_head = 64`."""
+    if "num_heads" not in known.values():
+        return {}
+    widths = [p for p in parameters if is_head_width(p["name"]) and str(p["default"]).isdigit()]
+    return {p["name"]: "d_model // num_heads" for p in widths}
 
 
 def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Construction]:

@@ -116,9 +116,13 @@ class Draft:
         return [*written[:end], *notes, *written[end:]]
 
 
-def absence(name: str, why: str) -> str:
-    """Return why a component without a candidate is missing, and what may be declared."""
-    return why or f"nothing looks like it{_ELSEWHERE.get(name, '')}"
+def absence(name: str, why: str, whole: str = "") -> str:
+    """Return why a component without a candidate is missing, and what may be declared.
+
+    `whole` is a component that contains it and gives the definition's numbers.
+    """
+    seen = f"not seen on its own, only inside {whole} (written inline?)" if whole else "nothing looks like it"
+    return why or f"{seen}{_ELSEWHERE.get(name, '')}"
 
 
 def _stored(value: Any) -> Any:

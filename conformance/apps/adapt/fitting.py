@@ -14,12 +14,22 @@ from conformkit.conformance.apps.adapt.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component, component
 
-__all__ = ["free_length", "limit_inner", "limit_length", "pass_targets", "take_output", "tell_nature"]
+__all__ = [
+    "free_length",
+    "limit_inner",
+    "limit_length",
+    "limit_to_tables",
+    "pass_targets",
+    "take_output",
+    "tell_nature",
+]
 
 _BEYOND = 1_100
 """An input longer than any block size that is tried, and than usual defaults."""
-_WIDTHS = {48: "4 * d_model", 24: "2 * d_model", 36: "3 * d_model", 32: "8 * d_model // 3", 12: "d_model"}
-"""By extents of parameters with d_model = 12, the value of d_ff if no argument sets it."""
+_SHORT, _LONG = 5, 600
+"""The longest input that has been tried, and the longest at which clauses about every size call a part."""
+_WIDTHS = {48: "4 * d_model", 32: "8 * d_model // 3", 24: "2 * d_model", 36: "3 * d_model", 12: "d_model"}
+"""By extents of parameters with d_model = 12, the value of d_ff if no argument sets it; fused projections come late."""
 
 
 def limit_inner(component: Component, proposal: Proposal, names: frozenset[str], call: Call, bench: Bench) -> None:
@@ -70,18 +80,42 @@ def pass_targets(component: Component, proposal: Proposal, call: Call, bench: Be
     return take_output(component, proposal, bench)
 
 
-def limit_length(component: Component, proposal: Proposal, longest: int, bench: Bench) -> None:
-    """Add a doubt if the longest input is a made-up value or a number of its module, and longer ones are refused."""
-    if "block_size" in sizes_of(component) or (longest == LONGEST and longest not in _constants(proposal.table)):
+def limit_length(component: Component, proposal: Proposal, own: int | None, bench: Bench) -> None:
+    """Declare the longest input if it is a made-up value or `own`, a number of its module, and longer ones are refused.
+
+    A number of the module may be the made-up one, as in code for 256 positions.
+    """
+    longest = own or LONGEST
+    if "block_size" in sizes_of(component) or (own is None and longest not in _constants(proposal.table)):
         return
+    if not _takes(component, proposal, longest + 1, bench):
+        proposal.table["limits"] = {**proposal.table.get("limits", {}), "tokens": {"max": longest}}
+
+
+def limit_to_tables(proposal: Proposal, bench: Bench) -> None:
+    """Declare the longest input of a part that has a table of a length which no argument sets, with a doubt."""
+    part = component(proposal.component)
+    limits = proposal.table.get("limits", {})
+    if {"block_size", "max_len"} & set(sizes_of(part)) or "tokens" in limits:
+        return
+    works, fails = _SHORT, _LONG
+    if _takes(part, proposal, fails, bench) or not _takes(part, proposal, works, bench):
+        return
+    while fails - works > 1:
+        middle = (works + fails) // 2
+        works, fails = (middle, fails) if _takes(part, proposal, middle, bench) else (works, middle)
+    proposal.table = {**proposal.table, "limits": {**limits, "tokens": {"max": works}}}
+    proposal.doubts.append(f"{fails} positions are refused: taken for a limit; if they should work, remove it")
+
+
+def _takes(part: Component, proposal: Proposal, tokens: int, bench: Bench) -> bool:
+    """Whether an input of so many positions gives a result of the right shape."""
     try:
-        if bench.shown(component.name, proposal.table, tokens=longest + 1).fits:
-            return
+        return bench.shown(part.name, proposal.table, tokens=tokens).fits
     except WorkerLost:
         raise
     except TROUBLE:
-        pass
-    proposal.table["limits"] = {**proposal.table.get("limits", {}), "tokens": {"max": longest}}
+        return False
 
 
 def free_length(component: Component, proposal: Proposal, bench: Bench) -> None:

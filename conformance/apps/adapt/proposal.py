@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Proposal"]
+__all__ = ["NAME_ALONE", "Proposal"]
+
+NAME_ALONE = "no variant of the definition gives its numbers: chosen by its name and shape alone"
+"""The doubt about a component that nothing but its name confirms."""
 
 
 @dataclass(slots=True)

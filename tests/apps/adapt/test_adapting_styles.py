@@ -235,3 +235,10 @@ def test_a_reason_is_given_for_a_namesake_that_cannot_be_the_component():
 def arguments(*names):
     return [{"name": n, "kind": "positional", "required": True, "default": None, "positional_only": False}
             for n in names]  # fmt: skip
+
+
+def test_older_variants_do_not_mislead_the_search_for_newer_ones():
+    """Would break if assignments of weights stayed sorted by their distances to variants without ALiBi."""
+    slopes = Path(__file__).parents[2] / "right_wild" / "alibi_slopes"
+    found = tomllib.loads(draft(RunRequest(impl=str(slopes), config=Config()), {}).text())
+    assert found["variant"] == {"qkv_bias": True, "output_bias": True, "positions": "alibi"}

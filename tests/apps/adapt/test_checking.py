@@ -6,7 +6,7 @@ import pytest
 
 from conformkit.conformance.apps.adapt.checking import checked
 from conformkit.conformance.apps.adapt.draft import Draft
-from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.apps.adapt.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.engine.unusable import Unusable
@@ -73,3 +73,20 @@ def test_an_unsure_binding_is_left_out():
 def test_log_probabilities_are_told_as_a_style():
     found, _ = judged(proposed(), fail("LM-LOGITS-RAW", looks_like=(EXACT,)))
     assert "return the logits" in found.without["MultiHeadAttention"]
+
+
+def test_something_else_with_a_components_name_is_left_out():
+    """Would break if a factory called FeedForward kept a draft that does not propose it from working."""
+    found, runs = judged(proposed(matched=True), unusable={"FeedForward": Unusable("theirs:FeedForward takes no x")})
+    assert runs > 1
+    assert "[components.FeedForward]\nskip = true\n# unsure: theirs:FeedForward takes no x" in found.text()
+    assert found.judged()
+
+
+@pytest.mark.parametrize(("verdict", "left"), [(Verdict.PASS, []), (Verdict.BLOCKED, [NAME_ALONE])])
+def test_a_doubt_about_numbers_ends_where_they_are_judged_and_right(verdict, left):
+    found = proposed()
+    found.proposals[0].doubts.append(NAME_ALONE)
+    result = make_result(verdict, "MHA-ORACLE", component="MultiHeadAttention")
+    checked(found, lambda _, __: make_report(result))
+    assert found.proposals[0].doubts == left

@@ -1,0 +1,106 @@
+"""conform adapt on sizes that are fixed in the code: tables for a length, heads of a width, an inner width."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.apps.adapt.adapt import draft
+from conformkit.conformance.apps.adapt.draft import Draft
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.engine.request import RunRequest
+
+ATTENTION = """
+import torch
+from torch import nn
+
+NUMBER
+
+class Attention(nn.Module):
+    def __init__(self, *, dim, heads=8, dim_head=64):
+        super().__init__()
+        self.heads, self.scale = heads, dim_head**-0.5
+        self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
+        self.to_out = nn.Linear(heads * dim_head, dim, bias=False)
+        self.register_buffer("mask", torch.ones(LENGTH, LENGTH).tril().bool())
+
+    def forward(self, x):
+        n = x.shape[1]
+        split = lambda y: y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        q, k, v = map(split, self.to_qkv(x).chunk(3, -1))
+        scores = (q @ k.mT * self.scale).masked_fill(~self.mask[:n, :n], -torch.inf)
+        return self.to_out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+NETWORK = """
+from torch import nn
+
+def FeedForward(dim, mult=4, dropout=0.0):
+    inner = int(dim * mult * 2 / 3)
+    return nn.Sequential(nn.Linear(dim, inner), nn.GELU(), nn.Dropout(dropout), nn.Linear(inner, dim))
+"""
+ENCODER = """
+from torch import nn
+
+class EncoderBlock(nn.Module):
+    def __init__(self, width, heads, inner):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x):
+        x = self.norm1(x + self.attention(x, x, x, need_weights=False)[0])
+        return self.norm2(x + self.mlp(x))
+"""
+MODEL = """
+class LanguageModel(nn.Module):
+    pass
+"""
+
+
+def drafted(folder: Path, source: str) -> Draft:
+    path = folder / "their_sizes.py"
+    path.write_text(source, encoding="utf-8")
+    return draft(RunRequest(impl=str(path), config=Config()), {})
+
+
+def attention(length: str, number: str = "") -> str:
+    return ATTENTION.replace("LENGTH", length).replace("NUMBER", number)
+
+
+def table(found: Draft, name: str) -> dict:
+    return tomllib.loads(found.text())["components"][name]
+
+
+@pytest.mark.parametrize(
+    ("source", "doubt"),
+    [(attention("block_size", "block_size = 256"), False), (attention("100"), True)],
+    ids=["a-number-of-its-module", "a-number-in-the-code"],
+)
+def test_a_table_inside_attention_limits_the_length(tmp_path, source, doubt):
+    """Would break if 256, which adapt itself makes up elsewhere, were taken for no number of the code."""
+    found = drafted(tmp_path, source)
+    longest = 100 if doubt else 256
+    assert table(found, "MultiHeadAttention")["limits"] == {"tokens": {"max": longest}}
+    told = f"MultiHeadAttention: {longest + 1} positions are refused: taken for a limit; if they should work, remove it"
+    assert (told in found.doubts()) is doubt
+
+
+def test_the_width_of_a_head_is_given_although_it_has_a_default(tmp_path):
+    found = drafted(tmp_path, attention("600"))
+    assert table(found, "MultiHeadAttention")["construct"]["dim_head"] == "d_model // num_heads"
+    assert "limits" not in table(found, "MultiHeadAttention")
+
+
+def test_a_function_that_needs_the_width_alone_makes_a_component(tmp_path):
+    found = table(drafted(tmp_path, NETWORK), "FeedForward")
+    assert (found["factory"], found["limits"]) == (True, {"d_ff": "8 * d_model // 3"})
+
+
+@pytest.mark.parametrize(
+    ("source", "causal"), [(ENCODER, "never"), (ENCODER + MODEL, "always")], ids=["alone", "beside-a-language-model"]
+)
+def test_a_block_of_an_encoder_reads_complete_texts(tmp_path, source, causal):
+    """Would break if a causal mask that a language model's block lacks were declared away."""
+    found = drafted(tmp_path, source)
+    assert table(found, "TransformerBlock")["causal"] == causal

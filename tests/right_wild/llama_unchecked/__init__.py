@@ -1,0 +1,1 @@
+from .model import Attention, FeedForward, ModelArgs, RMSNorm, Transformer, TransformerBlock
