@@ -1,7 +1,8 @@
 """Known mistakes of conversions: what each makes of the right weights.
 
 A file `mistakes/<id>.toml` holds a title, how the sentence "exactly your numbers with …" goes on, which may name
-sizes and choices in braces; `when`, what must be so for it to be possible; and what it does, in one of these ways.
+sizes and choices in braces; `when`, what must be so for it to be possible; `behind`, mistakes that are said in its
+place where they give the same numbers; and what it does, in one of these ways.
 `parts` are canonical names, with {i} for a layer and * for weight and bias.
 
     [[taken]]      to, of       each part filled with another one
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -39,7 +40,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.variants import Variant
 
-__all__ = ["Mistake", "Right", "mistakes"]
+__all__ = ["Mistake", "Right", "foremost", "mistakes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Mistake:
     id: str
     title: str
     when: Mapping[str, Any]
+    behind: tuple[str, ...]
     body: Mapping[str, Any]
 
     @property
@@ -87,17 +89,9 @@ class Mistake:
 
     def possible(self, right: Right) -> bool:
         """Whether it can be made here."""
-        theirs, ours = right.variants
-        facts = {
-            "grouped": right.own["kv_heads"] < right.own["num_heads"],
-            "expanded": right.own["kv_heads"] > right.sizes["kv_heads"],
-            "theirs_layout": theirs.rotary_layout,
-            "moved": theirs.rotary_layout != ours.rotary_layout,
-        }
-        stands = all(facts[n] == v for n, v in self.when.items() if n in facts)
-        return (
-            stands and self.fits(ours) and all(self._divides(table, right) for table in self.body.get("permuted", ()))
-        )
+        stands = all(_FACTS[name](right) == value for name, value in self.when.items() if name in _FACTS)
+        fits = stands and self.fits(right.variants[1])
+        return fits and all(self._divides(table, right) for table in self.body.get("permuted", ()))
 
     def fits(self, variant: Variant) -> bool:
         """Whether code of this variant can make it."""
@@ -128,7 +122,12 @@ class Mistake:
                 yield name, array
 
 
-_FACTS = ("grouped", "expanded", "theirs_layout", "moved")
+_FACTS: Mapping[str, Callable[[Right], Any]] = {
+    "grouped": lambda right: right.own["kv_heads"] < right.own["num_heads"],
+    "expanded": lambda right: right.own["kv_heads"] > right.sizes["kv_heads"],
+    "theirs_layout": lambda right: right.variants[0].rotary_layout,
+    "moved": lambda right: right.variants[0].rotary_layout != right.variants[1].rotary_layout,
+}
 """What `when` may name besides choices: what is so in a conversion."""
 
 
@@ -248,5 +247,12 @@ def mistakes() -> dict[str, Mistake]:
         if entry.name.endswith(".toml"):
             own = tomllib.loads(entry.read_text(encoding="utf-8"))
             name = entry.name.removesuffix(".toml")
-            found[name] = Mistake(name, own.pop("title"), own.pop("when", {}), own)
+            found[name] = Mistake(name, own.pop("title"), own.pop("when", {}), tuple(own.pop("behind", ())), own)
     return found
+
+
+def foremost(alike: Iterable[Mistake]) -> list[Mistake]:
+    """Return which of the mistakes that give the same numbers are said."""
+    found = list(alike)
+    there = {mistake.id for mistake in found}
+    return [mistake for mistake in found if not there & set(mistake.behind)]

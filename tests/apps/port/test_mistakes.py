@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def right(scene: Scene) -> Right:
     drawn = drawn_weights(LANGUAGE_MODEL.parameters(sizes, scene.theirs), 0)
     for name in drawn:
         if name.endswith("bias"):
-            drawn[name] = np.random.default_rng(len(name)).standard_normal(drawn[name].shape) * 0.4
+            drawn[name] = np.random.default_rng(crc32(name.encode())).standard_normal(drawn[name].shape) * 0.4
     ours = {name: plan.array(name, drawn.__getitem__).astype(np.float64) for name in plan.parameters}
     return Right(plan, drawn.__getitem__, ours.__getitem__, (scene.theirs, scene.ours), sizes, own)
 
