@@ -6,7 +6,8 @@ place where they give the same numbers; and what it does, in one of these ways.
 `parts` are canonical names, with {i} for a layer and * for weight and bias.
 
     [[taken]]      to, of       each part filled with another one
-    [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others
+    [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others;
+                   order    the numbers of the parts in the order in which they are stored
     [[permuted]]   parts, pattern, heads, of      an einops pattern of its rows; `of` ours (right) or theirs (unmoved)
     [[value]]      parts, expression       an expression over _ and the sizes
     [[rows]]       parts, shift or reversed
@@ -162,7 +163,8 @@ def _read(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
         return None
     known = {n: right.parameters[n] for n in names}
     parts = tuple(StoredPart(n) for n in names)
-    stored, taken = Rule("x", parts, table["stored"]), Rule("x", parts, table["taken"])
+    stored = Rule("x", tuple(parts[n] for n in table.get("order", range(len(parts)))), table["stored"])
+    taken = Rule("x", parts, table["taken"])
     try:
         whole = to_implementation([stored], {n: right.ours(n) for n in names}, known, right.own)["x"]
         other = to_implementation([taken], {n: right.ours(n) for n in names}, known, right.own)["x"]
@@ -229,6 +231,9 @@ def _rounded(name: str, table: Mapping[str, Any], right: Right) -> Array:
     if form == "int8":
         step = float(np.abs(array).max(initial=0.0)) / 127 or 1.0
         return np.asarray(np.round(array / step) * step)
+    if form == "bfloat16, cut off":
+        bits = np.atleast_1d(array.astype(np.float32)).view(np.uint32) & np.uint32(0xFFFF0000)
+        return bits.view(np.float32).reshape(array.shape).astype(np.float64)
     return rounded(np.asarray(array, np.float64), form)
 
 

@@ -176,19 +176,22 @@ def _move(
 
 _ALIKE = (
     "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated", "output_projection",
-    "positions", "embedding_norm", "final_norm", "head_width",
+    "positions", "embedding_norm", "final_norm", "head_width", "qk_norm", "score_cap", "logit_cap", "sinks",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
 _ONLY_WITH = {
     "rotary_base": "rotary", "sinusoid_layout": "sinusoidal", "sinusoid_frequencies": "sinusoidal",
-    "position_offset": "sinusoidal",
+    "position_offset": "sinusoidal", "rotary_fraction": "rotary", "rotary_scaling": "rotary", "alibi_slopes": "alibi",
 }  # fmt: skip
+_OF_SCALING = ("rotary_factor", "rotary_length", "rotary_low", "rotary_high", "rotary_whole_pairs", "rotary_magnitude")
 
 
 def _obstacles(
     theirs: Variant, ours: Variant, sizes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     choices = [*_ALIKE, *(c for c, kind in _ONLY_WITH.items() if kind == theirs.positions == ours.positions)]
+    if theirs.positions == "rotary" and "none" != theirs.rotary_scaling == ours.rotary_scaling:
+        choices += _OF_SCALING
     for choice in choices:
         one, other = getattr(theirs, choice), getattr(ours, choice)
         if choice == "norm_deviation" and theirs.norm == "rmsnorm":
