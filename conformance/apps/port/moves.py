@@ -38,14 +38,13 @@ class Rearranged:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A factor; `text` says what it is."""
+    """A factor, in float64: the stored format would round a second time."""
 
     factor: float
-    text: str
 
     def __call__(self, array: Array) -> Array:
         """Apply it to an array."""
-        return np.asarray(array * self.factor).astype(array.dtype)
+        return np.asarray(array, np.float64) * self.factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ def _move(
     steps: list[MoveStep] = []
     if name == "embedding.weight" and theirs.embedding_scale != ours.embedding_scale and not ours.tied:
         root = math.sqrt(sizes["d_model"])
-        steps.append(Scaled(root, "sqrt(d_model)") if theirs.embedding_scale else Scaled(1 / root, "1 / sqrt(d_model)"))
+        steps.append(Scaled(root if theirs.embedding_scale else 1 / root))
     if theirs.norm_weight != ours.norm_weight and re.search(r"norm\w*\.weight$", name):
         steps.append(Added(1.0 if theirs.norm_weight == "offset" else -1.0))
     if name == "positions.weight":
