@@ -67,8 +67,7 @@ def _explained(
             yield from (fit.named(right, wrong, "exact") for fit in told[:_TWINS])
             return
     rest = set(examined)
-    for whole in (True, False):
-        cover = [fit for fit in fits if fit.whole == whole]
+    for cover in ([fit for fit in fits if fit.whole], [fit for fit in fits if not fit.whole and not fit.copies]):
         while rest and cover:
             best = max(cover, key=lambda fit: (len(fit.explains & rest), -len(fit.against)))
             cover.remove(best)
@@ -98,6 +97,11 @@ class _Fit:
     def whole(self) -> bool:
         """Whether it was made wherever it can be."""
         return not self.against
+
+    @property
+    def copies(self) -> bool:
+        """Whether it only puts parameters in the places of others, which the numbers themselves say of a few."""
+        return bool({"taken", "layers"} & set(self.mistake.body))
 
     @staticmethod
     def of(

@@ -183,6 +183,8 @@ class _Port:
                 return got.read(name) if got.has(name) else None
 
         proof = self._compared(sizes, own, source.read, mine)
+        if not np.isfinite(proof.worst):
+            problems += _not_finite(source)
         found = replace(found, checkpoint=proof, differences=differences, problems=tuple(problems))
         if found.proved:
             said_ = tuple(f"numbers differ, outputs do not: {m.sentence}" for m in mistakes)
@@ -274,6 +276,14 @@ def _check_tied(source: CanonicalWeights, tied: Mapping[str, str]) -> None:
                 f"{source.checkpoint.place}: {name} differs from {of}, although theirs ties them",
                 advice=("say tie_word_embeddings = false in config.json, or tied = false in conform.toml",),
             )
+
+
+def _not_finite(source: CanonicalWeights) -> list[str]:
+    """Name the first tensor of theirs with numbers that are not finite."""
+    name = next((name for name in source.parameters if not np.isfinite(source.read(name)).all()), None)
+    if name is None:
+        return []
+    return [f"{source.checkpoint.place}: {', '.join(source.places(name))} has numbers that are not finite"]
 
 
 def _incomplete(got: CanonicalWeights) -> list[str]:

@@ -201,6 +201,15 @@ def test_a_file_is_only_written_when_it_is_proved(tmp_path: Path) -> None:
 
 
 @pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
+def test_numbers_that_are_not_finite_are_named_with_their_tensor(tmp_path: Path) -> None:
+    weights = checkpoint("gpt2")
+    weights["transformer.h.1.mlp.c_fc.weight"][2, 3] = np.nan
+    report = ported("nano_gpt", tmp_path, weights=weights)
+    assert not report.proved
+    assert report.problems == ("the weights: transformer.h.1.mlp.c_fc.weight has numbers that are not finite",)
+
+
+@pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
 def test_weights_in_bfloat16_stay_in_bfloat16(tmp_path: Path) -> None:
     from conformkit.conformance.apps.port.safetensors_files import SafetensorsFile, TensorEntry, write_safetensors
 
