@@ -109,14 +109,14 @@ def _within(folder: Path) -> Path:
     for name in _FIRST:
         if (folder / name).is_file():
             return folder / name
-    found = sorted(p for p in folder.iterdir() if p.suffix in {".safetensors", ".pt", ".pth"})
+    found = sorted(p for p in folder.iterdir() if p.suffix in {".safetensors", ".pt", ".pth", ".npz"})
     indices = sorted(folder.glob("*.safetensors.index.json"))
     if len(indices) == 1:
         return indices[0]
     if len(found) == 1:
         return found[0]
     what = "several files of weights" if found else "no file of weights"
-    advice = "name the file" if found else f"looked for {', '.join(_FIRST)}, *.safetensors, *.pt"
+    advice = "name the file" if found else f"looked for {', '.join(_FIRST)}, *.safetensors, *.pt, *.npz"
     raise Unportable(f"{folder} holds {what}", advice=(advice,))
 
 

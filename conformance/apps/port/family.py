@@ -35,6 +35,7 @@ class Family:
     ignored: tuple[str, ...]
     call: Mapping[str, Any]
     tables: Mapping[str, Mapping[str, Any]]
+    parent: str = ""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -172,7 +173,7 @@ def _family(name: str, written: Mapping[str, Mapping[str, Any]]) -> Family:
     tables["variant"] = {**PRESETS[name].differences(), **own.get("variant", {})}
     ignored = (*(parent.ignored if parent else ()), *own.get("ignored", ()))
     call = own.get("call", parent.call if parent else {})
-    return Family(name, own.get("class", ""), own.get("config", ""), ignored, call, tables)
+    return Family(name, own.get("class", ""), own.get("config", ""), ignored, call, tables, own.get("parent", ""))
 
 
 def family(name: str) -> Family:

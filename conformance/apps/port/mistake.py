@@ -1,11 +1,13 @@
 """Known mistakes of conversions: what each makes of the right weights.
 
 A file `mistakes/<id>.toml` holds a title, how the sentence "exactly your numbers with …" goes on, which may name
-sizes and choices in braces; `when`, what must be so for it to be possible; and what it does, in one of these ways.
+sizes and choices in braces; `when`, what must be so for it to be possible; `behind`, mistakes that are said in its
+place where they give the same numbers; and what it does, in one of these ways.
 `parts` are canonical names, with {i} for a layer and * for weight and bias.
 
     [[taken]]      to, of       each part filled with another one
-    [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others
+    [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others;
+                   order    the numbers of the parts in the order in which they are stored
     [[permuted]]   parts, pattern, heads, of      an einops pattern of its rows; `of` ours (right) or theirs (unmoved)
     [[value]]      parts, expression       an expression over _ and the sizes
     [[rows]]       parts, shift or reversed
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -39,7 +41,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.variants import Variant
 
-__all__ = ["Mistake", "Right", "mistakes"]
+__all__ = ["Mistake", "Right", "foremost", "mistakes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Mistake:
     id: str
     title: str
     when: Mapping[str, Any]
+    behind: tuple[str, ...]
     body: Mapping[str, Any]
 
     @property
@@ -87,17 +90,9 @@ class Mistake:
 
     def possible(self, right: Right) -> bool:
         """Whether it can be made here."""
-        theirs, ours = right.variants
-        facts = {
-            "grouped": right.own["kv_heads"] < right.own["num_heads"],
-            "expanded": right.own["kv_heads"] > right.sizes["kv_heads"],
-            "theirs_layout": theirs.rotary_layout,
-            "moved": theirs.rotary_layout != ours.rotary_layout,
-        }
-        stands = all(facts[n] == v for n, v in self.when.items() if n in facts)
-        return (
-            stands and self.fits(ours) and all(self._divides(table, right) for table in self.body.get("permuted", ()))
-        )
+        stands = all(_FACTS[name](right) == value for name, value in self.when.items() if name in _FACTS)
+        fits = stands and self.fits(right.variants[1])
+        return fits and all(self._divides(table, right) for table in self.body.get("permuted", ()))
 
     def fits(self, variant: Variant) -> bool:
         """Whether code of this variant can make it."""
@@ -128,7 +123,12 @@ class Mistake:
                 yield name, array
 
 
-_FACTS = ("grouped", "expanded", "theirs_layout", "moved")
+_FACTS: Mapping[str, Callable[[Right], Any]] = {
+    "grouped": lambda right: right.own["kv_heads"] < right.own["num_heads"],
+    "expanded": lambda right: right.own["kv_heads"] > right.sizes["kv_heads"],
+    "theirs_layout": lambda right: right.variants[0].rotary_layout,
+    "moved": lambda right: right.variants[0].rotary_layout != right.variants[1].rotary_layout,
+}
 """What `when` may name besides choices: what is so in a conversion."""
 
 
@@ -163,7 +163,8 @@ def _read(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
         return None
     known = {n: right.parameters[n] for n in names}
     parts = tuple(StoredPart(n) for n in names)
-    stored, taken = Rule("x", parts, table["stored"]), Rule("x", parts, table["taken"])
+    stored = Rule("x", tuple(parts[n] for n in table.get("order", range(len(parts)))), table["stored"])
+    taken = Rule("x", parts, table["taken"])
     try:
         whole = to_implementation([stored], {n: right.ours(n) for n in names}, known, right.own)["x"]
         other = to_implementation([taken], {n: right.ours(n) for n in names}, known, right.own)["x"]
@@ -230,6 +231,9 @@ def _rounded(name: str, table: Mapping[str, Any], right: Right) -> Array:
     if form == "int8":
         step = float(np.abs(array).max(initial=0.0)) / 127 or 1.0
         return np.asarray(np.round(array / step) * step)
+    if form == "bfloat16, cut off":
+        bits = np.atleast_1d(array.astype(np.float32)).view(np.uint32) & np.uint32(0xFFFF0000)
+        return bits.view(np.float32).reshape(array.shape).astype(np.float64)
     return rounded(np.asarray(array, np.float64), form)
 
 
@@ -248,5 +252,12 @@ def mistakes() -> dict[str, Mistake]:
         if entry.name.endswith(".toml"):
             own = tomllib.loads(entry.read_text(encoding="utf-8"))
             name = entry.name.removesuffix(".toml")
-            found[name] = Mistake(name, own.pop("title"), own.pop("when", {}), own)
+            found[name] = Mistake(name, own.pop("title"), own.pop("when", {}), tuple(own.pop("behind", ())), own)
     return found
+
+
+def foremost(alike: Iterable[Mistake]) -> list[Mistake]:
+    """Return which of the mistakes that give the same numbers are said."""
+    found = list(alike)
+    there = {mistake.id for mistake in found}
+    return [mistake for mistake in found if not there & set(mistake.behind)]

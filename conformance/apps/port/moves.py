@@ -38,14 +38,13 @@ class Rearranged:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A factor; `text` says what it is."""
+    """A factor, in float64: the stored format would round a second time."""
 
     factor: float
-    text: str
 
     def __call__(self, array: Array) -> Array:
         """Apply it to an array."""
-        return np.asarray(array * self.factor).astype(array.dtype)
+        return np.asarray(array, np.float64) * self.factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ def _move(
     steps: list[MoveStep] = []
     if name == "embedding.weight" and theirs.embedding_scale != ours.embedding_scale and not ours.tied:
         root = math.sqrt(sizes["d_model"])
-        steps.append(Scaled(root, "sqrt(d_model)") if theirs.embedding_scale else Scaled(1 / root, "1 / sqrt(d_model)"))
+        steps.append(Scaled(root if theirs.embedding_scale else 1 / root))
     if theirs.norm_weight != ours.norm_weight and re.search(r"norm\w*\.weight$", name):
         steps.append(Added(1.0 if theirs.norm_weight == "offset" else -1.0))
     if name == "positions.weight":
@@ -176,19 +175,22 @@ def _move(
 
 _ALIKE = (
     "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated", "output_projection",
-    "positions", "embedding_norm", "final_norm", "head_width",
+    "positions", "embedding_norm", "final_norm", "head_width", "qk_norm", "score_cap", "logit_cap", "sinks",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
 _ONLY_WITH = {
     "rotary_base": "rotary", "sinusoid_layout": "sinusoidal", "sinusoid_frequencies": "sinusoidal",
-    "position_offset": "sinusoidal",
+    "position_offset": "sinusoidal", "rotary_fraction": "rotary", "rotary_scaling": "rotary", "alibi_slopes": "alibi",
 }  # fmt: skip
+_OF_SCALING = ("rotary_factor", "rotary_length", "rotary_low", "rotary_high", "rotary_whole_pairs", "rotary_magnitude")
 
 
 def _obstacles(
     theirs: Variant, ours: Variant, sizes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     choices = [*_ALIKE, *(c for c, kind in _ONLY_WITH.items() if kind == theirs.positions == ours.positions)]
+    if theirs.positions == "rotary" and "none" != theirs.rotary_scaling == ours.rotary_scaling:
+        choices += _OF_SCALING
     for choice in choices:
         one, other = getattr(theirs, choice), getattr(ours, choice)
         if choice == "norm_deviation" and theirs.norm == "rmsnorm":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from conformkit.conformance.apps.port.converting import Conversion
-from conformkit.conformance.apps.port.mistake import Mistake, Right, mistakes
+from conformkit.conformance.apps.port.mistake import Mistake, Right, foremost, mistakes
 from conformkit.conformance.apps.port.moves import MovePlan
 from conformkit.conformance.apps.port.numbers import alike, resembling
 from conformkit.conformance.apps.port.request import NamedMistake
@@ -22,6 +24,8 @@ __all__ = ["explained", "misplaced"]
 _MANY = 3
 """Layers whose numbers are examined, where there are more: the first, the middle one, the last."""
 _SHOWN = 6
+_TWINS = 3
+"""Mistakes with the same numbers, of which so many are said."""
 
 
 def misplaced(
@@ -43,59 +47,105 @@ def explained(right: Right, got: Callable[[str], Array], there: Sequence[str]) -
 def _explained(
     right: Right, got: Callable[[str], Array], wrong: Sequence[str], there: Iterable[str]
 ) -> Iterator[NamedMistake]:
-    """Yield the mistakes that explain all that is wrong: one alone if there is one, else several, else the numbers."""
-    examined = _few(wrong, right.own["num_layers"])
-    held = _few([name for name in there if name not in set(wrong)], right.own["num_layers"])
-    cover: dict[str, set[str]] = {}
-    loose: Mistake | None = None
-    for mistake in mistakes().values():
-        if mistake.choices or not mistake.possible(right):
-            continue
-        explains, open_ = _explains(mistake, right, got, examined, held)
-        if explains == set(examined):
-            yield _named(mistake, right, wrong, "exact")
-            return
-        if explains and explains | open_ == set(examined):
-            loose = loose or mistake
-        if explains:
-            cover[mistake.id] = explains
-    if loose is not None:
-        yield _named(loose, right, wrong, "exact")
-        return
-    rest = set(examined)
-    while rest:
-        best = max(cover, key=lambda name: len(cover[name] & rest), default=None)
-        if best is None or not cover[best] & rest:
-            break
-        own = cover.pop(best)
-        yield _named(mistakes()[best], right, [n for n in examined if n in own & rest], "likely")
-        rest -= own
-    if rest:
-        yield from resembling(right, got, [name for name in examined if name in rest])
+    """Yield the mistakes that explain all that is wrong: one alone if there is one, else several, else the numbers.
 
-
-def _explains(
-    mistake: Mistake, right: Right, got: Callable[[str], Array], wrong: Sequence[str], held: Sequence[str]
-) -> tuple[set[str], set[str]]:
-    """Return the wrong parameters whose numbers a mistake gives, and those of which it leaves open what they hold.
-
-    None if it would change one that is right.
+    Where several explain it alike, all of them are said: nothing tells them apart.
     """
-    nothing: tuple[set[str], set[str]] = (set(), set())
-    found, open_ = set(), set()
-    for name in wrong:
-        array = mistake.altered(name, right)
-        if array is not None and np.isnan(array).all():
-            open_.add(name)
-        elif array is not None and alike(got(name), array):
-            found.add(name)
-    if not found:
-        return nothing
-    for name in held:
-        array = mistake.altered(name, right)
-        if array is not None and not np.isnan(array).all() and not alike(right.ours(name), array):
-            return nothing
-    return found, open_
+    layers, bad = right.own["num_layers"], set(wrong)
+    examined = set(_few(wrong, layers))
+    held = _few([name for name in there if name not in bad], layers)
+    tried = (_Fit.of(m, right, got, sorted(examined), held) for m in mistakes().values() if not m.choices)
+    fits = [fit for fit in tried if fit.explains]
+    for alone in (
+        [fit for fit in fits if fit.whole and fit.explains == examined],
+        [fit for fit in fits if fit.whole and fit.explains | fit.left_open == examined],
+        _nearest([fit for fit in fits if not fit.whole and fit.explains == examined]),
+    ):
+        if alone:
+            said = {mistake.id for mistake in foremost(fit.mistake for fit in alone)}
+            told = [fit for fit in alone if fit.mistake.id in said]
+            yield from (fit.named(right, wrong, "exact") for fit in told[:_TWINS])
+            return
+    rest = set(examined)
+    for cover in ([fit for fit in fits if fit.whole], [fit for fit in fits if not fit.whole and not fit.copies]):
+        while rest and cover:
+            best = max(cover, key=lambda fit: (len(fit.explains & rest), -len(fit.against)))
+            cover.remove(best)
+            if not best.explains & rest:
+                break
+            own = best.explains & rest
+            yield best.named(right, [name for name in wrong if name in own], "likely")
+            rest -= own
+    if rest:
+        yield from resembling(right, got, [name for name in wrong if name in rest])
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A mistake against the numbers that are there.
+
+    `explains` are wrong parameters whose numbers it gives, `left_open` those of which it says nothing, `against` right
+    ones that it would change: then it was made in some layers, or in some parameters, only.
+    """
+
+    mistake: Mistake
+    explains: frozenset[str] = frozenset()
+    left_open: frozenset[str] = frozenset()
+    against: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it was made wherever it can be."""
+        return not self.against
+
+    @property
+    def copies(self) -> bool:
+        """Whether it only puts parameters in the places of others, which the numbers themselves say of a few."""
+        return bool({"taken", "layers"} & set(self.mistake.body))
+
+    @staticmethod
+    def of(
+        mistake: Mistake, right: Right, got: Callable[[str], Array], wrong: Sequence[str], held: Sequence[str]
+    ) -> _Fit:
+        """Try a mistake."""
+        if not mistake.possible(right):
+            return _Fit(mistake)
+        made = {name: array for name in wrong if (array := mistake.altered(name, right)) is not None}
+        left_open = frozenset(name for name, array in made.items() if np.isnan(array).all())
+        explains = frozenset(n for n, array in made.items() if n not in left_open and alike(got(n), array))
+        if not explains:
+            return _Fit(mistake)
+        against = tuple(name for name in held if _changes(mistake, right, name))
+        return _Fit(mistake, explains, left_open, against)
+
+    def named(self, right: Right, where: Sequence[str], certainty: str) -> NamedMistake:
+        """Return it in words."""
+        parts = {folded(name) for name in self.explains}
+        alone = f", in {self._where(parts, where)} alone" if self.against else ""
+        sentence = f"exactly your numbers {self.mistake.said(right)}{alone}"
+        return NamedMistake(self.mistake.id, sentence, certainty, tuple(where[:_SHOWN]))
+
+    def _where(self, parts: AbstractSet[str], wrong: Iterable[str]) -> str:
+        """Return in which parameters and layers it was made."""
+        layers = sorted({int(n.split(".")[1]) for n in wrong if folded(n) in parts and folded(n) != n})
+        some = any(folded(name) in parts for name in self.against)
+        blocks = f"{'block' if len(layers) == 1 else 'blocks'} {', '.join(map(str, layers))}" if some and layers else ""
+        if {folded(name) for name in self.against} <= parts and blocks:
+            return blocks
+        names = ", ".join(sorted(part.replace("blocks.{i}.", "") for part in parts))
+        return f"{names} of {blocks}" if blocks else names
+
+
+def _changes(mistake: Mistake, right: Right, name: str) -> bool:
+    """Whether a mistake would change a parameter that is right."""
+    array = mistake.altered(name, right)
+    return array is not None and not np.isnan(array).all() and not alike(right.ours(name), array)
+
+
+def _nearest(fits: Sequence[_Fit]) -> list[_Fit]:
+    """Return those that were made nearly wherever they can be."""
+    least = min((len(fit.against) for fit in fits), default=0)
+    return [fit for fit in fits if len(fit.against) == least]
 
 
 def _few(names: Sequence[str], layers: int) -> list[str]:
@@ -106,10 +156,6 @@ def _few(names: Sequence[str], layers: int) -> list[str]:
     del layers
     kept = {str(number) for number in numbers}
     return [n for n in names if folded(n) == n or kept & set(n.split("."))]
-
-
-def _named(mistake: Mistake, right: Right, where: Sequence[str], certainty: str) -> NamedMistake:
-    return NamedMistake(mistake.id, f"exactly your numbers {mistake.said(right)}", certainty, tuple(where[:_SHOWN]))
 
 
 def _misshapen(got: CanonicalWeights) -> Iterator[NamedMistake]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -15,6 +16,14 @@ __all__ = ["alike", "resembling"]
 
 _CLOSE = 2e-6
 _SHOWN = 4
+_ROWS = 4
+"""Rows that a table needs for a shift to be told from chance."""
+_MOST_HEADS = 16
+_ROUNDED = 2e-2
+_MANY, _UNRELATED = 64, 0.4
+"""Numbers, and the correlation below which so many have nothing to do with the right ones."""
+_WHOLE = 0.02
+"""How far a multiple of a step may be from a whole one, after rounding to float32."""
 
 
 def alike(got: Array, want: Array) -> bool:
@@ -45,27 +54,65 @@ def _said(name: str, got: Array, right: Right) -> str:
         return "not all numbers are finite"
     if (one := float(got.flat[0])) == got.max() == got.min():
         return f"every number is {one + 0.0:g}, as before training"
-    if copied := _copied(name, got, right):
-        return f"the numbers of {copied}"
+    return _copied(name, got, right) or _moved(name, got, want, right) or _function(got, want)
+
+
+def _moved(name: str, got: Array, want: Array, right: Right) -> str:
+    """Return how the right numbers stand in other places, if they do."""
     if got.ndim == 2 and got.shape[0] == got.shape[1] and alike(got, want.T):
         return "it is transposed"
+    if shifted := _shifted(got, want):
+        return shifted
     if np.array_equal(np.sort(got, axis=None), np.sort(want.astype(got.dtype), axis=None)):
-        return _order(got, want)
-    return _function(got, want)
+        return _heads(name, got, right) or _order(got, want)
+    return ""
+
+
+def _shifted(got: Array, want: Array) -> str:
+    """Return by how many rows a table was moved, whatever stands in those that are new."""
+    if got.ndim != 2 or len(got) < _ROWS or got.shape != want.shape:
+        return ""
+    for last, first, place in ((got[-1], want, "in front"), (got[0], want, "")):
+        near = np.flatnonzero((np.abs(first - last) <= _CLOSE * max(float(np.abs(want).max()), 1e-30)).all(axis=1))
+        if len(near) != 1:
+            continue
+        by = len(got) - 1 - int(near[0]) if place else int(near[0])
+        pair = (got[by:], want[: len(want) - by]) if place else (got[: len(got) - by], want[by:])
+        if 0 < by <= len(got) // 2 and alike(*pair):
+            other, rows = ("added", "later") if place else ("missing", "earlier")
+            return f"the right rows {by} {rows}: {by} {'row is' if by == 1 else 'rows are'} {other} in front"
+    return ""
+
+
+def _heads(name: str, got: Array, right: Right) -> str:
+    """Return in which order the heads of a projection stand, if each is whole."""
+    _, _, part = name.rpartition("attention.")
+    heads = {"q": "num_heads", "k": "kv_heads", "v": "kv_heads", "out": "num_heads"}.get(part.partition(".")[0])
+    if heads is None or part == "out.bias":
+        return ""
+    one, other = (a.T if part == "out.weight" else a for a in (got, right.ours(name)))
+    mine, wanted = (a.reshape(right.own[heads], -1) for a in (one, other))
+    order = [next((n for n, head in enumerate(wanted) if alike(row, head)), -1) for row in mine]
+    if sorted(order) != list(range(len(order))):
+        return ""
+    return (
+        f"the right heads in the order {', '.join(map(str, order[:_MOST_HEADS]))}{', …' * (len(order) > _MOST_HEADS)}"
+    )
 
 
 def _copied(name: str, got: Array, right: Right) -> str:
-    """Return the other parameter whose numbers these are."""
+    """Return whose numbers these are, if those of another parameter."""
     for other in right.parameters:
         near = folded(other) == folded(name) or other.rpartition(".")[0] == name.rpartition(".")[0]
         same = other.split(".")[:2] == name.split(".")[:2]
         if (
             other != name
-            and (near or same)
+            and (near or same or got.ndim == 1)
             and right.parameters[other].shape == got.shape
             and alike(got, right.ours(other))
         ):
-            return other
+            inside = same and folded(other) != other
+            return f"the numbers of {other.split('.', 2)[2]} of the same block" if inside else f"the numbers of {other}"
     return ""
 
 
@@ -99,9 +146,38 @@ def _function(got: Array, want: Array) -> str:
             plus = f" {'plus' if offset > 0 else 'minus'} {abs(offset):.6g}" if abs(offset) > 1e-6 else ""
             return times + plus
     error = float(np.abs(flat - other).max()) / max(float(np.abs(other).max()), 1e-30)
-    if error < 2e-2:
-        return f"rounded: off by {error:.1e} of the largest number"
+    if bits := _quantized(got, want):
+        return f"rounded to {bits} bits, with a scale for each {'tensor' if _on_a_grid(flat, bits) else 'row'}"
+    if error < _ROUNDED:
+        return f"rounded: off by less than {10.0 ** math.ceil(math.log10(error)):.0e} of the largest number"
     rows = np.flatnonzero((np.abs(got - want) > 1e-6).reshape(len(got), -1).any(axis=1))
     if len(rows) < len(got):
         return f"{len(rows)} of {len(got)} rows differ, from row {rows[0]} to row {rows[-1]}"
+    if flat.size >= _MANY and abs(float(np.corrcoef(flat, other)[0, 1])) < _UNRELATED and flat.std() > 0:
+        mean = f"{flat.mean():.2g} ± " if abs(flat.mean()) > flat.std() else ""
+        return f"numbers without any relation to the right ones, {mean}{flat.std():.2g}: left as they were drawn?"
     return "other numbers: not those of any right parameter"
+
+
+def _quantized(got: Array, want: Array) -> int:
+    """Return in how many bits the right numbers were stored, 4 or 8; 0 if they were not."""
+    off = float(np.abs(got - want).max(initial=0.0)) / max(float(np.abs(want).max(initial=0.0)), 1e-30)
+    for bits in (4, 8):
+        levels = 2 ** (bits - 1)
+        rows = got if got.ndim == 2 else got[None]
+        if off < 1 / levels and got.size > 2 * levels and (
+            _on_a_grid(got.ravel(), bits) or (got.ndim == 2 and all(_on_a_grid(row, bits) for row in rows))
+        ):  # fmt: skip
+            return bits
+    return 0
+
+
+def _on_a_grid(numbers: Array, bits: int) -> bool:
+    """Whether numbers are whole multiples of one step, at most as many as so many bits can count."""
+    values = np.unique(np.abs(numbers.astype(np.float64)))
+    gaps = np.diff(np.concatenate([[0.0], values]))
+    gaps = gaps[gaps > _CLOSE * max(float(values[-1]), 1e-30)]
+    if not gaps.size or len(values) < 3:
+        return False
+    steps = values / float(gaps.min())
+    return bool(values[-1] / gaps.min() <= 2 ** (bits - 1) + 0.5 and np.abs(steps - np.round(steps)).max() < _WHOLE)

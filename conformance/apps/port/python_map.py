@@ -8,19 +8,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.apps.port.moves import Added, Move, MovePlan, MoveStep, Rows, Scaled
+from conformkit.conformance.apps.port.moves import Added, MovePlan, MoveStep, Rearranged, Rows, Scaled
 from conformkit.conformance.apps.port.sides import Side, parameters_of
-from conformkit.conformance.binding.affine import Affine
+from conformkit.conformance.binding.affine import Affine, affine
 from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, letters_of
-from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.grouped import grouping
-from conformkit.conformance.binding.rules import WEIGHT, Rule, folded
+from conformkit.conformance.binding.rules import WEIGHT, Rule, StoredPart, folded
 from conformkit.spec.components import Parameter
 
 __all__ = ["python_map"]
 
-_ADDS = re.compile(r"(\w+) = \1 [+-] [\w.]+")
-_OTHER_SIGN = str.maketrans("+-", "-+")
+_SAME = 1e-12
+"""How near to the identity a composed map is, if it is one: √d / √d."""
 
 
 def python_map(theirs: Side, ours: Side, plan: MovePlan, sizes: Mapping[str, Any], own: Mapping[str, Any]) -> str:
@@ -81,17 +80,15 @@ class _Writer:
         for part in rule.parts:
             variable = _variable(part.name)
             names.append(variable)
+            lines = _written(variable, [*self._canonical(part.name), self._stored(part)])
             if stacked:
-                yield f"{variable} = []"
+                yield f"{variable}_of = []"
                 yield f"for i in range({self._own['num_layers']}):"
-                yield from ("    " + line for line in self._canonical(part.name))
-                yield f"    {variable}.append({_stored(variable, part.expression, self._own)})"
-                yield f'{variable} = rearrange({variable}, "n ... -> n ...")'
+                yield from ("    " + line for line in lines)
+                yield f"    {variable}_of.append({variable})"
+                yield f'{variable} = rearrange({variable}_of, "n ... -> n ...")'
             else:
-                lines = [*self._canonical(part.name)]
-                if part.expression != WEIGHT:
-                    lines.append(f"{variable} = {_stored(variable, part.expression, self._own)}")
-                yield from _without_detours(lines)
+                yield from lines
         parameters = [self._wanted[part.name] for part in rule.parts]
         if stacked:
             count = self._own["num_layers"]
@@ -116,22 +113,28 @@ class _Writer:
     def _placed(self, name: str) -> Rule:
         return next(rule for rule in self._there if any(part.name == name for part in rule.parts))
 
-    def _canonical(self, name: str) -> Iterator[str]:
-        """Yield the lines after which a variable holds a canonical parameter of ours."""
+    def _stored(self, part: StoredPart) -> Affine:
+        """Return what a part is stored as."""
+        return _function(part.expression, self._own)
+
+    def _canonical(self, name: str) -> Iterator[str | Affine]:
+        """Yield lines, and maps of each number, after which a variable holds a canonical parameter of ours."""
         move, variable = self._plan.moves[name], _variable(name)
         if move.source is None:
             yield f'{variable} = zeros({self._wanted[name].shape!r}, "float32")'
             return
         yield from self._taken(move.source, variable)
         for step in move.steps:
-            yield f"{variable} = {self._stepped(variable, step, move)}"
+            yield self._stepped(variable, step)
 
-    def _stepped(self, variable: str, step: MoveStep, move: Move) -> str:
-        del move
+    def _stepped(self, variable: str, step: MoveStep) -> str | Affine:
         if isinstance(step, Scaled):
-            return f"{variable} * {step.factor!r}  # {step.text}"
+            return Affine(step.factor, 0.0)
         if isinstance(step, Added):
-            return f"{variable} {'+' if step.number > 0 else '-'} {abs(step.number)!r}"
+            return Affine(1.0, step.number)
+        return f"{variable} = {self._moved(variable, step)}"
+
+    def _moved(self, variable: str, step: Rows | Rearranged) -> str:
         if isinstance(step, Rows):
             if not step.zeros:
                 return f"{variable}[{step.skip}:]"
@@ -143,8 +146,8 @@ class _Writer:
         extents = ", ".join(f"{n}={e}" for n, e in step.sizes.items())
         return f'{function}({variable}, "{step.pattern}", {extents})'
 
-    def _taken(self, name: str, variable: str) -> Iterator[str]:
-        """Yield the lines after which a variable holds a canonical parameter of theirs."""
+    def _taken(self, name: str, variable: str) -> Iterator[str | Affine]:
+        """Yield lines, and maps of each number, after which a variable holds a canonical parameter of theirs."""
         rule = self._placed(name)
         parameters = [self._given[part.name] for part in rule.parts]
         at = next(n for n, part in enumerate(rule.parts) if part.name == name)
@@ -167,8 +170,8 @@ class _Writer:
         if any(rule.stacks(part) for part in rule.parts):
             yield f"{variable} = {variable}[i]"
         part = rule.parts[at]
-        if part.expression != WEIGHT:
-            yield f"{variable} = {_undone(variable, part.expression, self._sizes)}"
+        stored = _function(part.expression, self._sizes)
+        yield Affine(1 / stored.scale, -stored.offset / stored.scale)
 
     def _split(self, target: str, axes: str, parameters: Sequence[Parameter], at: int, variable: str) -> Iterator[str]:
         """Yield the lines that take one part out of a fused tensor."""
@@ -302,25 +305,24 @@ def _variable(name: str) -> str:
     return re.sub(r"\W+", "_", name.replace("blocks.{i}.", ""))
 
 
-def _without_detours(lines: Iterable[str]) -> list[str]:
-    """Return lines without neighbors of which one subtracts what the other adds: in float32 that costs digits."""
-    found: list[str] = []
-    for line in lines:
-        if found and _ADDS.fullmatch(line) and line == found[-1].translate(_OTHER_SIGN):
-            found.pop()
-        else:
-            found.append(line)
-    return found
+def _written(variable: str, steps: Iterable[str | Affine]) -> Iterator[str]:
+    """Yield lines; what is done to each number in several steps is one, for rounding and for readers."""
+    now = Affine(1.0, 0.0)
+    for step in (*steps, ""):
+        if isinstance(step, Affine):
+            now = Affine(step.scale * now.scale, step.scale * now.offset + step.offset)
+            continue
+        scale = 1.0 if abs(now.scale - 1) <= _SAME else now.scale
+        if scale != 1 or abs(now.offset) > _SAME:
+            yield f"{variable} = {_affine(variable, scale, now.offset)}"
+        now = Affine(1.0, 0.0)
+        if step:
+            yield step
 
 
-def _stored(variable: str, expression: str, sizes: Mapping[str, Any]) -> str:
-    function = evaluate(expression, {**sizes, WEIGHT: Affine(1.0, 0.0)})
-    return _affine(variable, function.scale, function.offset)
-
-
-def _undone(variable: str, expression: str, sizes: Mapping[str, Any]) -> str:
-    function = evaluate(expression, {**sizes, WEIGHT: Affine(1.0, 0.0)})
-    return _affine(variable, 1 / function.scale, -function.offset / function.scale)
+def _function(expression: str, sizes: Mapping[str, Any]) -> Affine:
+    """Return what an expression of conform.toml does to a weight."""
+    return affine(expression, WEIGHT, sizes)
 
 
 def _affine(variable: str, scale: float, offset: float) -> str:

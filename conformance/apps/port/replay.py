@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.apps.port.code import Code
-from conformkit.conformance.apps.port.mistake import Mistake, Right, mistakes
+from conformkit.conformance.apps.port.mistake import Mistake, Right, foremost, mistakes
 from conformkit.conformance.apps.port.moves import MovePlan
 from conformkit.conformance.apps.port.proof import QUIET, SMALLNESS, WHOLE, Questions
 from conformkit.conformance.apps.port.request import NamedMistake
@@ -39,7 +39,7 @@ def replayed(
     possible = [m for m in mistakes().values() if m.possible(right)]
     exact = [m for m in possible if tried.gives(aim, m, right)]
     if exact:
-        return [_named(m, right) for m in exact[:3]]
+        return [_named(m, right) for m in foremost(exact)[:3]]
     settings = [m for m in possible if m.choices]
     for one, other in combinations(settings, 2):
         if not set(one.choices) & set(other.choices) and tried.gives(aim.but(**one.choices), other, right):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformkit.conformance.apps.port.checkpoint import WeightStore
+from conformkit.conformance.apps.port.family import families
 from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.apps.port.sides import Side
 from conformkit.conformance.apps.port.source import matched
@@ -20,6 +21,8 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["BLOCK", "sizes_of"]
 
+_MOST = 0.9
+"""The share of names that have to be those of a family for a guess."""
 BLOCK = 64
 """Positions where neither the checkpoint nor its settings say how many there are."""
 _NAMED = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size")
@@ -30,12 +33,8 @@ def sizes_of(side: Side, checkpoint: WeightStore, given: Mapping[str, int]) -> d
     """Return all sizes of a checkpoint; those `given` hold. Raises Unportable if one cannot be known."""
     found: dict[str, int] = dict(given)
     places = list(_places(side.rules, checkpoint))
-    if not places:
-        some = ", ".join(list(checkpoint.entries)[:3])
-        raise Unportable(
-            f"{checkpoint.place} has none of the weights of {side.title}: is it of another family?",
-            advice=(f"it has {some}, …", f"wanted {', '.join(rule.target for rule in side.rules[:3])}, …"),
-        )
+    if not any(layer is not None for *_, layer in places) and any(r.layered and _is_counted(r) for r in side.rules):
+        raise _of_another_family(side, checkpoint, "none" if not places else "hardly any")
     layers = [layer for *_, layer in places if layer is not None]
     if layers:
         found.setdefault("num_layers", max(layers) + 1)
@@ -56,19 +55,40 @@ def sizes_of(side: Side, checkpoint: WeightStore, given: Mapping[str, int]) -> d
     return {name: found[name] for name in (*_NAMED, "kv_heads", "head_width") if name in found}
 
 
+def _of_another_family(side: Side, checkpoint: WeightStore, how_many: str) -> Unportable:
+    """Return what to say of a file with other names, and whose names they are."""
+    some = ", ".join(list(checkpoint.entries)[:3])
+    best = max(families().values(), key=lambda known: (_fitting(known.rules, checkpoint), not known.parent))
+    guess = (f"its names are those of {best.name}",) if _fitting(best.rules, checkpoint) >= _MOST else ()
+    wanted = f"wanted {', '.join(rule.target for rule in side.rules[:3])}, …"
+    problem = f"{checkpoint.place} has {how_many} of the weights of {side.title}: is it of another family?"
+    return Unportable(problem, advice=(*guess, f"it has {some}, …", wanted))
+
+
+def _fitting(rules: Sequence[Rule], checkpoint: WeightStore) -> float:
+    """Return the share of a file's tensors that have a place in some rules."""
+    there = {(rule.target, layer, shape) for rule, shape, layer in _places(rules, checkpoint)}
+    return len(there) / max(len(checkpoint.entries), 1)
+
+
 def _places(rules: Iterable[Rule], checkpoint: WeightStore) -> Iterator[tuple[Rule, tuple[int, ...], int | None]]:
     """Yield the rules with the shapes of the tensors that they are about, and the number of the layer."""
     rules = list(rules)
     simple = {r.target.replace("{i}", "0") for r in rules}
     shown = matched(checkpoint, simple, lambda _: False)
     for rule in rules:
-        if re.search(r"\{(?!i\})", rule.target) or rule.subtree:
+        if not _is_counted(rule):
             continue
         pattern = re.compile(re.escape(rule.target).replace(r"\{i\}", r"(\d+)"))
         for name, entry in shown.entries.items():
             match = pattern.fullmatch(name)
             if match and not any(rule.stacks(part) for part in rule.parts):
                 yield rule, entry.shape, int(match[1]) if match.groups() else None
+
+
+def _is_counted(rule: Rule) -> bool:
+    """Whether a rule is about one tensor, of the whole or of each layer."""
+    return not re.search(r"\{(?!i\})", rule.target) and not rule.subtree
 
 
 def _solve(rule: Rule, shape: tuple[int, ...], found: dict[str, int]) -> None:

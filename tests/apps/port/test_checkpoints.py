@@ -163,6 +163,11 @@ def test_a_torch_file_is_read_in_a_worker_in_pieces_whatever_is_nested_in_it(tmp
         found.close()
 
 
+def test_a_folder_with_one_file_of_numpy_is_that_file(tmp_path):
+    np.savez(tmp_path / "w.npz", **WEIGHTS)
+    np.testing.assert_array_equal(opened_checkpoint(tmp_path).read("b"), WEIGHTS["b"])
+
+
 def test_a_folder_with_several_files_asks_for_one(tmp_path):
     for name in ("x.safetensors", "y.safetensors"):
         save_file(WEIGHTS, tmp_path / name)

@@ -137,6 +137,13 @@ def test_sizes_are_told_by_shapes_and_the_number_of_heads(name):
     assert found == {**sizes, **learned}
 
 
+def test_a_file_of_another_family_is_refused_with_the_family_whose_names_it_has():
+    other = Definition(family("llama"), family("llama").variant({}))
+    with pytest.raises(Unportable, match="has hardly any of the weights of the definition as gpt2") as problem:
+        sizes_of(GPT2, Shapes(other, other.sizes(SIZES)), {"num_heads": 4})
+    assert problem.value.advice[0] == "its names are those of llama"
+
+
 def test_without_the_number_of_heads_the_command_asks_for_it():
     with pytest.raises(Unportable, match="do not tell num_heads"):
         sizes_of(GPT2, Shapes(GPT2, GPT2.sizes(SIZES)), {})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from conformkit.conformance.apps.port.proof import drawn_weights
 from conformkit.conformance.apps.port.replay import Replay
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS
+from conformkit.spec.presets import PRESETS
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 from tests.tiers import sampled
 
@@ -27,6 +29,7 @@ IDS = np.array([[0, 3, 12, 5, 1, 9, 2], [7, 0, 11, 10, 6, 3, 8]])
 SIZES = {"vocab_size": 13, "d_model": 24, "num_heads": 4, "d_ff": 28, "num_layers": 3, "block_size": 9}
 LLAMA = FAMOUS["llama"].but(kv_heads="num_heads // 2")
 PAIRS = LLAMA.but(rotary_layout="pairs", qkv_bias=True)
+NEOX = FAMOUS["gpt2"].but(placement="parallel_two_norms")
 GPT2 = FAMOUS["gpt2"].but(tied=False)
 
 
@@ -57,6 +60,14 @@ SCENES = {
     "wide-to-pairs": Scene(LLAMA, LLAMA.but(rotary_layout="pairs"), (2, 2), WIDE),
     "wide-to-halves": Scene(LLAMA.but(rotary_layout="pairs"), LLAMA, (2, 2), WIDE),
     "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
+    "gemma2": Scene(PRESETS["gemma2"], PRESETS["gemma2"], (2, 2)),
+    "olmo2": Scene(PRESETS["olmo2"], PRESETS["olmo2"]),
+    "bloom": Scene(PRESETS["bloom"], PRESETS["bloom"]),
+    "sinks": Scene(LLAMA.but(sinks=True, qkv_bias=True), LLAMA.but(sinks=True, qkv_bias=True), (2, 2)),
+    "part": Scene(LLAMA.but(rotary_fraction=0.5), LLAMA.but(rotary_fraction=0.5), (2, 2)),
+    "scaled-rotary": Scene(LLAMA.but(rotary_scaling="linear"), LLAMA.but(rotary_scaling="linear"), (2, 2)),
+    "parallel": Scene(NEOX, NEOX),
+    "three-heads": Scene(PRESETS["bloom"], PRESETS["bloom"], (3, 3), (("num_heads", 3),)),
     "post": Scene(FAMOUS["vaswani"].but(tied=False), FAMOUS["vaswani"].but(tied=False)),
 }  # fmt: skip
 
@@ -70,7 +81,7 @@ def right(scene: Scene) -> Right:
     drawn = drawn_weights(LANGUAGE_MODEL.parameters(sizes, scene.theirs), 0)
     for name in drawn:
         if name.endswith("bias"):
-            drawn[name] = np.random.default_rng(len(name)).standard_normal(drawn[name].shape) * 0.4
+            drawn[name] = np.random.default_rng(crc32(name.encode())).standard_normal(drawn[name].shape) * 0.4
     ours = {name: plan.array(name, drawn.__getitem__).astype(np.float64) for name in plan.parameters}
     return Right(plan, drawn.__getitem__, ours.__getitem__, (scene.theirs, scene.ours), sizes, own)
 

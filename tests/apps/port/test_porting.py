@@ -143,6 +143,21 @@ def test_code_is_a_side_like_any_other() -> None:
     assert 'rearrange(theirs[f"h.{i}.mlp.c_fc.weight"], "m f -> f m")' in report.map
 
 
+@pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
+def test_the_map_for_arrays_of_all_layers_does_the_same() -> None:
+    report = port(str(RIGHT / "stacked_layers"), str(RIGHT / "stacked_layers"))
+    assert report.proved
+    namespace: dict[str, Any] = {}
+    exec(report.map, namespace)
+    draw = np.random.default_rng(0)
+    shapes = {"wq": (3, 24, 4, 6), "wk": (3, 24, 4, 6), "wv": (3, 24, 4, 6), "wo": (3, 4, 6, 24)}
+    shapes |= {"w_in": (3, 24, 96), "w_out": (3, 96, 24), "scale_a": (3, 24), "scale_b": (3, 24)}
+    shapes |= {"embedding": (19, 24), "unembedding": (24, 19)}
+    theirs = {name: draw.standard_normal(shape) for name, shape in shapes.items()}
+    for name, array in namespace["convert"](theirs).items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+
+
 PER_HEAD = Path(__file__).parent / "per_head"
 
 
@@ -150,6 +165,20 @@ def test_a_tied_head_is_proved_in_code_whose_head_is_a_matrix_of_its_own() -> No
     report = port("", str(PER_HEAD), checkpoint("gpt2"), like="gpt2", sizes={"num_heads": 4})
     assert report.proved, (report.first, report.code, report.checkpoint, report.mistakes)
     np.testing.assert_array_equal(report.converted["head.weight"], report.converted["embed.weight"])
+
+
+@pytest.mark.full(guard="test_a_tied_head_is_proved_in_code_whose_head_is_a_matrix_of_its_own")
+@pytest.mark.parametrize("equal", [True, False], ids=["equal", "separate"])
+def test_a_separate_head_is_proved_in_code_that_ties_it_where_the_file_has_it_twice(
+    equal: bool, tmp_path: Path
+) -> None:
+    weights = checkpoint("gpt2")
+    twice = {**weights, "lm_head.weight": weights["transformer.wte.weight"] * (1 if equal else 2)}
+    path = tmp_path / "config.json"
+    path.write_text('{"n_head": 4, "tie_word_embeddings": false}', encoding="utf-8")
+    report = port("", str(RIGHT / "nano_gpt"), twice, like="gpt2", config=path)
+    assert report.proved is equal, (report.first, report.differences, report.problems)
+    assert ("tied" in report.differences) is not equal
 
 
 def test_code_with_another_activation_is_bound_and_its_first_difference_is_there(tmp_path: Path) -> None:
@@ -169,6 +198,15 @@ def test_a_file_is_only_written_when_it_is_proved(tmp_path: Path) -> None:
     path.write_text('{"n_head": 4, "layer_norm_epsilon": 1e-3}', encoding="utf-8")
     assert not ported("nano_gpt", tmp_path, out=bad, config=path).written
     assert [p.name for p in tmp_path.iterdir() if "safetensors" in p.name] == ["good.safetensors"]
+
+
+@pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
+def test_numbers_that_are_not_finite_are_named_with_their_tensor(tmp_path: Path) -> None:
+    weights = checkpoint("gpt2")
+    weights["transformer.h.1.mlp.c_fc.weight"][2, 3] = np.nan
+    report = ported("nano_gpt", tmp_path, weights=weights)
+    assert not report.proved
+    assert report.problems == ("the weights: transformer.h.1.mlp.c_fc.weight has numbers that are not finite",)
 
 
 @pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")

@@ -1,0 +1,114 @@
+"""Mistakes in a part of the weights, mistakes with the same numbers, and what numbers say where none is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.apps.port.naming import explained
+from conformkit.conformance.apps.port.request import NamedMistake
+from conformkit.spec.arrays import Array
+from tests.apps.port.test_mistakes import SCENES, right
+
+
+def named(scene: str, change: Callable[[dict[str, Array]], None]) -> list[NamedMistake]:
+    one = right(SCENES[scene])
+    weights = {name: one.ours(name).astype(np.float64) for name in one.parameters}
+    change(weights)
+    return explained(one, weights.__getitem__, list(one.parameters))
+
+
+def test_a_mistake_in_one_layer_is_named_with_the_layer() -> None:
+    def change(w: dict[str, Array]) -> None:
+        gate, up = "blocks.2.feed_forward.gate.weight", "blocks.2.feed_forward.up.weight"
+        w[gate], w[up] = w[up], w[gate]
+
+    (mistake,) = named("llama", change)
+    assert (mistake.id, mistake.certainty) == ("gate-up-exchanged", "exact")
+    assert mistake.sentence == "exactly your numbers with gate and up exchanged, in block 2 alone"
+
+
+def test_a_mistake_in_some_parameters_is_named_with_these() -> None:
+    def change(w: dict[str, Array]) -> None:
+        for i in range(3):
+            one, two = f"blocks.{i}.norm1.weight", f"blocks.{i}.norm2.weight"
+            w[one], w[two] = w[two], w[one]
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.id == "norms-exchanged"
+    assert mistake.sentence.endswith("exchanged, in norm1.weight, norm2.weight alone")
+
+
+def test_one_tensor_off_by_one_layer_is_named_with_it() -> None:
+    def change(w: dict[str, Array]) -> None:
+        name = "blocks.{}.feed_forward.down.weight"
+        w |= {name.format(i): w[name.format((i + 1) % 3)] for i in range(3)}
+
+    (mistake,) = named("llama", change)
+    assert mistake.id == "layers-rotated"
+    assert mistake.sentence.endswith("in feed_forward.down.weight alone")
+
+
+def test_mistakes_with_the_same_numbers_are_all_named() -> None:
+    def change(w: dict[str, Array]) -> None:
+        for i in range(3):
+            name = f"blocks.{i}.attention.q.weight"
+            w[name] = w[name].reshape(2, 2, -1, 24).swapaxes(0, 1).reshape(w[name].shape)
+
+    assert {m.id for m in named("llama", change)} == {"heads-grouped-back", "heads-reversed-in-groups"}
+
+
+def test_one_mistake_in_two_sayings_is_named_once() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {name: w[name] * 0 for name in w if "attention" in name and name.endswith("bias")}
+
+    assert [m.id for m in named("qwen", change)] == ["qkv-bias-missing"]
+
+
+def test_an_order_of_parts_of_other_sizes_is_no_copy_of_values() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"blocks.{i}.attention.v.weight": w[f"blocks.{i}.attention.k.weight"] for i in range(3)}
+
+    assert [m.id for m in named("llama", change)] == ["values-of-keys"]
+
+
+def _shifted(a: Array) -> Array:
+    return np.concatenate([np.full((3, a.shape[1]), 0.5), a[:-3]])
+
+
+def _quantized(a: Array) -> Array:
+    step = np.abs(a).max(axis=1, keepdims=True) / 127
+    return np.asarray((np.round(a / step) * step).astype(np.float32).astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("embedding.weight", _shifted, "the right rows 3 later: 3 rows are added in front"),
+        ("embedding.weight", lambda a: _shifted(a[::-1])[::-1], "the right rows 3 earlier: 3 rows are missing"),
+        ("blocks.1.attention.q.weight", lambda a: a.reshape(4, 6, 24)[::-1].reshape(24, 24), "the order 3, 2, 1, 0"),
+        ("blocks.1.feed_forward.up.weight", _quantized, "rounded to 8 bits, with a scale for each row"),
+        ("blocks.1.feed_forward.up.weight", lambda a: a + 1e-3 * np.sin(np.arange(a.size)).reshape(a.shape),
+         "rounded: off by less than"),
+        ("blocks.1.feed_forward.up.weight", lambda a: np.random.default_rng(1).normal(0, 0.02, a.shape),
+         "without any relation to the right ones, 0.019: left as"),
+    ],
+    ids=["added-in-front", "missing-in-front", "heads", "quantized", "rounded", "left"],
+)  # fmt: skip
+def test_numbers_of_no_known_mistake_say_what_they_are(name: str, change: Callable[[Array], Array], says: str) -> None:
+    def put(w: dict[str, Array]) -> None:
+        w[name] = change(w[name])
+
+    (mistake,) = named("gpt2", put)
+    assert mistake.id == "numbers"
+    assert says in mistake.sentence, mistake.sentence
+
+
+def test_numbers_of_another_part_of_the_block_are_said_once_for_all_blocks() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"blocks.{i}.norm1.weight": w[f"blocks.{i}.feed_forward.down.bias"] for i in range(3)}
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.sentence.endswith("the numbers of feed_forward.down.bias of the same block")
