@@ -187,7 +187,9 @@ def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig)
     required = {name for name in inputs if name != "mask"}
     if export["call"] is None:
         return Arguments(tuple(Expression(name) for name in inputs if name != "mask"), {})
-    further = (name for name in ("mask", "causal", "positions") if name not in inputs)
+    further = [name for name in ("mask", "causal", "positions") if name not in inputs]
+    if "q" in inputs:  # attention on its own hides only what its mask says: a flag stays as it is by default
+        further.remove("causal")
     try:
         return call_from(export["call"], (*inputs, *further), required)
     except SignatureMismatch as mismatch:
