@@ -29,7 +29,7 @@ from conformkit.conformance.binding.signatures import (
 )
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.conformance.binding.ways import Ways, ways_of
+from conformkit.conformance.binding.ways import Ways, flags_of, ways_of
 from conformkit.spec.components import SEVERAL_NAMES, Component, Method
 from conformkit.spec.variants import Variant
 
@@ -415,7 +415,9 @@ def _standing(export: Mapping[str, Any], config: GenerateConfig, free: Mapping[s
 
 
 def _ways(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Ways:
-    """Return the further arguments of a language model's call; other components have none."""
+    """Return the further arguments of a language model's call, or an attention function's; others have none."""
+    if component.export == "fused_attention":
+        return flags_of(export["call"], own.paths)
     if component.export != "CausalLM":  # only profile paths asks for them
         return Ways()
     return ways_of(export["call"], export["methods"] or {}, own.paths)
