@@ -16,7 +16,6 @@ LEFT_OUT = {
     18: "about one kernel of torch, compiled by inductor",
     55: "windows are causal: no variant looks ahead by a number of positions",
     58: "no variant has norms before and after each sublayer",
-    75: "accumulated gradients are no tool of the contract", 76: "accumulated gradients are no tool of the contract",
     81: "accuracy is no tool of the contract",
     82: "labels for fine-tuning are no tool of the contract", 83: "chat templates are outside the law", 84: _EXPERTS,
     85: _EXPERTS, 86: "groups of parameters are the user's",
