@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from conformkit.reference.encoder.pretraining import BertForPreTraining
     from conformkit.reference.loss import bits_per_character, cross_entropy, perplexity
     from conformkit.reference.optimization import AdamW, clip_grad_norm
+    from conformkit.reference.paths.attention import fused_attention
     from conformkit.reference.paths.model import CausalLM
     from conformkit.reference.schedules import cosine_schedule, inverse_sqrt_schedule
     from conformkit.reference.seq2seq.beam import seq2seq_beam_search
@@ -90,6 +91,7 @@ __all__ = [
     "evaluate",
     "exponential_moving_average",
     "fit_power_law",
+    "fused_attention",
     "get_batch",
     "inverse_sqrt_schedule",
     "load_checkpoint",
@@ -116,6 +118,7 @@ _LATER = {
     "encoder.pretraining": ("BertForPreTraining",),
     "loss": ("bits_per_character", "cross_entropy", "perplexity"),
     "optimization": ("AdamW", "clip_grad_norm"),
+    "paths.attention": ("fused_attention",),
     "paths.model": ("CausalLM",),
     "schedules": ("cosine_schedule", "inverse_sqrt_schedule"),
     "seq2seq.beam": ("seq2seq_beam_search",),

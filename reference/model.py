@@ -100,6 +100,8 @@ class TinyTransformerLM(nn.Module):
             raise DtypeError("the dtype of the ids", ids.dtype, "an integer type")
         if ids.ndim != 2:
             raise ShapeError("the shape of the ids", tuple(ids.shape), "(batch, positions)")
+        if torch.compiler.is_compiling():  # a graph is recorded for all ids: it cannot look at some
+            return
         outside = ids[(ids < 0) | (ids >= self.vocab_size)]  # (n,)
         if outside.numel():
             raise TokenError("a token id", int(outside[0]), f"one from 0 to vocab_size - 1 = {self.vocab_size - 1}")

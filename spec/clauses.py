@@ -34,7 +34,15 @@ SEQ2SEQ = (
 )  # fmt: skip
 ENCODER = ("bert_embeddings", "bert_model", "pretraining", "masked_language")
 VISION = ("patch_embedding", "vision_transformer")
-PATHS = ("paths_padding", "paths_cache", "paths_packing", "paths_loss", "paths_modes")
+PATHS = (
+    "paths_attention",
+    "paths_padding",
+    "paths_cache",
+    "paths_packing",
+    "paths_loss",
+    "paths_modes",
+    "paths_compiled",
+)
 MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
     "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),

@@ -125,9 +125,15 @@ COMPONENTS: Mapping[str, Component] = {
 """The contract's components of profiles core and lm by name, in the order in which one builds them."""
 
 PATHS: Mapping[str, Component] = {
+    "ScaledDotProductAttention": replace(
+        COMPONENTS["ScaledDotProductAttention"],
+        export="fused_attention",
+        required=False,
+        further=("scaled_dot_product_attention",),
+    ),
     "TinyTransformerLM": replace(COMPONENTS["TinyTransformerLM"], export="CausalLM", further=("TinyTransformerLM",)),
 }
-"""The contract's component of profile paths: the model, or one with more arguments under a name of its own."""
+"""The contract's components of profile paths: the model and attention, or those with more arguments under own names."""
 
 _FUNCTION = frozenset({"ScaledDotProductAttention"})
 _SUBLAYERS = _FUNCTION | {"MultiHeadAttention", "CrossAttention", "FeedForward"}

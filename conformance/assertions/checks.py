@@ -43,6 +43,7 @@ __all__ = [
     "gathering",
     "quoted",
     "refusing",
+    "remark",
 ]
 
 
@@ -140,6 +141,8 @@ class Evidence:
     """The sizes with which components were called."""
     threshold: str = ""
     """From which size on the clause does not hold, if it was looked at from small sizes to large ones."""
+    remark: str = ""
+    """What the reader of a report is told, whatever the verdict."""
     finest: float = 0.0
     """The relative error that this format explains; results are never compared more strictly."""
 
@@ -180,6 +183,13 @@ def begins_at(threshold: str) -> None:
     evidence = _current.get(None)
     if evidence is not None:
         evidence.threshold = threshold
+
+
+def remark(sentence: str) -> None:
+    """Tell the reader of the report what was measured and is not judged."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.remark = sentence
 
 
 def called(component: str, sizes: Mapping[str, int]) -> None:

@@ -302,7 +302,8 @@ _SEVERAL_KEYS = (*(key for key in _COMPONENT_KEYS if key not in {"causal", "mask
 
 
 def _component(name: str, node: Node) -> ComponentConfig:
-    keys = (*_COMPONENT_KEYS, "generate", "paths") if name == "TinyTransformerLM" else _COMPONENT_KEYS
+    further = {"TinyTransformerLM": ("generate", "paths"), "ScaledDotProductAttention": ("paths",)}
+    keys = (*_COMPONENT_KEYS, *further.get(name, ()))
     if name in SEVERAL_NAMES:
         more = {"causal": {"x", "tgt_mask"} <= set(component(name).inputs), "methods": bool(component(name).methods)}
         keys = (*_SEVERAL_KEYS, *(key for key, has in more.items() if has))

@@ -29,7 +29,7 @@ from conformkit.conformance.binding.signatures import (
 )
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.conformance.binding.ways import Ways, ways_of
+from conformkit.conformance.binding.ways import Ways, flags_of, ways_of
 from conformkit.spec.components import SEVERAL_NAMES, Component, Method
 from conformkit.spec.variants import Variant
 
@@ -187,7 +187,9 @@ def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig)
     required = {name for name in inputs if name != "mask"}
     if export["call"] is None:
         return Arguments(tuple(Expression(name) for name in inputs if name != "mask"), {})
-    further = (name for name in ("mask", "causal", "positions") if name not in inputs)
+    further = [name for name in ("mask", "causal", "positions") if name not in inputs]
+    if "q" in inputs:  # attention on its own hides only what its mask says: a flag stays as it is by default
+        further.remove("causal")
     try:
         return call_from(export["call"], (*inputs, *further), required)
     except SignatureMismatch as mismatch:
@@ -413,7 +415,9 @@ def _standing(export: Mapping[str, Any], config: GenerateConfig, free: Mapping[s
 
 
 def _ways(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Ways:
-    """Return the further arguments of a language model's call; other components have none."""
+    """Return the further arguments of a language model's call, or an attention function's; others have none."""
+    if component.export == "fused_attention":
+        return flags_of(export["call"], own.paths)
     if component.export != "CausalLM":  # only profile paths asks for them
         return Ways()
     return ways_of(export["call"], export["methods"] or {}, own.paths)

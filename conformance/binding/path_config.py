@@ -41,13 +41,21 @@ class PathsConfig:
     loss_output: int | str | None = None
     weights: str | None = None
     """The switch that makes it return attention weights."""
+    causal: str | None = None
+    causal_alignment: str | None = None
+    """Of an attention function: the key that the causal flag lets the first (or the last) query see up to."""
+    scale: str | None = None
+    dropout: str | None = None
+    grouped: str | None = None
+    """Arguments of an attention function, as torch's `is_causal`, `scale`, `dropout_p`, `enable_gqa`."""
 
 
 def read_paths(node: Node) -> PathsConfig:
     """Read the table."""
     readers: dict[str, Any] = {
         **dict.fromkeys(("mask", "positions", "segments", "cache", "use_cache", "targets", "weights"), Node.attribute),
-        **dict.fromkeys(("crop", "reset", "reorder"), Node.attribute),
+        **dict.fromkeys(("crop", "reset", "reorder", "causal", "scale", "dropout", "grouped"), Node.attribute),
+        "causal_alignment": lambda n: n.choice(("first", "last")),
         "mask_kind": lambda n: n.choice(("int", "bool", "float")),
         "mask_true": lambda n: n.choice(("attend", "hide")),
         "restarts": Node.flag,

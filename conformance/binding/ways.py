@@ -9,7 +9,7 @@ from typing import Any
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["Ways", "ways_of"]
+__all__ = ["Ways", "flags_of", "ways_of"]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "attn_mask", "mask"),
@@ -27,6 +27,15 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Names of arguments by what they are for, the most telling first."""
+_FLAGS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "causal": ("is_causal", frozenset({"False", "True"})),
+    "scale": ("scale", frozenset({"None"})),
+    "dropout": ("dropout_p", frozenset({"0.0", "0", "None"})),
+    "grouped": ("enable_gqa", frozenset({"False", "True"})),
+}
+"""What torch calls these arguments of its attention function, and the defaults with which they mean the same."""
+_TORCH = 2
+"""With so many of these names, a function has torch's signature."""
 _METHODS: Mapping[str, tuple[str, ...]] = {
     "crop": ("crop", "truncate", "trim", "rollback", "rewind"),
     "reset": ("reset", "clear"),
@@ -55,6 +64,11 @@ class Ways:
     use_cache: str | None = None
     targets: str | None = None
     weights: str | None = None
+    causal: str | None = None
+    scale: str | None = None
+    dropout: str | None = None
+    grouped: str | None = None
+    """Arguments of an attention function."""
     maker: str | None = None
     """The method that makes an empty cache."""
     config: PathsConfig = field(default_factory=PathsConfig)
@@ -88,6 +102,17 @@ def ways_of(signature: Signature | None, methods: Mapping[str, Any], config: Pat
     found = {what: getattr(own, what) or _found(what, taken) for what in _NAMES}
     maker = next((name for name in _MAKERS if _needs_nothing(methods.get(name))), None)
     return Ways(**found, maker=maker, config=own, declared=frozenset(w for w in _NAMES if getattr(own, w)))
+
+
+def flags_of(signature: Signature | None, config: PathsConfig | None) -> Ways:
+    """Return what the call of an attention function takes besides arrays: as torch's does, or declared."""
+    own = config or PathsConfig()
+    taken = {p["name"]: p["default"] for p in signature or () if not p["required"]}
+    found = {what: name for what, (name, defaults) in _FLAGS.items() if taken.get(name) in defaults}
+    if len(found) < _TORCH:
+        found = {}
+    named = {what: getattr(own, what) or found.get(what) for what in _FLAGS}
+    return Ways(**named, config=own, declared=frozenset(what for what in _FLAGS if getattr(own, what)))
 
 
 def _found(what: str, signature: Signature) -> str | None:

@@ -72,9 +72,12 @@ class Collector:
         `begun` says what was judged and how.
         """
         causes = self._causes
+        # not where draws are hidden: the implementation has a say in them
+        remarks = [] if begun.hidden else [result.remark for result in self.in_order() if result.remark]
         report = replace(
             begun, results=list(causes.results or self.in_order()), undeclared=causes.undeclared, parts=causes.parts,
-            complete=complete, seconds=seconds, notes=[*begun.notes, *self._remarks],
+            complete=complete, seconds=seconds,
+            notes=[*begun.notes, *remarks, *self._remarks],
         )  # fmt: skip
         return redacted(report) if report.hidden else report
 

@@ -254,6 +254,7 @@ class Judge:
         return replace(
             result, distance=evidence.distance, output=self.implementation.session.take_output(),
             extents=evidence.extents, outline=placed(result.outline, evidence.outlined), threshold=evidence.threshold,
+            remark=evidence.remark,
         )  # fmt: skip
 
     @contextmanager

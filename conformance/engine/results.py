@@ -96,6 +96,8 @@ class Result:
     """The sizes with which components were called."""
     taken: str = ""
     """The key of conform.toml because of which it is not judged, or not at all its sizes; empty if there is none."""
+    remark: str = ""
+    """What was measured and is not judged, for the report's notes."""
     threshold: str = ""
     """From which size on it does not hold, `right up to T = 256, wrong from T = 257 on`, if it holds for small ones."""
 

@@ -65,6 +65,20 @@ class Path:
         check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
         return Answer(logits, reply.get("kept"))
 
+    def recorded(self, way: str, ids: Array, **further: Any) -> tuple[Path, str]:
+        """Return what `torch.compile` (`compiled`) or `torch.export` (`exported`) makes of it for such arguments.
+
+        The text says why it takes no arguments of other extents; empty if it does.
+        """
+        header, tensors = self._request(ids, **further)
+        reply, _ = self._ask({**header, "op": "record", "way": way}, tensors)
+        made = replace(self, instance=replace(self.instance, handle=int(reply["handle"])))
+        return made, str(reply["closed"])
+
+    def told(self, attribute: str) -> Any:
+        """Return what the object that is called says of itself."""
+        return self._ask({"op": "ask", "attribute": attribute}, {})[0]["value"]
+
     def result(self, ids: Array, output: Any, **further: Any) -> Array:
         """Return a part of what a call gives: the item of this index, key or attribute."""
         header, tensors = self._request(ids, **further)

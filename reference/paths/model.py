@@ -90,9 +90,8 @@ class CausalLM(TinyTransformerLM):
 
     def _embedded(self, ids: Tensor, places: Tensor) -> Tensor:
         """Return embeddings with the positions of their places: (B, t) → (B, t, D)."""
-        outside = places[(places < 0) | (places >= self.block_size)]  # (n,)
-        if outside.numel():
-            raise SizeError("a position", int(outside[0]), f"from 0 to block_size - 1 = {self.block_size - 1}")
+        if not torch.compiler.is_compiling():  # a graph is recorded for all positions: it cannot look at some
+            self._check_places(places)
         x = self.embedding(ids.long()) * self.scale  # (B, t, D)
         table = self.positions(x.new_zeros(self.block_size, x.shape[-1]))  # (block_size, D)
         x = x + table[places]
@@ -100,6 +99,11 @@ class CausalLM(TinyTransformerLM):
             x = self.embedding_norm(x)
         dropped: Tensor = self.embedding_dropout(x)
         return dropped
+
+    def _check_places(self, places: Tensor) -> None:
+        outside = places[(places < 0) | (places >= self.block_size)]  # (n,)
+        if outside.numel():
+            raise SizeError("a position", int(outside[0]), f"from 0 to block_size - 1 = {self.block_size - 1}")
 
 
 def _through(

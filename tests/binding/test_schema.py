@@ -200,6 +200,8 @@ ACCEPTED = {
     "cache = 'c'\nuse_cache = 'u'\nnew_cache = { object = 'a:C', arguments = ['num_layers', 'B'] }\n"
     "cache_output = 'past'\ncrop = 'cut'\nreset = 'clear'\nreorder = 'pick'\ntargets = 'y'\nshifts = false\n"
     "loss_output = 1\nweights = 'w'",
+    "attention": "[components.ScaledDotProductAttention.paths]\ncausal = 'c'\ncausal_alignment = 'last'\nscale = 's'\n"
+    "dropout = 'p'\ngrouped = 'g'",
     "dictionary": MHA + "construct = { cfg = { 'emb dim' = 'd_model', arguments = 3 } }",
     "dtypes": MHA
     + "construct = [{ dtype = \"'float32'\", n = 'd_model' }, { dtype = 'dtype' }, { a = { dtype = \"'float32'\" } }]",

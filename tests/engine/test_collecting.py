@@ -56,6 +56,14 @@ def test_the_latest_causes_are_in_the_report_and_hidden_numbers_are_not():
     assert (open_report.seed, hidden_report.seed) == (7, 0)
 
 
+def test_a_remark_is_a_note_of_the_report_unless_draws_are_hidden():
+    """Would break if an implementation could tell its inputs in what it says of itself."""
+    collected = collector()
+    collected.add(Result(CHOSEN[0], Verdict.PASS, remark="3 graphs"))
+    assert collected.finish(BEGUN, complete=True, seconds=1.0).notes == ["3 graphs"]
+    assert collected.finish(replace(BEGUN, hidden=True), complete=True, seconds=1.0).notes == []
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_run_reports_what_it_has_as_incomplete(attention_file, workers):
     def interrupt(now):

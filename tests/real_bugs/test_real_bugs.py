@@ -125,6 +125,17 @@ def test_the_code_that_packages_of_profile_paths_change_is_right(tmp_path: Path)
     assert wanted <= {result.clause.id for result in report.results if result.verdict is Verdict.PASS}
 
 
+@pytest.mark.full(guard="test_a_mistake_is_caught_and_named")
+def test_the_attention_that_packages_change_is_right(tmp_path: Path) -> None:
+    package = tmp_path / "right_package"
+    package.mkdir()
+    shutil.copy(HERE / "right_attention.py", tmp_path)
+    source = "from right_attention import Attention\nscaled_dot_product_attention = Attention().__call__"
+    (package / "__init__.py").write_text(source, encoding="utf-8")
+    report = run(RunRequest(impl=str(package), profile="paths", only=("PATH-ATTN",), diagnose=False))
+    assert {result.verdict for result in report.results} == {Verdict.PASS}
+
+
 def test_each_names_its_row_its_threads_and_things_that_exist() -> None:
     assert BUGS
     for bug in BUGS:

@@ -55,7 +55,8 @@ def wild_ones(profile: str = "core") -> list[str]:
 
 
 def alarms(
-    impl: str, seeds: Sequence[int], profile: str = "core", without: str = "-", dtype: str = "",
+    impl: str, seeds: Sequence[int], profile: str = "core", without: str | tuple[str, ...] = "-",
+    dtype: str = "",
     warm: WorkerFactory | None = None,
 ) -> Iterator[tuple[int, Result]]:  # fmt: skip
     """Yield the binding clauses that an implementation breaks, with the seed."""

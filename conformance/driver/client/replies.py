@@ -216,6 +216,7 @@ _FORMS: Mapping[str, Mapping[str, Check]] = {
     "trace": {"parts": _is_seen, "attention": _is_attention},
     "vjp": {**_CALLED, "none": _is_texts},
     "hold": {"handle": _is_handle},
+    "record": {"handle": _is_handle, "closed": _is_text},
     "gradients": {"none": _is_texts},
     "loop": {"handle": _is_handle},
     "copy": {"handle": _is_handle},

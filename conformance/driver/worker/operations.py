@@ -14,7 +14,12 @@ from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.wire.values import as_json
 from conformkit.conformance.driver.worker import exports, outputs, sequences, training
 from conformkit.conformance.driver.worker.failures import failure
-from conformkit.conformance.driver.worker.frameworks.base import Framework, HeldArray, RequestError
+from conformkit.conformance.driver.worker.frameworks.base import (
+    Framework,
+    HeldArray,
+    RequestError,
+    UnsupportedError,
+)
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
 from conformkit.conformance.driver.worker.observing import Notes
@@ -322,6 +327,19 @@ class Operations:
         )
         return {"handle": self._keep(filler.fill(header["template"]))}, {}
 
+    def _record(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Let the framework record what a call of a component with these arguments does, and keep what it makes."""
+        component = self._component(header)
+        filler = Filler(
+            self.framework, arrays, self.implementation.resolve, component, self._components, header.get("dtype")
+        )
+        args, kwargs = filler.calls(header, filler.arguments(header))[0]
+        if header.get("function"):
+            message = "it is called by a function"
+            raise UnsupportedError(message)
+        made = self.framework.recorded(component, header["way"], header.get("method"), list(args), dict(kwargs))
+        return {"handle": self._keep(made), "closed": str(getattr(made, "closed", ""))[:500]}, {}
+
     def _gradients(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Set the gradients of these arrays by name, then return all gradients."""
         component = self._component(header)
@@ -418,6 +436,7 @@ class Operations:
         "vjp": (_vjp, ("handle", "wrt")),
         "hold": (_hold, ()),
         "make": (_make, ("template",)),
+        "record": (_record, ("handle", "way")),
         "gradients": (_gradients, ("handle",)),
         "loop": (_loop, ("handle",)),
         "train": (_train, ("handle", "rates", "max_norm")),

@@ -149,6 +149,9 @@ class Framework(Protocol):
     def entry(self, component: Any, method: str | None) -> Callable[..., Any]:
         """Return the callable that a call of the component uses."""
 
+    def recorded(self, component: Any, way: str, method: str | None, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Return what stands in for a component, `compiled` or `exported` with arguments like these."""
+
     def seed(self, seed: int) -> None:
         """Seed every global source of random numbers."""
 

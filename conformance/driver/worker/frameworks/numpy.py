@@ -157,6 +157,11 @@ class Numpy:
         chosen: Callable[..., Any] = found if callable(found) else component
         return chosen
 
+    def recorded(self, component: Any, way: str, method: str | None, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ARG002
+        """Refuse: NumPy records no graphs."""
+        message = "NumPy records no graphs"
+        raise UnsupportedError(message)
+
     def seed(self, seed: int) -> None:
         """Seed Python's and NumPy's global generators."""
         random.seed(seed)

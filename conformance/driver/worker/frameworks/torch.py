@@ -249,6 +249,15 @@ class Torch:
             return called
         return self._numpy.entry(component, method)
 
+    def recorded(self, component: Any, way: str, method: str | None, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Compile the entry of a module, or export the module. Raises UnsupportedError where that is not possible."""
+        from conformkit.conformance.driver.worker.frameworks.torch_graphs import Compiled, Exported  # noqa: PLC0415 - seldom asked for
+
+        component = self.copied(component)  # recording may leave tensors without values in it
+        if way == "compiled":
+            return Compiled(component, self.entry(component, method), method)
+        return Exported(component, method, args, kwargs)
+
     def seed(self, seed: int) -> None:
         """Seed the global generators of Python, NumPy and torch."""
         self._numpy.seed(seed)
