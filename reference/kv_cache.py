@@ -10,6 +10,7 @@ context is cropped, every position in it moves, and everything is computed anew.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,8 +22,8 @@ from conformkit.reference.generation import _check_options, _evaluating, next_id
 from conformkit.reference.language_model import LanguageModel
 from conformkit.reference.linear_attention import linear_attention, linear_heads
 from conformkit.reference.masks import causal_mask, combine_masks
+from conformkit.reference.penalties import NONE, Penalties
 from conformkit.reference.placements import arranged
-from conformkit.reference.repetition import penalized
 from conformkit.reference.rotary import rotate
 from conformkit.reference.scores import capped, shaped_attention, variant_mask
 
@@ -162,16 +163,20 @@ def continue_ids(
     *,
     use_cache: bool = True,
     repetition_penalty: float = 1.0,
+    penalties: Penalties = NONE,
 ) -> Tensor:
     """Continue each row as `generate` does, with the cache if wanted, and until the row has drawn `eos_id`.
 
     A row that has ended is filled with `eos_id` while others go on; when all have, no more is added. An `eos_id` in the
-    prompt ends nothing. `repetition_penalty` above 1 makes ids of the text so far, the prompt included, less probable.
+    prompt ends nothing. `repetition_penalty` above 1 makes ids of the text so far, the prompt included, less probable;
+    `penalties` are that and more.
 
     Shapes: idx (B, T), T at least 1 → (B, T + n), n at most max_new_tokens, of the same dtype
     Raises: as `generate`.
     """
     _check_options(max_new_tokens, temperature, top_k, top_p)
+    if repetition_penalty != 1.0:
+        penalties = replace(penalties, repetition=repetition_penalty)
     model.check_ids(idx)
     if idx.shape[1] == 0:
         raise ShapeError("the length of the prompt", 0, "at least 1")
@@ -183,8 +188,8 @@ def continue_ids(
                 logits = cached_logits(model, ids[:, cache.length :], cache)[:, -1]  # (B, V)
             else:
                 logits = model(ids[:, -model.block_size :])[:, -1]  # (B, V)
-            if repetition_penalty != 1.0:
-                logits = penalized(logits, ids, repetition_penalty)  # (B, V)
+            if penalties != NONE:
+                logits = penalties.applied(logits, ids, idx.shape[1], temperature)  # (B, V)
             new = next_ids(logits, temperature, top_k, top_p)  # (B, 1)
             if eos_id is not None:
                 new = new.masked_fill(ended, eos_id)

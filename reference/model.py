@@ -20,6 +20,7 @@ from conformkit.reference.errors import DtypeError, ShapeError, TokenError
 from conformkit.reference.generation import generate
 from conformkit.reference.kv_cache import continue_ids
 from conformkit.reference.norms import norm_for
+from conformkit.reference.penalties import NONE, Penalties
 from conformkit.reference.positional_encoding import LearnedPositions, positions_for
 from conformkit.reference.scores import capped
 from conformkit.reference.sizes import check_at_least
@@ -115,10 +116,22 @@ class TinyTransformerLM(nn.Module):
         top_p: float | None = None,
         eos_id: int | None = None,
         use_cache: bool = False,
+        *,
+        min_p: float | None = None,
+        typical_p: float | None = None,
+        repetition_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        no_repeat_ngram_size: int | None = None,
     ) -> Tensor:
-        """Continue each row of ids; see `conformkit.reference.generation.generate`."""
-        if use_cache or eos_id is not None:
-            return continue_ids(self, idx, max_new_tokens, temperature, top_k, top_p, eos_id, use_cache=use_cache)
+        """Continue each row of ids; see `conformkit.reference.generation.generate`, and `penalties` for the others."""
+        penalties = Penalties(
+            min_p, typical_p, repetition_penalty, presence_penalty, frequency_penalty, no_repeat_ngram_size
+        )
+        if use_cache or eos_id is not None or penalties != NONE:
+            return continue_ids(
+                self, idx, max_new_tokens, temperature, top_k, top_p, eos_id, use_cache=use_cache, penalties=penalties
+            )
         return generate(self, idx, max_new_tokens, temperature, top_k, top_p)
 
     def _initialize(self, variant: Variant) -> None:

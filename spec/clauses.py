@@ -26,7 +26,8 @@ CORE = (
     "initialization", "devices", "refusals", "cost",
 )  # fmt: skip
 LM = (
-    "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding", "reports", "training", "learning",
+    "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding",
+    "penalties", "reports", "training", "learning",
 )  # fmt: skip
 SEQ2SEQ = (
     "cross_attention", "padding", "token_embedding", "encoder", "decoder", "encoder_decoder", "seq2seq_data",

@@ -30,8 +30,9 @@ from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 __all__ = [
-    "COMPONENTS", "ENCODER_NAMES", "GENERATE", "PARTS", "PATHS", "SEQ2SEQ_NAMES", "SEVERAL_NAMES", "VIT_NAMES",
-    "Argument", "Component", "Method", "Parameter", "Sizes", "base_of", "component", "components_of", "is_component",
+    "COMPONENTS", "ENCODER_NAMES", "FURTHER", "GENERATE", "PARTS", "PATHS", "SEQ2SEQ_NAMES", "SEVERAL_NAMES",
+    "VIT_NAMES", "Argument", "Component", "Method", "Parameter", "Sizes", "base_of", "component", "components_of",
+    "is_component",
 ]  # fmt: skip
 
 
@@ -220,3 +221,12 @@ GENERATE: tuple[Argument, ...] = (
     Argument("use_cache", default=False),
 )
 """The arguments of `TinyTransformerLM.generate`; those from `eos_id` on belong to profile lm."""
+FURTHER: tuple[Argument, ...] = (
+    Argument("min_p"),
+    Argument("typical_p"),
+    Argument("repetition_penalty", 1.0),
+    Argument("presence_penalty", 0.0),
+    Argument("frequency_penalty", 0.0),
+    Argument("no_repeat_ngram_size"),
+)
+"""What `generate` may take besides, judged in profile lm where it is there: penalties and further filters."""

@@ -17,6 +17,11 @@ _LLAMA = FAMOUS["llama"].but(norm_eps=1e-6, kv_heads="num_heads")
 _GEMMA = _LLAMA.but(
     norm_weight="offset", activation="gelu_tanh", embedding_scale=True, tied=True, kv_heads="1",
 )  # fmt: skip
+_NEOX = Variant(
+    placement="parallel_two_norms", qkv_bias=True, output_bias=True, positions="rotary", rotary_layout="halves",
+    rotary_fraction=0.25, head_bias=False,
+)  # fmt: skip
+_GPTJ = Variant(placement="parallel", activation="gelu_tanh", positions="rotary", rotary_fraction=0.25)
 _BIASED = Variant(qkv_bias=True, output_bias=True, positions="learned", tied=True, head_bias=False)
 
 PRESETS: Mapping[str, Variant] = {
@@ -36,6 +41,16 @@ PRESETS: Mapping[str, Variant] = {
     "falcon": Variant(
         placement="parallel", ffn_bias=False, kv_heads="1", positions="rotary", rotary_layout="halves", tied=True,
         head_bias=False,
+    ),
+    "neox": _NEOX,
+    "gpt_neox": _NEOX,
+    "gptj": _GPTJ,
+    "gpt_j": _GPTJ,
+    "codegen": _GPTJ.but(rotary_fraction=0.5),
+    "phi": _GPTJ.but(qkv_bias=True, output_bias=True, rotary_layout="halves", rotary_fraction=0.4),
+    "nemotron": Variant(
+        norm_weight="offset", activation="relu2", ffn_bias=False, kv_heads="num_heads // 3", positions="rotary",
+        rotary_layout="halves", rotary_fraction=0.5, head_bias=False,
     ),
     "llama": _LLAMA,
     "llama3": _LLAMA.but(norm_eps=1e-5, kv_heads="num_heads // 4", rotary_base=500000.0),
@@ -66,25 +81,19 @@ PRESETS: Mapping[str, Variant] = {
 
 LACKING: Mapping[str, str] = {
     "bart": "it is an encoder-decoder",
-    "codegen": "a part of each head is rotated",
     "cohere": "its logits are multiplied by a factor",
     "deepseek_v2": "it has latent attention and experts",
     "deepseek_v3": "it has latent attention and experts",
     "gemma3": "its layers with a window have a rotary base of their own",
     "gemma3_text": "its layers with a window have a rotary base of their own",
-    "gpt_neox": "a part of each head is rotated",
-    "neox": "a part of each head is rotated",
-    "gpt_oss": "it has experts and attention sinks",
-    "gptj": "a part of each head is rotated",
+    "gpt_oss": "it has experts, whose activation is clamped",
     "mixtral": "it has experts",
-    "nemotron": "a part of each head is rotated",
-    "phi": "a part of each head is rotated",
     "qwen3_moe": "it has experts",
-    "t5": "it is an encoder-decoder with relative positions",
+    "t5": "it is an encoder-decoder with relative positions that are learned, and scores that are not divided",
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
 
-_OPEN = ("kv_heads", "head_width", "window", "rotary_base", "norm_eps", "tied")
+_OPEN = ("kv_heads", "head_width", "window", "rotary_base", "rotary_fraction", "norm_eps", "tied")
 """Choices in which models of one family differ."""
 
 

@@ -113,6 +113,10 @@ class Variant:
     """What a vision transformer classifies: the class token, or the mean of all patches, then without that token."""
     temperature_last: bool = False
     """Sampling filters by the probabilities at temperature 1, and applies the temperature to what is left."""
+    repetition_counts: Literal["all", "new"] = "all"
+    """The ids that a repetition penalty makes less probable: those of the whole text, or without the prompt."""
+    penalty_counts: Literal["new", "all"] = "new"
+    """The ids that penalties for presence and frequency count: those after the prompt, or all."""
 
     def but(self, **changes: Any) -> Variant:
         """Return a copy with some choices changed."""
@@ -299,6 +303,10 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("pooling", "class"): "a class token that is classified", ("pooling", "mean"): "the mean of all patches",
     ("temperature_last", True): "filters before the temperature",
     ("temperature_last", False): "the temperature before filters",
+    ("repetition_counts", "all"): "a repetition penalty on the whole text",
+    ("repetition_counts", "new"): "a repetition penalty on new ids only",
+    ("penalty_counts", "new"): "penalties that count new ids only",
+    ("penalty_counts", "all"): "penalties that count the prompt too",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import Component, Sizes
+from conformkit.spec.components import FURTHER, Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
@@ -190,6 +190,7 @@ class Bound:
         known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
         known |= values
         defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
+        defaults |= {argument.name: argument.default for argument in FURTHER}
         args, kwargs = _filled(set_only(call, known), {**defaults, **known})
         header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
         header |= {"method": self.generation.method, "function": self.generation.function, **self._each({"ids": ids})}

@@ -24,7 +24,7 @@ from conformkit.conformance.binding.rules import PatternError, Rule, check_rule,
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
 from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig, read_tool
-from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, base_of, component
+from conformkit.spec.components import COMPONENTS, FURTHER, SEVERAL_NAMES, base_of, component
 from conformkit.spec.presets import LACKING, PRESETS
 from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import Variant, choices
@@ -40,15 +40,13 @@ CALL_NAMES = (
     *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T",
 )  # fmt: skip
 """What expressions in `call` may use."""
-GENERATE_NAMES = (
-    "model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "eos_id", "use_cache", "seed", "T", *SIZE_NAMES,
-)  # fmt: skip
+OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache", *(argument.name for argument in FURTHER))
+GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE_NAMES)
 """What expressions in `generate` may use."""
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
 LAYOUTS = ("batch first", "sequence first", "one sequence")
 MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1", "B T T", "B 1 T T")
-OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import GenerateConfig
 from conformkit.conformance.binding.signatures import Signature, call_from
-from conformkit.spec.components import GENERATE
+from conformkit.spec.components import FURTHER, GENERATE
 
 __all__ = ["Generation", "generation_of", "switched"]
 
@@ -43,7 +43,7 @@ def generation_of(
     described = methods[method] if method else (free or {}).get("call")
     if method is None and (free is None or config.path not in {"generate", free["path"]}):
         return None
-    names = [a.name for a in GENERATE if a.name not in _EXTRAS or _offered(a.name, described or ())]
+    names = [a.name for a in (*GENERATE, *FURTHER) if a.name not in _EXTRAS or _offered(a.name, described or ())]
     required = {"ids", "max_new_tokens"} | (set() if method else {"model"})
     contract = names if method else ["model", *names]
     switch = None if config.call else _switch(described or ())
@@ -66,7 +66,13 @@ def switched(call: Arguments, described: Signature) -> Arguments:
     return replace(call, named={**call.named, switch: Expression(f"temperature {'>' if _SAMPLES[switch] else '=='} 0")})
 
 
-_EXTRAS: Mapping[str, tuple[str, ...]] = {"eos_id": ("None",), "use_cache": ("True", "False")}
+_OFF = {
+    "min_p": ("0", "0.0"), "typical_p": ("1", "1.0"), "repetition_penalty": ("1", "1.0"),
+    "presence_penalty": ("0", "0.0"), "frequency_penalty": ("0", "0.0"), "no_repeat_ngram_size": ("0",),
+}  # fmt: skip
+_EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "eos_id": ("None",), "use_cache": ("True", "False"), **{a.name: ("None", *_OFF[a.name]) for a in FURTHER}
+}  # fmt: skip
 """Options of generation whose names are trusted only if their default is one of these."""
 
 

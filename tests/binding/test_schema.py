@@ -145,7 +145,7 @@ STRUCTURAL = {
     "generate-key": (GENERATE + "sample = 1", "generate.sample: there is no key with this name"),
     "generate-options": (
         GENERATE + "options = ['topk']",
-        '"topk" is not one of temperature, top_k, top_p, eos_id, use_cache; nearest: top_k, top_p',
+        "no_repeat_ngram_size; nearest: top_k, top_p",
     ),
     "generate-returns": (GENERATE + "returns = 'fresh'", '"fresh" is not one of all, new'),
     "generate-greedy": (GENERATE + "greedy = ['temperature']", "greedy: it is a list, want a table"),

@@ -19,7 +19,6 @@ LEFT_OUT = {
     81: "accuracy is no tool of the contract",
     82: "labels for fine-tuning are no tool of the contract", 83: "chat templates are outside the law", 84: _EXPERTS,
     85: _EXPERTS, 86: "groups of parameters are the user's",
-    97: "a penalty for repetition is no option of the contract",
 }  # fmt: skip
 """Rows of the list without a package, and why."""
 

@@ -27,8 +27,8 @@ NEEDED = {
 
 def single_changes() -> Iterator[tuple[str, Variant]]:
     """Yield each value of each choice but the canonical one, alone, with the other choices that it needs."""
-    # sharing is for encoder-decoders; the reference samples in one order, the other is tests/suite's affair
-    others = ("shared_", "temperature_last")
+    # sharing is for encoder-decoders; the reference samples in one way, others are tests/suite's affair
+    others = ("shared_", "temperature_last", "repetition_counts", "penalty_counts")
     for field in (f for f in fields(Variant) if not f.name.startswith(others)):
         values = alternatives(field.name, field.default)
         for value in values if isinstance(choices()[field.name], tuple) else values[:2]:

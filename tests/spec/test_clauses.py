@@ -24,7 +24,7 @@ from conformkit.spec.clauses import (
     parse,
     select,
 )
-from conformkit.spec.components import is_component
+from conformkit.spec.components import FURTHER, is_component
 from conformkit.spec.encoder_components import ENCODER
 from conformkit.spec.seq2seq_components import SEQ2SEQ
 from conformkit.spec.tools import TOOLS
@@ -35,6 +35,7 @@ ABILITIES = {
     "weights-bound", "any-rank", "own-values", "pad-id", "float32", "float64",
     "segments-optional",
     "generate", "greedy", "samples", "temperature", "top-k", "top-p", "eos-id", "use-cache", "beam-eos-id",
+    *(argument.name.replace("_", "-") for argument in FURTHER),
     *(method.name for component in (*SEQ2SEQ.values(), *ENCODER.values()) for method in component.methods),
     *(name.replace("_", "-") for tool in TOOLS.values() for name in tool.optional()),
 }  # fmt: skip

@@ -13,16 +13,17 @@ from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.config import OPTIONS
 from conformkit.conformance.driver.errors import WorkerLost
 
 __all__ = ["add_generation"]
 
 _MODEL = "TinyTransformerLM"
 _CALLED = re.compile(r"generate|generation|sampl(e|ing)|continue|complete|decode")
-_OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache")
 _SWITCHES = {"do_sample": (True, False), "sample": (True, False), "sampling": (True, False), "greedy": (False, True),
              "deterministic": (False, True)}  # fmt: skip
-_OFF = {"top_k": "vocab_size", "top_p": 1.0, "temperature": 1.0}
+_OFF = {"top_k": "vocab_size", "top_p": 1.0, "temperature": 1.0, "min_p": 0.0, "typical_p": 1.0,
+        "no_repeat_ngram_size": 0}  # fmt: skip
 """Values that turn an option off if its default is not None."""
 _TRANSFORMERS = {
     "max_new_tokens": "max_new_tokens", "do_sample": True, "temperature": "temperature",
@@ -139,21 +140,21 @@ def _table(path: str, signature: Sequence[Mapping[str, Any]], many: str, *, free
         return None
     named: dict[str, Any] = {count["name"]: many}
     for parameter in (p for p in rest if p is not count):
-        ours = meaning(parameter["name"], _OPTIONS)
+        ours = meaning(parameter["name"], OPTIONS)
         if ours and ours not in {str(v).split(" ")[0] for v in named.values()}:
             named[parameter["name"]] = _value(ours, parameter)
         elif parameter["name"] in _NO_CUT:
             named[parameter["name"]] = _NO_CUT[parameter["name"]]
         elif parameter["required"]:
             return None
-    options = [o for o in _OPTIONS if any(str(v).split(" ")[0] == o for v in named.values())]
+    options = [o for o in OPTIONS if any(str(v).split(" ")[0] == o for v in named.values())]
     return {"path": path, "call": [*first, named], "options": options}
 
 
 def _asked_for(rest: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Return the only argument that is required, unless its name means something else: a length has any name."""
     required = [p for p in rest if p["required"]]
-    return required[0] if len(required) == 1 and not meaning(required[0]["name"], _OPTIONS) else None
+    return required[0] if len(required) == 1 and not meaning(required[0]["name"], OPTIONS) else None
 
 
 def _cuts_off(parameter: Mapping[str, Any]) -> bool:

@@ -1,0 +1,37 @@
+"""The reference in the choices of each family: it builds, and gives the definition's logits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from conformkit.reference.model import TinyTransformerLM
+from conformkit.reference.sizes import evaluate
+from conformkit.spec.components import COMPONENTS
+from conformkit.spec.presets import PRESETS
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_family_builds_and_gives_the_definitions_logits(name: str) -> None:
+    """Would break if a preset had a choice that the reference or the definition does not know."""
+    variant, component = PRESETS[name], COMPONENTS["TinyTransformerLM"]
+    heads = 3 if variant.kv_heads.endswith("// 3") else 4
+    width = 40  # 0.25 and 0.4 of it are pairs
+    sizes = {
+        "vocab_size": 13,
+        "d_model": width * heads,
+        "num_heads": heads,
+        "num_layers": 2,
+        "d_ff": 20,
+        "block_size": 9,
+    }
+    for choice in ("kv_heads", "head_width"):
+        sizes[choice] = evaluate(getattr(variant, choice), d_model=sizes["d_model"], num_heads=heads)
+    torch.manual_seed(3)
+    arguments = {argument.name: sizes[argument.name] for argument in component.arguments if argument.name in sizes}
+    model = TinyTransformerLM(**arguments, variant=variant).double().eval()
+    ids = torch.randint(0, 13, (3, 7))
+    weights = {key: value.detach().numpy() for key, value in model.named_parameters()}
+    expected = component.forward(weights, {"ids": ids.numpy()}, {**sizes, "causal": True}, variant)
+    np.testing.assert_allclose(model(ids).detach().numpy(), expected, rtol=1e-9, atol=1e-9)
