@@ -17,7 +17,7 @@ from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.collecting import Collector, Progress
-from conformkit.conformance.engine.excused import excuses_of
+from conformkit.conformance.engine.excused import excuses_of, left_out
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
 from conformkit.conformance.engine.implementation import Implementation
@@ -114,6 +114,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
             *_isolation_notes(implementation), *_accuracy_notes(implementation),
             *framework_notes(implementation, location), *limit_notes(implementation.bounds()),
             *(note for b in implementation.bounds() for note in b.notes),
+            *left_out(implementation),
         ],
     )  # fmt: skip
 

@@ -12,7 +12,16 @@ from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.binding.selectors import read_index
 from conformkit.conformance.binding.toml_nodes import Node
 
-__all__ = ["DTYPES", "Arguments", "Expression", "read_argument", "read_arguments", "read_named"]
+__all__ = [
+    "DTYPES",
+    "Arguments",
+    "Expression",
+    "is_built",
+    "read_argument",
+    "read_arguments",
+    "read_named",
+    "used_by",
+]
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 MAX_NESTING = 8
@@ -75,6 +84,16 @@ class Arguments:
         rest = dict(changes.named)
         positional = tuple(rest.pop(a.text, a) if isinstance(a, Expression) else a for a in self.positional)
         return Arguments(positional, {**self.named, **rest})
+
+
+def is_built(argument: Any) -> bool:
+    """Whether it is an object that is built or looked up, or a number format."""
+    return isinstance(argument, _Object) or (isinstance(argument, dict) and bool({"$name", "$dtype"} & argument.keys()))
+
+
+def used_by(argument: Any) -> frozenset[str]:
+    """Return the names of the values that one argument uses."""
+    return frozenset(_used([argument]))
 
 
 def _filled(argument: Any, values: Mapping[str, Any]) -> Any:

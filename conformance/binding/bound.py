@@ -14,6 +14,7 @@ from conformkit.conformance.assertions.checks import ClauseFailure, NoValue, Wei
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
+from conformkit.conformance.binding.further import Further
 from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Range, SizeLimits
@@ -85,6 +86,10 @@ class Bound:
     """Trainable parameters that conform.toml ignores: they are not written, and counted all the same."""
     contradicted: bool = False
     """Whether it returns another array of the output's shape before the declared output."""
+    splits: bool = False
+    """Whether it takes a batch with other numbers than one sequence after the other, as it is declared to be called."""
+    further: tuple[Further, ...] = ()
+    """Arguments with a default that it gets and that no caller of the contract passes."""
     ways: Ways = field(default_factory=Ways)
     """Further arguments that the call of a language model takes."""
     generation_stub: str = ""

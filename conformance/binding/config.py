@@ -123,6 +123,8 @@ class Config:
     limits: SizeLimits = field(default_factory=SizeLimits)
     components: Mapping[str, ComponentConfig] = field(default_factory=dict)
     tools: Mapping[str, ToolConfig] = field(default_factory=dict)
+    refused: frozenset[str] = field(default=frozenset(), compare=False)
+    """Kinds of further arguments that are left out, since a policy does not allow them: nothing in a file says this."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The line that says where something is: by component or tool; `generate` and `module` by these names."""
 

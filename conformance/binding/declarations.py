@@ -29,11 +29,13 @@ KINDS: Mapping[str, str] = {
     "weights": "numbers by which weights are multiplied, or that are added to them",
     **{name: factor.words for name, factor in FACTORS.items()},
     "factors": "arguments that are computed from sizes, such as a scale, or are not what the contract passes",
-    "computed": "flags in other words, such as bidirectional = not causal, other counts of ids, and sizes passed twice",
+    "further": "arguments with a default that get what no caller of the contract passes",
+    "computed": "flags in other words, such as bidirectional = not causal, other counts of ids, and widths of heads",
     "constants": "arguments that are constants, or objects made for a call",
     "ignore": "trainable parameters that are neither written nor compared",
     "path": "another object than the one that stands under the contract's name",
     "output": "a result other than the first one, where there are several",
+    "layout": "calls for one sequence each of code that takes batches too, and gives other numbers for them",
     "masks": "what True in a mask means, and kinds of masks that are not taken",
     "causal": "that it always hides later positions, or never",
     "generate": "generation by another function or method, without some options, or by sampling alone",
@@ -43,7 +45,7 @@ KINDS: Mapping[str, str] = {
     "skip": "components that are left out",
 }
 """The kinds of excuses, and what each of them declares."""
-CHANGING = frozenset({"weights", *FACTORS, "factors", "ignore", "output", "path"})
+CHANGING = frozenset({"weights", *FACTORS, "factors", "further", "ignore", "layout", "output", "path"})
 """Kinds that change which numbers are compared. The others leave out, or say what a number stands for."""
 
 _CALLED = {"construct": "constants", "call": "constants"}
@@ -51,7 +53,7 @@ _PART = {"path": "path", "skip": "skip", "factory": RENAMING, **_CALLED, "output
 _METHODS = {"methods.path": "generate", "methods.call": "constants", "methods.output": "output"}
 _COMPONENT: Mapping[str, str] = {
     **_PART, **_METHODS,
-    "weights_output": RENAMING, "layout": RENAMING, "causal": "causal",
+    "weights_output": RENAMING, "layout": "layout", "causal": "causal",
     "mask.kinds": "masks", "mask.true": "masks", "mask.shape": RENAMING, "mask.required": RENAMING,
     "masks.kind": RENAMING, "masks.true": "masks", "masks.shape": RENAMING,
     "variant": "variant", "limits": "limits", "ignore": "ignore", "weights": "weights",
@@ -70,7 +72,7 @@ _TOOL: Mapping[str, str] = {
     "arrays": RENAMING, "attributes": RENAMING,
 }  # fmt: skip
 KIND_OF_KEY: Mapping[str, str] = {
-    "implementation.framework": RENAMING, "implementation.module": RENAMING, "implementation.dtypes": "dtypes",
+    "implementation.framework": RENAMING, "implementation.module": "path", "implementation.dtypes": "dtypes",
     "variant": "variant", "limits": "limits",
     **{f"components.{key}": kind for key, kind in _COMPONENT.items()},
     **{f"tools.{key}": kind for key, kind in _TOOL.items()},
@@ -105,7 +107,7 @@ def excuses(config: Config) -> Iterator[Excuse]:
     """Yield what a file declares beyond renamings.
 
     Whether ignored parameters are trainable, and whether there are several outputs, is known only after a trial: both
-    are yielded, for whoever has tried it to leave out.
+    are yielded, for whoever has tried it to leave out. Further arguments are known only with signatures (further.py).
     """
     if tuple(config.dtypes) != Config().dtypes:
         told = f"judged in {', '.join(config.dtypes)} only"
@@ -129,8 +131,7 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     if own.ignore:
         told = f"parameters of {name} that are neither written nor compared: {', '.join(own.ignore)}"
         yield Excuse("ignore", f"{place}.ignore", name, told[:_MOST_WORDS])
-    if own.causal in {"always", "never"}:
-        yield Excuse("causal", f"{place}.causal", name, f"{name} {own.causal} hides later positions")
+    yield from _of_layout(name, own)
     if own.mask is not None and set(own.mask.kinds) != {"bool", "float"}:
         kinds = " and ".join(own.mask.kinds) or "no"
         yield Excuse("masks", f"{place}.mask.kinds", name, f"{name} takes {kinds} masks only")
@@ -146,6 +147,15 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     if own.paths is not None:
         yield from _of_arguments(name, f"{place}.paths.new_cache", own.paths.new_cache, "a cache is made")
     yield from _of_generation(name, own)
+
+
+def _of_layout(name: str, own: ComponentConfig) -> Iterator[Excuse]:
+    place = f"components.{name}"
+    if own.layout == "one sequence":
+        told = f"{name} takes batches, with other numbers, and is called for one sequence after the other"
+        yield Excuse("layout", f"{place}.layout", name, told)
+    if own.causal in {"always", "never"}:
+        yield Excuse("causal", f"{place}.causal", name, f"{name} {own.causal} hides later positions")
 
 
 def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:

@@ -14,6 +14,7 @@ from conformkit.conformance.binding.bound import Bound, set_only
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
+from conformkit.conformance.binding.further import further_of
 from conformkit.conformance.binding.generation import Generation, generation_of, switched
 from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.lookups import stub_of
@@ -60,6 +61,7 @@ def bind_export(
         raise ExportMismatch(
             component.name, export["path"], export.get("source", ""), problem, to_declare(component, export)
         )
+    own, told = further_of(component, export, config, free)
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     mask = _mask(own, call, export["call"])
     undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
@@ -93,6 +95,7 @@ def bind_export(
         generation_stub=_generation_stub(generation, methods, export, free),
         weights_output=own.weights_output,
         ways=_ways(component, export, own),
+        further=told,
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,

@@ -12,7 +12,7 @@ from conformkit.conformance.binding.config import GenerateConfig
 from conformkit.conformance.binding.signatures import Signature, call_from
 from conformkit.spec.components import FURTHER, GENERATE
 
-__all__ = ["Generation", "generation_of", "switched"]
+__all__ = ["SAMPLES", "Generation", "generation_of", "switched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def generation_of(
     switch = None if config.call else _switch(described or ())
     call = config.call or call_from(_without(described or (), switch), [*contract, "seed"], required)
     if switch is not None:
-        call = replace(call, named={**call.named, switch: _SAMPLES[switch]})
-    greedy = Arguments((), {switch: not _SAMPLES[switch]}) if switch else _greedy(call)
+        call = replace(call, named={**call.named, switch: SAMPLES[switch]})
+    greedy = Arguments((), {switch: not SAMPLES[switch]}) if switch else _greedy(call)
     function = None if method else (free or {}).get("path")
     own = config.greedy is not None or switch is not None
     samples_only = config.greedy is False
@@ -63,7 +63,7 @@ def switched(call: Arguments, described: Signature) -> Arguments:
     switch = _switch(described)
     if switch is None or "temperature" not in call.names():
         return call
-    return replace(call, named={**call.named, switch: Expression(f"temperature {'>' if _SAMPLES[switch] else '=='} 0")})
+    return replace(call, named={**call.named, switch: Expression(f"temperature {'>' if SAMPLES[switch] else '=='} 0")})
 
 
 _OFF = {
@@ -80,13 +80,13 @@ def _offered(name: str, described: Signature) -> bool:
     return any(meaning(p["name"], [name]) and p["default"] in _EXTRAS[name] for p in described)
 
 
-_SAMPLES = {"do_sample": True, "sample": True, "sampling": True, "greedy": False, "deterministic": False}
+SAMPLES = {"do_sample": True, "sample": True, "sampling": True, "greedy": False, "deterministic": False}
 """Switches between sampling and greedy decoding, and their value for sampling."""
 
 
 def _switch(described: Signature) -> str | None:
     """Return the argument that is such a switch: it has such a name, and a boolean default, if any."""
-    found = (p["name"] for p in described if p["name"] in _SAMPLES and p["default"] in {None, "None", "True", "False"})
+    found = (p["name"] for p in described if p["name"] in SAMPLES and p["default"] in {None, "None", "True", "False"})
     return next(found, None)
 
 

@@ -30,25 +30,30 @@ def further_targets(config: Config, components: Collection[Component]) -> dict[s
     return {name: None for one in undeclared for name in one.further}
 
 
-_STANDING = "standing "
-"""Before the contract's name of what is looked up besides a declared path."""
+_STANDING, _OUTSIDE = "standing ", "outside "
+"""Before the contract's name of what is looked up besides a declared path, and outside a declared module."""
 
 
 def standing_targets(config: Config, components: Collection[Component]) -> dict[str, str]:
-    """Return what may stand under the contract's names of components whose declared path is another one."""
+    """Return what may stand under the contract's names of components that are declared to be elsewhere.
+
+    Another module than the implementation itself is elsewhere for all of them.
+    """
     found = {}
     for one in components:
         if config.component(one.name).path not in {None, one.export}:
             found[_STANDING + one.export] = f"{config.module}:{one.export}" if config.module else one.export
+        if config.module:
+            found[_OUTSIDE + one.export] = one.export
     return found
 
 
 def standing(exports: Mapping[str, Any], one: Component) -> str:
     """Return where another object than the declared one stands under the contract's name; empty if none does."""
-    other, own = exports.get(_STANDING + one.export), exports[one.export]
-    if not other or not other["found"] or not own["found"] or other["source"] == own["source"]:
-        return ""
-    return str(other["source"])
+    own = exports[one.export]
+    others = [exports.get(before + one.export) for before in (_STANDING, _OUTSIDE)]
+    found = (str(o["source"]) for o in others if o and o["found"] and own["found"] and o["source"] != own["source"])
+    return next(found, "")
 
 
 def serves(component: Component, export: Mapping[str, Any]) -> bool:

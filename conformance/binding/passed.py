@@ -10,10 +10,11 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
-from conformkit.conformance.binding.language import names, parse
+from conformkit.conformance.binding.expressions import evaluate
+from conformkit.conformance.binding.language import ExpressionError, names, parse
 from conformkit.conformance.binding.limits import NUMBERS
 
-__all__ = ["ORDER", "kind_of", "kinds_of", "without_kinds"]
+__all__ = ["ORDER", "SWITCHES", "kind_of", "kinds_of", "without_kinds"]
 
 ORDER = ("factors", "computed", "constants")
 """Kinds of excuses that an argument can be, the strictest first."""
@@ -21,26 +22,21 @@ _RENAMING = ""
 _CALCULATORS = frozenset({"math", "cmath", "operator", "numpy", "torch"})
 """Modules whose functions compute: an object of theirs that a call gets may be a factor."""
 _SIZES = frozenset({*NUMBERS, "T", "dtype"})
+_TRIED = (3, 16, 250, 1021)
+"""Sizes at which an expression is evaluated: one that never changes is a constant."""
 _COUNTED = "max_new_tokens"
 """Some code counts the ids of the prompt, or the one that begins a text, as well."""
 _FLAGS = frozenset({"causal", "use_cache"})
 """What is true or false: another name may say the same in other words."""
-_SWITCHES = frozenset({"temperature > 0", "temperature == 0"})
+SWITCHES = frozenset({"temperature > 0", "temperature == 0"})
 """How a switch between sampling and greedy decoding is set, declared or not."""
 
 
 def kinds_of(arguments: Arguments) -> Iterable[tuple[str | int, str, Any]]:
-    """Yield each argument's name or place, the kind of excuse that it is (empty for none), and its value.
-
-    A size that is passed once is a renaming. Passed to a second argument, it may select code that callers don't get.
-    """
-    passed: set[str] = set()
+    """Yield each argument's name or place, the kind of excuse that it is (empty for none), and its value."""
     places: list[tuple[str | int, Any]] = [*enumerate(arguments.positional), *arguments.named.items()]
     for place, value in places:
-        kind = kind_of(value, place if isinstance(place, str) else "")
-        size = value.text if isinstance(value, Expression) and value.text in NUMBERS else ""
-        yield place, "computed" if size in passed and not kind else kind, value
-        passed |= {size} - {""}
+        yield place, kind_of(value, place if isinstance(place, str) else ""), value
 
 
 def kind_of(value: Any, name: str = "") -> str:
@@ -82,6 +78,8 @@ def _of_expression(text: str, name: str) -> str:
     if not used:
         return "constants" if text != "None" else _RENAMING
     choices = used - _SIZES
+    if used == {"dtype"} or (not choices and _is_constant(text, used)):
+        return "constants"
     if not choices:
         return "factors" if used & set(NUMBERS) and _computes(text) else _RENAMING
     if _hands_on(parse(text)):
@@ -94,7 +92,7 @@ def _of_expression(text: str, name: str) -> str:
 
 def _hands_on(value: ast.expr) -> bool:
     """Whether an expression is what the contract passes, unchanged; what stands for None may be another value."""
-    if ast.unparse(value) in _SWITCHES:
+    if ast.unparse(value) in SWITCHES:
         return True
     if isinstance(value, (ast.Tuple, ast.List)):
         return all(map(_hands_on, value.elts))
@@ -113,6 +111,17 @@ def _unless_none(value: ast.IfExp) -> bool:
         case _:
             return False
     return ast.dump(given) == ast.dump(asked)
+
+
+def _is_constant(text: str, used: Iterable[str]) -> bool:
+    """Whether an expression over sizes has the same value whatever they are, such as `T // T` and `d_model > 0`."""
+    found = set()
+    for tried in _TRIED:
+        try:
+            found.add(repr(evaluate(text, {name: tried + place for place, name in enumerate(sorted(used))})))
+        except ExpressionError:
+            return False
+    return len(found) == 1
 
 
 def _computes(text: str) -> bool:

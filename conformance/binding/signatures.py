@@ -50,12 +50,16 @@ def construct_from(signature: Signature, contract: Sequence[str], required: Coll
 
 
 def with_sizes(construct: Arguments, signature: Signature, contract: Sequence[str]) -> Arguments:
-    """Add the sizes that the constructor takes by the contract's own names and that are left out: they are judged."""
+    """Add the sizes that the constructor takes by the contract's names, or usual ones, and that are left out.
+
+    They are judged: leaving them out would hide that they are wrong.
+    """
     usable = _usable(signature)
     placed = [p["name"] for p in usable if p["kind"] == "positional"][: len(construct.positional)]
-    passed = construct.names() | construct.named.keys() | set(placed)
-    sizes = {p["name"] for p in usable} & set(contract) & set(NUMBERS)
-    return Arguments(construct.positional, {**construct.named, **{n: Expression(n) for n in sorted(sizes - passed)}})
+    given = {*construct.named, *placed}
+    left = [name for name in contract if name in NUMBERS and name not in construct.names() | given]
+    added = _by_meaning([p for p in usable if p["name"] not in given], left)
+    return Arguments(construct.positional, {**construct.named, **{n: Expression(o) for n, o in sorted(added.items())}})
 
 
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:

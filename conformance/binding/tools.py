@@ -9,6 +9,7 @@ from typing import Any
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.further import Further, further_of_tool
 from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.signatures import (
     Signature,
@@ -54,6 +55,8 @@ class BoundTool:
     mask: MaskForm = field(default_factory=MaskForm)
     """The kind of entries of returned masks, and what True means in them."""
     offers: Mapping[str, bool] = field(default_factory=dict)
+    further: tuple[Further, ...] = ()
+    """Arguments with a default that it gets and that no caller of the contract passes."""
 
 
 def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[str, str | None]:
@@ -67,7 +70,7 @@ def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[st
 
 def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> BoundTool:
     """Work out how a tool is constructed and called. Raises ToolMismatch."""
-    own = config.tool(tool.name)
+    own, told = further_of_tool(tool, export, config)
     wanted = "class" if tool.construct is not None and not own.factory else "function"
     if (export["kind"] == "class") != (wanted == "class"):
         raise ToolMismatch(f"{export['path']} is a {export['kind']}, want a {wanted}")
@@ -79,7 +82,9 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     attributes = {name: own.attributes.get(name, name) for name in tool.attributes}
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
-    return BoundTool(tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers)
+    return BoundTool(
+        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers, told
+    )
 
 
 def _passed(tool: ToolContract, name: str, used: Collection[str]) -> bool:

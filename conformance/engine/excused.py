@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.declarations import Excuse, excuses
+from conformkit.conformance.binding.further import Further
 from conformkit.conformance.engine.implementation import Implementation
 
-__all__ = ["excuses_of"]
+__all__ = ["excuses_of", "left_out"]
 
 _NAMED = 6
 
@@ -16,29 +18,48 @@ _NAMED = 6
 def excuses_of(implementation: Implementation) -> list[Excuse]:
     """Return what is declared beyond renamings, of the components that are looked at.
 
-    Of ignored parameters those that are trainable are told, and a result that is not the first one only where the first
-    one could have been meant.
+    Of ignored parameters those that are trainable are told, a result that is not the first one only where the first one
+    could have been meant, and calls for one sequence only where batches are taken too, with other numbers.
     """
     bounds = {bound.component.name: bound for bound in implementation.bounds()}
     seen = {*bounds, *implementation.tools(), *implementation.config.skipped(), *implementation.unusable, ""}
     found = (_tried(excuse, bounds.get(excuse.component)) for excuse in excuses(implementation.config))
     told = [excuse for excuse in found if excuse is not None and excuse.component in seen]
+    further = [(n, one) for n, one in _further(implementation) if one.kind not in implementation.config.refused]
+    told += [Excuse(one.kind, one.key, name, one.words) for name, one in further]
+    replaced = ((bounds[name], place) for name, place in implementation.replaced.items() if name in bounds)
+    return [*told, *(_replaced(bound, place, implementation.config) for bound, place in replaced)]
+
+
+def left_out(implementation: Implementation) -> list[str]:
+    """Return what is declared and not passed, since a policy does not allow its kind."""
+    refused = implementation.config.refused
     return [
-        *told,
-        *(_replaced(bounds[name], place) for name, place in implementation.replaced.items() if name in bounds),
-    ]
+        f"{one.words}: that is not allowed, so it is judged without" for _, one in _further(implementation)
+        if one.kind in refused
+    ]  # fmt: skip
 
 
-def _replaced(bound: Bound, place: str) -> Excuse:
+def _further(implementation: Implementation) -> list[tuple[str, Further]]:
+    components = ((bound.component.name, bound.further) for bound in implementation.bounds())
+    tools = ((name, tool.bound.further) for name, tool in implementation.tools().items())
+    return [(name, one) for name, several in (*components, *tools) for one in several]
+
+
+def _replaced(bound: Bound, place: str, config: Config) -> Excuse:
     name = bound.component.name
-    told = f"{bound.component.export} in {place} is not judged: the path of {name} names {bound.path}"
-    return Excuse("path", f"components.{name}.path", name, told)
+    own = config.component(name).path
+    key, which = (f"components.{name}.path", f"the path of {name}") if own else ("implementation.module", "module")
+    told = f"{bound.component.export} in {place} is not judged: {which} names {bound.path}"
+    return Excuse("path", key, name, told)
 
 
 def _tried(excuse: Excuse, bound: Bound | None) -> Excuse | None:
     """Return an excuse as the trial of its component shows it, None if it turned out to be none."""
-    if bound is None or excuse.kind not in {"ignore", "output"}:
+    if bound is None or excuse.kind not in {"ignore", "output", "layout"}:
         return excuse
+    if excuse.kind == "layout":
+        return excuse if bound.splits else None
     if excuse.kind == "output":
         return excuse if bound.contradicted else None
     if not bound.concealed:

@@ -55,6 +55,7 @@ def probe(
     try:
         instance = component.first_instance(dtypes)
         instance = component.with_output(instance)
+        component.take_together(instance)
         instance = component.with_abilities(instance, float32="float32" in dtypes, gradients=gradients)
         instance = component.with_methods(instance)
         instance = component.with_head(instance)
@@ -158,6 +159,21 @@ class _Probe:
             return self.learn(instance, replace(self.bound, contradicted=True, notes=(*self.bound.notes, note)))
         note = f'{name} {told}: it is judged, unless conform.toml says what it is (others = {{ 0 = "…" }})'
         return self.learn(instance, replace(first, notes=(*self.bound.notes, note)))
+
+    def take_together(self, instance: Instance) -> None:
+        """Find out whether code that is called for each sequence of a batch takes the batch too, with other numbers."""
+        config = self.bound.config
+        if config.layout != "one sequence":
+            return
+        inputs = instance.example_inputs(Draw(0, "a batch"), further=0)
+        alone = instance(*inputs)
+        whole = instance.with_bound(replace(self.bound, config=replace(config, layout=None)))
+        try:
+            together = whole(*inputs)
+        except (ImplementationFailure, ClauseFailure):
+            return
+        if together.shape == alone.shape and not np.allclose(together, alone, rtol=1e-3, equal_nan=True):
+            self.bound = replace(self.bound, splits=True)
 
     def with_abilities(self, instance: Instance, *, float32: bool, gradients: bool) -> Instance:
         """Observe a call: what it returns, in which format, and whether it has modes."""

@@ -50,6 +50,8 @@ _SIZES = {
 }  # fmt: skip
 """How sizes are called, in the order in which they are listed."""
 
+_OF_CALLS = {"further", "layout"}
+"""Kinds of excuses that are about how something is called, not about numbers."""
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
 
@@ -142,8 +144,10 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     found += [f"{not_run} not run"] if not_run else []
     found += [f"{taken} not judged, or not wholly, because of what conform.toml declares"] if taken else []
     declared = report.computed() if report.strict else []
-    computed, replaced = sum(found.kind != "path" for found in declared), [f for f in declared if f.kind == "path"]
+    replaced, called = [f for f in declared if f.kind == "path"], sum(f.kind in _OF_CALLS for f in declared)
+    computed = len(declared) - len(replaced) - called
     found += [f"{count(computed, 'declaration')} of numbers that belong into the code"] if computed else []
+    found += [f"{count(called, 'declaration')} of calls that are not the contract's"] if called else []
     found += [f"not judged as it stands: {_parts([f.component for f in replaced], most)}"] if replaced else []
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
     found += [f"not implemented yet: {_parts(stubs, most)}"] if stubs else []

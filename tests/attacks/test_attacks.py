@@ -67,8 +67,9 @@ def check(ending: Ending, expected: Expected) -> None:
     assert {name: ending.verdicts.get(name) for name in expected.verdicts} == dict(expected.verdicts), ending.summary
     assert ending.conforms == expected.conforms, ending.summary
     assert expected.exit in {None, ending.exit}, ending.summary
+    flowing = " ".join(ending.told.split())  # where a line ends depends on how long the folder's name is
     for text in expected.says:
-        assert text in ending.told
+        assert text in ending.told or text in flowing
     for text in expected.never_says:
         assert text not in ending.told
 

@@ -46,7 +46,7 @@ def about(attack: Attack) -> str:
 
 QUICK = (
     "excuses/known-factor-of-others", "excuses/second-output", "excuses/ignored-residual-layer",
-    "excuses/causal-upside-down",
+    "excuses/causal-upside-down", "excuses/input-given-twice",
 )  # fmt: skip
 
 

@@ -85,7 +85,6 @@ def test_grading_allows_no_excuse_that_changes_arithmetic_unless_the_policy_does
             "Config",
         ),
         (LM + "generate = { call = ['ids', 'max_new_tokens + 1'] }", "computed", "max_new_tokens + 1"),
-        (MHA + "construct = ['d_model', 'num_heads', { right = 'd_model' }]", "computed", "right = d_model"),
         (LM + "generate = { call = { n = 'max_new_tokens + 1' } }", "factors", "n = max_new_tokens + 1"),
         (LM + "generate = { call = { temp = '1 / temperature' } }", "factors", "temp = 1 / temperature"),
         (LM + "generate = { call = { k = 'top_k + 1 if top_k else None' } }", "factors", "k = top_k + 1"),
@@ -134,7 +133,7 @@ def test_half_precision_alone_lets_numbers_be_off_by_percents():
 
 
 def test_right_code_declares_no_number_but_those_that_the_law_knows():
-    allowed = {"gemma_offset", "t5_scale", "ignore", "output"}
+    allowed = {"gemma_offset", "t5_scale", "ignore", "output", "layout"}  # a trial shows whether the last three are any
     for path in sorted(Path(ROOT, "tests").glob("right*/**/conform.toml")):
         found = {excuse.kind for excuse in excuses(parse_config(path.read_text(encoding="utf-8"), path))}
         assert found & CHANGING <= allowed, path

@@ -140,8 +140,7 @@ class _Case:
     def _judged(self, choice: Choice) -> Grade:
         policy = self._policy
         report = run(self._request(choice), trusted=self._warm)
-        if "path" not in policy.allowed.excuses:
-            report = self._as_it_stands(report)
+        report = self._as_it_stands(report)
         late = not report.complete
         self._advice += [] if policy.conform else looked_at(report.excuses)
         points = self._score(report, choice.config, late=late)
@@ -166,8 +165,12 @@ class _Case:
         )
 
     def _as_it_stands(self, report: Report) -> Report:
-        """Return the report without what another object earned than the one under the contract's name."""
-        replaced = {found.component: found.words for found in report.excuses if found.kind == "path"}
+        """Return the report without what another object earned, or one that is called otherwise than it could be.
+
+        As far as the policy does not allow that.
+        """
+        refused = {"path", "layout"} - {*self._policy.allowed.excuses}
+        replaced = {found.component: found.words for found in report.excuses if found.kind in refused}
         self._notes += [
             f"{words}, which the policy does not allow; its clauses do not count" for words in replaced.values()
         ]

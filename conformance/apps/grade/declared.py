@@ -39,6 +39,7 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
         variant=_variant(config.variant, allowed, "", notes),
         limits=_limits(config.limits, allowed, "", notes),
         components=components,
+        refused=frozenset({"further", "computed"} - set(allowed.excuses)),
         tools={name: replace(own, skip=False) for name, own in config.tools.items()},
     )
     notes += [_ignored(f"skip = true under [components.{name}]") for name, own in config.tools.items() if own.skip]
@@ -81,7 +82,7 @@ def _paths(part: Any) -> Iterator[str]:
 
 def _without_excuses(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
     """Return the configuration without excuses of kinds that are not allowed, and a sentence for each of those."""
-    elsewhere = {"variant", "limits", "dtypes", "skip"}  # which have keys of their own in a policy
+    elsewhere = {"variant", "limits", "dtypes", "skip", "layout"}  # which have keys of their own, or show in a trial
     refused = [f for f in excuses(config) if f.kind not in elsewhere and f.kind not in allowed.excuses]
     kinds = {name: {f.kind for f in refused if f.component == name} for name in (*config.components, *config.tools)}
     components = {name: _plain(own, kinds[name]) for name, own in config.components.items()}

@@ -1,0 +1,6 @@
+from . import right
+
+
+class MultiHeadAttention(right.MultiHeadAttention):
+    def forward(self, x):
+        return super().forward(x) * 0.5
