@@ -21,6 +21,9 @@ NEEDED = {
     "key_bias": {"qkv_bias": True},
     "window_layers": {"window": 2},
     "alibi_slopes": {"positions": "alibi"},
+    "experts_active": {"experts": 4, "expert_weights": "all"},
+    "expert_weights": {"experts": 4},
+    "shared_expert": {"experts": 3},
 }
 """By choice, the other choices without which it has no effect."""
 
