@@ -31,7 +31,7 @@ NEEDED = {
 def single_changes() -> Iterator[tuple[str, Variant]]:
     """Yield each value of each choice but the canonical one, alone, with the other choices that it needs."""
     # sharing is for encoder-decoders; the reference samples in one order, the other is tests/suite's affair
-    others = ("shared_", "temperature_last")
+    others = ("shared_embeddings", "shared_positions", "temperature_last")
     for field in (f for f in fields(Variant) if not f.name.startswith(others)):
         values = alternatives(field.name, field.default)
         for value in values if isinstance(choices()[field.name], tuple) else values[:2]:
