@@ -3,6 +3,8 @@
     FFN(x) = W_down σ(W_up x + b_up) + b_down                      W_up ∈ ℝ^(F×D), W_down ∈ ℝ^(D×F)
     FFN(x) = W_down (σ(W_gate x + b_gate) ⊙ (W_up x + b_up)) + b_down      gated
 
+With experts there are several such networks, experts.py.
+
 Vaswani et al. 2017, §3.3; handout §6.4; gated: Shazeer 2020. The handout's σ is GELU (Hendrycks & Gimpel 2016), exact
 here: x Φ(x), Φ the distribution function of the standard normal.
 """
@@ -15,6 +17,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from conformkit.reference.experts import Experts
 from conformkit.reference.sizes import check_at_least, check_rate, check_width
 from conformkit.spec.variants import CANONICAL, Variant
 
@@ -68,6 +71,11 @@ class FeedForward(nn.Module):
         check_at_least(1, d_model=d_model, d_ff=d_ff)
         check_rate(dropout)
         self.d_model = d_model
+        self.experts: Experts | None = None
+        if variant.experts:
+            one = variant.but(experts=0)
+            self.experts = Experts(d_model, lambda: FeedForward(d_model, d_ff, dropout, variant=one), variant=variant)
+            return
         self.activation = ACTIVATIONS[variant.activation]
         self.up = nn.Linear(d_model, d_ff, bias=variant.ffn_bias)
         self.gate = nn.Linear(d_model, d_ff, bias=variant.ffn_bias) if variant.gated else None
@@ -77,6 +85,9 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, D) to (…, D)."""
         check_width(x, self.d_model)
+        if self.experts is not None:
+            mixed: Tensor = self.experts(x)
+            return mixed
         up = self.up(x)  # (…, F)
         hidden = self.activation(up) if self.gate is None else self.activation(self.gate(x)) * up  # (…, F)
         y: Tensor = self.down(self.dropout(hidden))  # (…, D)

@@ -7,11 +7,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from conformkit.spec.arrays import Array
-from conformkit.spec.layers import Weights, activate, linear
+from conformkit.spec.layers import Weights, activate, linear, under
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
-__all__ = ["FeedForward", "FeedForwardConstructor", "FeedForwardModule", "feed_forward"]
+__all__ = ["FeedForward", "FeedForwardConstructor", "FeedForwardModule", "expert_weights", "feed_forward"]
 
 
 @runtime_checkable
@@ -41,7 +41,37 @@ class FeedForwardConstructor(Protocol[Built_co]):
 
 
 def feed_forward(weights: Weights, x: Array, *, variant: Variant) -> Array:
-    """Return down(act(up x)), or down(act(gate x) · up x) when gated; x (…, D) → (…, D)."""
+    """Return down(act(up x)), or down(act(gate x) · up x) when gated, or what experts give; x (…, D) → (…, D)."""
+    if variant.experts:
+        return _experts(weights, x, variant)
+    return _network(weights, x, variant)
+
+
+def expert_weights(logits: Array, variant: Variant) -> Array:
+    """Return how much of each expert is added, (…, E): 0 where it is not among the largest logits.
+
+    Source: Shazeer et al. 2017, eq. 3 to 5 without noise; Fedus et al. 2022, §2.1 for the softmax over all experts.
+    """
+    order = np.argsort(-logits, axis=-1, kind="stable")[..., : variant.experts_active]
+    selected = np.zeros(logits.shape, np.bool_)
+    np.put_along_axis(selected, order, np.True_, axis=-1)
+    kept = np.where(selected, logits, -np.inf) if variant.expert_weights == "selected" else logits
+    parts = np.exp(kept - logits.max(axis=-1, keepdims=True))
+    return np.where(selected, parts / parts.sum(axis=-1, keepdims=True), 0.0)
+
+
+def _experts(weights: Weights, x: Array, variant: Variant) -> Array:
+    """Return Σ_e g_e(x) FFN_e(x), plus what the shared expert gives."""
+    share = expert_weights(linear(weights, "router", x), variant)  # (…, E)
+    own = [name for name in weights if name != "router.weight" and not name.startswith("shared.")]
+    mixed = np.zeros_like(x)
+    for number in range(variant.experts):
+        given = _network({name: weights[name][number] for name in own}, x, variant)
+        mixed = mixed + share[..., number, None] * given
+    return np.asanyarray(mixed + _network(under(weights, "shared"), x, variant) if variant.shared_expert else mixed)
+
+
+def _network(weights: Weights, x: Array, variant: Variant) -> Array:
     if variant.gated:
         hidden = activate(linear(weights, "gate", x), variant) * linear(weights, "up", x)
     else:

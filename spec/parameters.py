@@ -69,7 +69,19 @@ def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter
 
 
 def feed_forward_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
-    """Return the linear maps of a feed-forward network."""
+    """Return the linear maps of a feed-forward network, or of all experts, their router and the shared one."""
+    if not variant.experts:
+        return _network(sizes, variant)
+    number = {"e": variant.experts}
+    each = {
+        name: Parameter(f"e {parameter.axes}", {**number, **parameter.sizes})
+        for name, parameter in _network(sizes, variant).items()
+    }
+    router = linear_parameters("router", matrix("e", "m", m=sizes["d_model"], **number), bias=False)
+    return router | each | (within("shared", _network(sizes, variant)) if variant.shared_expert else {})
+
+
+def _network(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     m, f = sizes["d_model"], sizes["d_ff"]
     found: dict[str, Parameter] = {}
     for name in ("gate", "up") if variant.gated else ("up",):

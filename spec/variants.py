@@ -38,6 +38,14 @@ class Variant:
     activation: Literal["gelu", "gelu_tanh", "relu", "silu", "relu2"] = "gelu"
     gated: bool = False
     """down(act(gate x) * (up x)), as in SwiGLU."""
+    experts: int = 0
+    """A router sends each position to some of so many feed-forward networks; 0: there is one, for all."""
+    experts_active: int = 2
+    """The number of experts that each position goes through, where there are experts."""
+    expert_weights: Literal["selected", "all"] = "selected"
+    """What outputs are weighted by: the softmax of the selected experts' logits, or their entries in that of all."""
+    shared_expert: bool = False
+    """One more network that every position goes through; its output is added as it is."""
     qkv_bias: bool = False
     key_bias: bool = True
     """Whether keys have a bias where queries and values have one: it changes no output."""
@@ -170,6 +178,8 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "score_cap": (50.0, 30.0, 20.0, 10.0, 15.0, 5.0, 25.0, 100.0),
     "logit_cap": (30.0, 15.0, 50.0, 20.0, 10.0, 5.0),
     "window": (2, 3, 4, 1, 8, 16, 32, 64),
+    "experts": (8, 4, 2, 3, 16, 6, 5, 32, 64),
+    "experts_active": (1, 4, 3, 8, 6),
     "rotary_fraction": (0.5, 0.25, 0.75, 0.4),
     "rotary_factor": (2.0, 4.0, 32.0, 16.0, 40.0, 64.0),
     "rotary_length": (4096, 2048, 1024, 16, 32, 64, 128, 256, 512, 32768),
@@ -242,6 +252,10 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("activation", "gelu"): "GELU", ("activation", "gelu_tanh"): "GELU's tanh approximation",
     ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU", ("activation", "relu2"): "the square of ReLU",
     ("gated", True): "a gated feed-forward", ("gated", False): "a feed-forward without a gate",
+    ("experts", 0): "one feed-forward network for all positions",
+    ("expert_weights", "selected"): "experts weighted by the softmax over the selected ones",
+    ("expert_weights", "all"): "experts weighted by the softmax over all of them",
+    ("shared_expert", True): "an expert for every position", ("shared_expert", False): "no shared expert",
     ("qkv_bias", True): "queries, keys and values with biases",
     ("qkv_bias", False): "queries, keys and values without biases",
     ("key_bias", True): "keys with a bias as queries and values",

@@ -14,7 +14,7 @@ from conformkit.spec.clauses import UnknownClauseError, select
 
 __all__ = ["PLACES", "concerned", "wanted"]
 
-PLACES = ("tests/suite", "tests/spec/test_clauses.py")
+PLACES = ("tests/suite/test_reference.py", "tests/suite/test_known_mistakes.py", "tests/spec/test_clauses.py")
 """Where these tests are. In them, the parameter `clause` holds a clause's id and `mistake` a known mistake's id."""
 
 

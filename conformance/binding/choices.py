@@ -17,6 +17,12 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
     if "rotary_fraction" in own and found["rotary_fraction"] > 1:
         raise own["rotary_fraction"].error(f"it is {found['rotary_fraction']:g}, want at most 1, the share of a head")
     variant = CANONICAL.but(**found)
+    for name in {"experts", "experts_active"} & own.keys():
+        if variant.experts and variant.experts_active > variant.experts:
+            raise own[name].error(
+                f"experts is {variant.experts} and experts_active {variant.experts_active}",
+                "want no more active experts than there are",
+            )
     high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:

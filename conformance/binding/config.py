@@ -6,6 +6,7 @@ trusted no more than the code: it is bounded, read as data, and every value is c
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -377,24 +378,38 @@ def _generate(node: Node) -> GenerateConfig:
 
 
 def _weights(name: str, node: Node) -> Iterator[Rule]:
-    axes = canonical_axes(name)
+    axes, mixed = canonical_axes(name), canonical_axes(name, experts=True)
     for target, value in node.table().items():
         if isinstance(value.value, dict):
             raise value.error("a rule is a string", 'quote the whole name: "' + target + '.…" = "q.weight"')
         try:
             rule = parse_rule(target, value.text())
-            check_rule(rule, axes, SIZE_NAMES)
+            _check_either(rule, axes, mixed)
         except PatternError as error:
             raise value.error(f"{shown(value.value, 200)}: {error.problem}", error.advice) from None
         yield rule
 
 
-def canonical_axes(name: str) -> dict[str, str]:
-    """Return the axes of every canonical parameter that a component has in some variant, {i} for a layer."""
+def _check_either(rule: Rule, axes: Mapping[str, str], mixed: Mapping[str, str]) -> None:
+    """Raise PatternError if a rule fits neither one feed-forward network nor several experts."""
+    try:
+        check_rule(rule, axes, SIZE_NAMES)
+    except PatternError:
+        with contextlib.suppress(PatternError):
+            check_rule(rule, mixed, SIZE_NAMES)
+            return
+        raise
+
+
+def canonical_axes(name: str, *, experts: bool = False) -> dict[str, str]:
+    """Return the axes of every canonical parameter that a component has in some variant, {i} for a layer.
+
+    With `experts`, those of a mixture of them, whose networks have an axis `e` more.
+    """
     sizes = dict.fromkeys(SIZE_NAMES, 1)
     fullest = Variant(
         gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True, qk_norm="heads",
-        sinks=True, placement="sandwich",
+        sinks=True, placement="sandwich", experts=int(experts), shared_expert=experts,
     )  # fmt: skip
     found = component(name).parameters(sizes, fullest)
     return {folded(name): parameter.axes for name, parameter in found.items()}

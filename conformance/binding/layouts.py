@@ -36,6 +36,8 @@ _SINGLE: Mapping[str, tuple[str, ...]] = {
     "(h d) m": _MATRIX_OUT,
     "m (h d)": ("m (h d)", "(h d) m", "h d m", "m h d", "h m d", "m (d h)", "(d h) m"),
     "(h d)": ("(h d)", "h d", "(d h)"),
+    "e f m": ("e f m", "e m f", "(e f) m", "m (e f)"),
+    "e m f": ("e m f", "e f m", "(e f) m", "m (e f)"),
     "m c p q": (
         "m c p q", "m (c p q)", "m (p q c)", "(c p q) m", "(p q c) m", "p q c m", "m p q c",
     ),
@@ -50,31 +52,42 @@ _FUSED: Mapping[str, tuple[str, ...]] = {
     "d": ("(s d)", "s d"),
     "f m": ("(s f) m", "m (s f)", "s f m", "s m f", "(f s) m"),
     "f": ("(s f)", "s f", "(f s)"),
+    "e f m": ("e (s f) m", "e m (s f)", "s e f m", "s e m f", "e (f s) m", "e m (f s)"),
+    "e f": ("e (s f)", "s e f", "e (f s)"),
 }  # fmt: skip
 _PER_HEAD: Mapping[str, tuple[str, ...]] = {
     "(h d) m": ("d m", "m d"),
     "m (h d)": ("m d", "d m"),
     "(h d)": ("d",),
 }
+_PER_EXPERT: Mapping[str, tuple[str, ...]] = {
+    "e f m": ("f m", "m f"), "e m f": ("m f", "f m"), "e f": ("f",), "e m": ("m",),
+}  # fmt: skip
+_PER_EXPERT_FUSED: Mapping[str, tuple[str, ...]] = {
+    "e f m": ("(s f) m", "m (s f)", "(f s) m", "m (f s)"), "e f": ("(s f)", "(f s)"),
+}  # fmt: skip
 _PER_HEAD_FUSED: Mapping[str, tuple[str, ...]] = {"(h d) m": ("(s d) m", "m (s d)", "s d m"), "(h d)": ("(s d)", "s d")}
 
 
 def layouts(
-    shape: tuple[int, ...], canonical: Mapping[str, Parameter], *, heads: int | None, matrices_out_first: bool
-) -> Iterator[Layout]:
+    shape: tuple[int, ...], canonical: Mapping[str, Parameter], *, heads: int | None, matrices_out_first: bool,
+    experts: int | None = None,
+) -> Iterator[Layout]:  # fmt: skip
     """Yield every layout of one canonical parameter, or of several fused ones, that has this shape.
 
-    `heads` is the number of such arrays if there is one array per head. `matrices_out_first` says which orientation
-    is usual for this kind of array: (out, in) in torch's Linear, (in, out) for bare arrays.
+    `heads` is the number of such arrays if there is one array per head, `experts` if there is one per expert.
+    `matrices_out_first` says which orientation is usual for this kind of array: (out, in) in torch's Linear, (in, out)
+    for bare arrays.
     """
     squeezed = tuple(n for n in shape if n != 1)
+    item, count = ("h", heads) if heads is not None else ("e", experts) if experts is not None else ("", 1)
     for parts in _groups(canonical):
         parameters = [canonical[part] for part in parts]
-        if sum(math.prod(p.shape) for p in parameters) != (heads or 1) * math.prod(shape):
+        if sum(math.prod(p.shape) for p in parameters) != (count or 1) * math.prod(shape):
             continue
-        for rank, axes in enumerate(_candidates(parameters, per_head=heads is not None)):
-            if heads is not None and any(p.sizes["h"] != heads for p in parameters):
-                continue
+        if item and any(p.sizes.get(item) != count for p in parameters):
+            continue
+        for rank, axes in enumerate(_candidates(parameters, item)):
             extent = _extent(axes, parameters)
             if extent in {shape, squeezed}:
                 swapped = len(squeezed) == 2 and (rank == 0) != matrices_out_first and rank < 2
@@ -95,12 +108,13 @@ def _groups(canonical: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
                     yield from permutations(names)
 
 
-def _candidates(parameters: list[Parameter], *, per_head: bool) -> tuple[str, ...]:
+def _candidates(parameters: list[Parameter], item: str) -> tuple[str, ...]:
+    """Return the axes that arrays may have; `item` is what there is one array per, or nothing."""
     axes = parameters[0].axes
     if len(parameters) > 1:
-        return (_PER_HEAD_FUSED if per_head else _FUSED).get(axes, ())
-    if per_head:
-        return _PER_HEAD.get(axes, ())
+        return {"h": _PER_HEAD_FUSED, "e": _PER_EXPERT_FUSED}.get(item, _FUSED).get(axes, ())
+    if item:
+        return {"h": _PER_HEAD, "e": _PER_EXPERT}[item].get(axes, ())
     letters = axes.split()
     return _SINGLE.get(axes, (axes, " ".join(reversed(letters))) if len(letters) == 2 else (axes,))
 

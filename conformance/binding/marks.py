@@ -1,7 +1,7 @@
 """Marks in the names of parameters: what is counted there, `{2*i+1}` for every second entry of a list.
 
 A mark is an affine expression of one counter or several: i counts layers, h heads, t rows (ids or positions), f hidden
-units, each from 0; n is the number of layers.
+units, e experts, each from 0; n is the number of layers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 __all__ = ["ITEMS", "MarkError", "counted", "counters", "unmarked"]
 
-ITEMS: Mapping[str, str] = {"h": "heads", "t": "rows", "f": "hidden units"}
+ITEMS: Mapping[str, str] = {"h": "heads", "t": "rows", "f": "hidden units", "e": "experts"}
 """Counters of parts of one array, and what they count: there is one parameter for each."""
 _COUNTERS = ("i", "n", *ITEMS)
 _MARK = re.compile(r"\{([^{}]*)\}")
@@ -57,7 +57,8 @@ def _terms(mark: str) -> Mapping[str, int]:
         sign, factor, letter, other, later, alone, constant = term.groups()
         name = letter or other or alone or ""
         if name and name not in _COUNTERS:
-            raise MarkError(f"{{{mark}}} counts {name}: known are i (layers), n (their number), h (heads), t (rows), f")
+            known = "i (layers), n (their number), h (heads), t (rows), f (hidden units), e (experts)"
+            raise MarkError(f"{{{mark}}} counts {name}: known are {known}")
         found[name] = found.get(name, 0) + int(f"{sign}{factor or later or constant or 1}")
         rest = rest[term.end() :]
     if not any(found.get(name) for name in _COUNTERS):

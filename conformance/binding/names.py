@@ -47,6 +47,10 @@ _ROLES: dict[str, set[str]] = {
     "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")
     | {"cfc", "0", "3", "intermediate"},
     "gate": _linear_names("gate", "g", "1"),
+    "router": {
+        "router", "gate", "routing", "gating", "switch", "wg", "routerproj", "gatenetwork", "routerlayer", "router0",
+        "topkgate", "chooser", "selector", "gater", "wrouter", "routerweights", "gatelinear", "gateproj",
+    },
     "down": _linear_names("down", "2", "out", "second", "contract", "outer") | {"cproj", "proj", "3", "output"},
     "embedding": {
         "embedding", "embed", "emb", "wte", "tokemb", "tokenembedding", "tokembed", "embeddings", "tok", "token",
@@ -222,6 +226,8 @@ def _container(path: tuple[str, ...], container: str) -> float:
         "attention": any(s in _ATTENTION or s in _CROSS for s in path),
         "feed_forward": any(s in _FEED_FORWARD for s in path),
     }
+    if container == "shared":
+        return 3.0 if any("share" in s for s in path) else -3.0
     if container in said:
         other = "feed_forward" if container == "attention" else "attention"
         return 2.0 * said[container] - 3.0 * (said[other] and not said[container])

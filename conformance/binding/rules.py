@@ -5,7 +5,8 @@
 The source names canonical parts and the axes in which the target holds them, in einops notation: the letters are
 those of the canonical axes (spec/components.py), `s` counts the listed parts, `1` is an axis of one entry, and without
 an arrow the axes are the canonical ones. If `s` comes first in a group, the parts are concatenated, and may differ
-in size. {h} in the target: one array per head; {t}: one per row, {f}: one per hidden unit. {i} on both sides: one per
+in size. {h} in the target: one array per head; {t}: one per row, {f}: one per hidden unit,
+{e}: one per expert. {i} on both sides: one per
 layer; in the source only: layers are stacked on the axis `i`. {2*i+1} in the target counts every second entry of a
 list, and {n} is the number of layers (marks.py). A part may be an affine function of itself (`norm1.weight - 1`).
 `*` at both ends: everything below.
@@ -104,7 +105,7 @@ class Rule:
 
     @property
     def item(self) -> str:
-        """What there is one array per: h (a head), t (a row), f (a hidden unit), or nothing."""
+        """What there is one array per: h (a head), t (a row), f (a hidden unit), e (an expert), or nothing."""
         return next((letter for letter in ITEMS if letter in counters(self.target)), "")
 
     def axis(self, canonical: str) -> str:

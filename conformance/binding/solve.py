@@ -32,7 +32,8 @@ _MARGIN = 3.0
 class Theirs:
     """Parameters of an implementation whose names differ only in the number of a layer or a head.
 
-    `name` has {i} for the layer ({i+1}: counted from 1), {h} for the head; `heads` is the number of heads.
+    `name` has {i} for the layer ({i+1}: counted from 1), {h} for the head, {e} for the expert; `heads` is the number of
+    heads.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Theirs:
     """Not a torch parameter called `weight`: an array whose matrices usually are (in, out)."""
     layers: int = 0
     """The number of layers it covers."""
+    experts: int | None = None
+    """The number of experts, {e} in the name."""
 
 
 class Unassignable(ValueError):
@@ -54,19 +57,25 @@ class Unassignable(ValueError):
 
 
 def families(
-    shapes: Mapping[str, tuple[int, ...]], *, layers: set[int], heads: set[int], bare: bool, shifted: bool = False
-) -> list[Theirs]:
-    """Fold names that count layers (0 … n-1, n one of these) or heads into one entry each.
+    shapes: Mapping[str, tuple[int, ...]], *, layers: set[int], heads: set[int], bare: bool, shifted: bool = False,
+    experts: int = 0,
+) -> list[Theirs]:  # fmt: skip
+    """Fold names that count layers (0 … n-1, n one of these), experts or heads into one entry each.
 
     Items after the layers in the same list are named relative to their number {n}. `shifted`: the layers may be
     counted from a number other than 0.
     """
     folded: list[Theirs] = []
     plain, depths = _fold_layers(shapes, layers, shifted=shifted) if layers else (dict(shapes), {})
-    for name, (shape, count) in _fold(plain, "{h}", heads).items():
+    mixed = _fold(plain, "{e}", {experts}) if experts else {}
+    single = {name: shape for name, shape in plain.items() if not experts or name in mixed}
+    several = {name: found for name, found in mixed.items() if name not in plain}
+    for name, (shape, count) in (_fold(single, "{h}", heads) | several).items():
         is_bare = bare or not name.endswith("weight")
-        layers_below = depths.get(name.replace("{h}", "0"), 0)
-        folded.append(Theirs(name, shape, count, bool(_LAYERED.search(name)), is_bare, layers_below))
+        layers_below = depths.get(name.replace("{h}", "0").replace("{e}", "0"), 0)
+        layered, of_experts = bool(_LAYERED.search(name)), name in several
+        numbers = (None, count) if of_experts else (count, None)
+        folded.append(Theirs(name, shape, numbers[0], layered, is_bare, layers_below, numbers[1]))
     return folded
 
 
@@ -294,7 +303,8 @@ def _options(
     }  # fmt: skip
     found = []
     three = any(name.endswith("norm3.weight") for name in ours)
-    for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=not theirs.bare):
+    first = not theirs.bare
+    for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=first, experts=theirs.experts):
         score = fit(theirs.name, layout.parts, three=three) - layout.penalty
         score += 10.0 * _is_known(theirs.name, layout, known)
         found.append(_Option(layout, score, _turned(layout.axes)))

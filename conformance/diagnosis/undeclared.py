@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.diagnosis import modern, rotary_variants
+from conformkit.conformance.diagnosis import mixtures, modern, rotary_variants
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -72,7 +72,8 @@ _MODERN = {
     **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
     "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
 }
-_ALL = {name: (*older, *_MODERN.get(name, ())) for name, older in _CHOICES.items()}
+_MIXED = dict.fromkeys(mixtures.IN, mixtures.EXPERTS)
+_ALL = {name: (*older, *_MODERN.get(name, ()), *_MIXED.get(name, ())) for name, older in _CHOICES.items()}
 """By component, all choices that concern it."""
 _SHAPING = {
     "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm",
@@ -205,12 +206,27 @@ class Search:
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
+        found = found or self._mixture(trial, loose)
         if not found:
             trial.forget_ranks()
             found = self._first(trial, self._modern_candidates(trial), loose)
         if not found and not loose and self._red is None and trial.subject.name == "TinyTransformerLM":
             found = self._near(trial, trial.close)
         return found or loose
+
+    def _mixture(self, trial: Trial, loose: Variant | None) -> Variant | None:
+        """Return the variant with other experts whose numbers it gives; None if there is none."""
+        name = trial.subject.name
+        base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        if name not in mixtures.IN or "experts" in settled:
+            return None
+        own = [choice for choice in _CHOICES[name] if choice not in settled]
+        candidates = list(_distinct(mixtures.mixtures(base, own, trial.lacking), name))
+        for error in (trial.exact,) if loose else (trial.exact, trial.close):
+            for variant in candidates:
+                if trial.gives(variant, error) and (least := self._confirmed(trial, variant, error)):
+                    return least
+        return None
 
     def _rotary_variant(self, trial: Trial) -> Variant | None:
         """Return the variant with rotary positions of newer models whose numbers it gives; None if there is none."""
@@ -369,6 +385,7 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
     idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
     idle += rotary_variants.idle(variant)
+    idle += mixtures.without_effect(variant)
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []
     idle += ["positions_scale"] if variant.positions not in {"sinusoidal", "learned"} else []

@@ -85,9 +85,15 @@ class Trial:
 
     def has_parameters_of(self, variant: Variant) -> bool:
         """Whether it has as many trainable numbers as this variant of the definition."""
+        return self.lacking(variant) == 0
+
+    def lacking(self, variant: Variant) -> int | None:
+        """Return how many trainable numbers this variant of the definition has less; None if it can't be built."""
         parameters = self._parameters(variant)
-        ours = sum(math.prod(p.shape) for p in parameters.values()) if parameters is not None else -1
-        return ours == sum(math.prod(shape) for shape in self.trainable.values())
+        if parameters is None:
+            return None
+        have = sum(math.prod(shape) for shape in self.trainable.values())
+        return have - sum(math.prod(p.shape) for p in parameters.values())
 
     def gives(self, variant: Variant, error: float, most: int = FEW_PLACEMENTS) -> bool:
         """Whether this variant is that near, with one of the `most` likely assignments of parameters."""

@@ -132,8 +132,8 @@ def _draws(instance: Instance, x: Array, draws: int) -> Array:
 def _identity(instance: Instance, name: str) -> Mapping[str, Array]:
     if name not in instance.canonical:
         return {}
-    rows, columns = instance.canonical[name].shape
-    return {name: np.eye(rows, columns)}
+    shape = instance.canonical[name].shape
+    return {name: np.broadcast_to(np.eye(shape[-2], shape[-1]), shape)}
 
 
 def _kinds(instance: Instance, weights: Mapping[str, Array], x: Array) -> int:

@@ -42,7 +42,8 @@ def check_all_reached(instance: Instance, draw: Draw) -> None:
 
     A bias of keys is not a matrix: the softmax cancels it, and its gradient is rightly 0.
     """
-    x = draw.values(2, instance.subject.tokens(5), instance.sizes["d_model"])
+    experts = instance.subject.variant.experts  # each is chosen by some of many positions
+    x = draw.values(2, instance.subject.tokens(5 + 32 * experts), instance.sizes["d_model"])
     gradients = instance.vjp(x, cotangent=draw.values(*instance(x).shape)).parameters
     reached = {name: gradient for name, gradient in gradients.items() if gradient is not None}
     left = [name for name in gradients if name not in reached]

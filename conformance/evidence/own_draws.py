@@ -17,12 +17,13 @@ _MAY_BE_ZERO = ("q", "gate")
 
 
 def unit_matrices(weights: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the matrices whose rows are units, which must all differ."""
-    found = {}
+    """Return the matrices whose rows are units, which must all differ; those of several experts one by one."""
+    found: dict[str, Array] = {}
     for name, value in weights.items():
         role = name.split(".")[-2]
-        if value.ndim > 1 and (role in _UNITS or (role in _MAY_BE_ZERO and value.any())):
-            found[name] = value
+        matrix = value.ndim > 1 and name.endswith(".weight")
+        if matrix and (role in _UNITS or (role in _MAY_BE_ZERO and value.any())):
+            found |= {f"{name} {number}": one for number, one in enumerate(value)} if value.ndim > 2 else {name: value}
     return found
 
 

@@ -22,7 +22,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.generation import next_token_probabilities
 from conformkit.spec.penalties import Penalties, occurrences
 
-__all__ = ["Written", "loud", "written_texts"]
+__all__ = ["PenalizedTexts", "loud", "written_texts"]
 
 _TRIED = 60
 _LONGEST = 12
@@ -32,7 +32,7 @@ _MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PenalizedTexts:
     """Texts (N, T + n) after one prompt of T ids, and the logits (N, V) of the last id."""
 
     texts: Array
@@ -50,7 +50,7 @@ class Written:
         """The ids that were drawn, the last one included: (N, n)."""
         return self.texts[:, self.prompt :]
 
-    def only(self, rows: Array) -> Written:
+    def only(self, rows: Array) -> PenalizedTexts:
         """Return some of the texts."""
         return replace(self, texts=self.texts[rows], logits=self.logits[rows])
 
@@ -94,12 +94,12 @@ def _mean(probabilities: Array) -> float:
 def written_texts(
     instance: Instance, prompt: Array, draw: Draw, count: int, *, temperature: float = 1.0, draws: int = DRAWS,
     **options: float,
-) -> Written:  # fmt: skip
+) -> PenalizedTexts:  # fmt: skip
     """Let the implementation write `count` ids after one prompt (T,), many times."""
     new = sample(instance, prompt[None], draws, draw, count=count, temperature=temperature, **options)[0]  # (N, n)
     texts = np.concatenate([np.tile(prompt, (len(new), 1)), new], axis=1)
     known, which = np.unique(texts[:, :-1], axis=0, return_inverse=True)
-    return Written(texts, read_logits(instance, known)[which.ravel()], len(prompt), instance.subject)
+    return PenalizedTexts(texts, read_logits(instance, known)[which.ravel()], len(prompt), instance.subject)
 
 
 def loud(model: Subject, draw: Draw, pattern: str, *, vocab_size: int = 6, gain: float = 1.4) -> tuple[Instance, Array]:

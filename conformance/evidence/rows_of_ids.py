@@ -20,8 +20,11 @@ def parameters_of(instance: Instance, canonical: str) -> list[str]:
 
 
 def single_rows(instance: Instance) -> list[list[str]]:
-    """Return the names of parameters that are one row of a table each, by table: a call may use only some of them."""
-    rules = [rule for rule in instance.subject.bound.rules or () if rule.item == "t"]
+    """Return the names of parameters that are one row of a table each, by table: a call may use only some of them.
+
+    So it may of several experts, each of which has arrays of its own.
+    """
+    rules = [rule for rule in instance.subject.bound.rules or () if rule.item in {"t", "e"}]
     return [list(shapes([rule], instance.canonical)) for rule in rules]
 
 

@@ -12,17 +12,29 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import normalize
+from conformkit.spec.variants import Variant
 
-__all__ = ["Norm", "NormWindow", "halving", "passing", "silent_attention", "silent_feed_forward", "zeros"]
+__all__ = [
+    "Norm", "NormWindow", "expert_share", "halving", "passing", "silent_attention", "silent_feed_forward", "zeros",
+]  # fmt: skip
 
 
 NOTHING = 1e4
 """A sink with this number below zero has no weight."""
 
 
+BARELY = 1e-13
+"""By how much logits of experts that are all alike differ: code may compare them with the k-th largest."""
+
+
 def zeros(instance: Instance, prefix: str) -> dict[str, Array]:
-    """Return zeros for every canonical parameter whose name begins with the prefix; sinks that take nothing."""
+    """Return zeros for every canonical parameter whose name begins with the prefix; sinks that take nothing.
+
+    The rows of a router differ in the last feature, by less than shows in any result.
+    """
     found = {n: np.zeros(p.shape) for n, p in instance.canonical.items() if n.startswith(prefix)}
+    for name in (n for n in found if n.endswith("router.weight")):
+        found[name][:, -1] = BARELY * np.arange(len(found[name]))
     return {n: array - NOTHING if n.endswith("sinks.weight") else array for n, array in found.items()}
 
 
@@ -32,27 +44,34 @@ def silent_attention(instance: Instance) -> dict[str, Array]:
 
 
 def silent_feed_forward(instance: Instance) -> dict[str, Array]:
-    """Return weights of a block with which its feed-forward network gives 0."""
-    return zeros(instance, "feed_forward.down.")
+    """Return weights of a block with which its feed-forward network, or each expert, gives 0."""
+    found = zeros(instance, "feed_forward.")
+    return {name: array for name, array in found.items() if ".down." in name}
+
+
+def expert_share(variant: Variant) -> float:
+    """Return by what experts that are all alike multiply their common output, if the router is 0."""
+    return variant.experts_active / variant.experts if variant.experts and variant.expert_weights == "all" else 1.0
 
 
 def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
     """Return weights with which a feed-forward network halves its first min(D, F // 2) features and gives 0 for others.
 
     Each hidden pair reads x and -x: σ(x) - σ(-x) = x, or x |x| for the square of ReLU. Gated, feature i is also
-    multiplied by feature i + 1, cyclically.
+    multiplied by feature i + 1, cyclically. Experts are all alike, and the shared one gives 0.
     """
     found = zeros(instance, prefix)
-    width, hidden = found[f"{prefix}down.weight"].shape
+    width, hidden = found[f"{prefix}down.weight"].shape[-2:]
     pairs = min(width, hidden // 2)
     if not pairs:
         raise NotApplicable.from_sizes("the hidden width is 1, which leaves no pair of units")
     first, eye = "up", np.eye(pairs, width)
     if instance.subject.variant.gated:
         first, other = "gate", np.roll(np.eye(width), 1, axis=1)[:pairs]
-        found[f"{prefix}up.weight"][: 2 * pairs] = np.concatenate([other, other])
-    found[f"{prefix}{first}.weight"][: 2 * pairs] = np.concatenate([eye, -eye])
-    found[f"{prefix}down.weight"][:, : 2 * pairs] = np.concatenate([eye, -eye]).T / 2
+        found[f"{prefix}up.weight"][..., : 2 * pairs, :] = np.concatenate([other, other])
+    found[f"{prefix}{first}.weight"][..., : 2 * pairs, :] = np.concatenate([eye, -eye])
+    half = np.concatenate([eye, -eye]).T / 2
+    found[f"{prefix}down.weight"][..., : 2 * pairs] = half / expert_share(instance.subject.variant)
     return found
 
 

@@ -39,7 +39,7 @@ def placements(
     limit = limit or (_TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES)
     problem: Unassignable | None = None
     placed = False
-    for counted, shifted in _readings(theirs, sizes, counts, bare=bare):
+    for counted, shifted in _readings(theirs, sizes, counts, _experts(canonical), bare=bare):
         if shifted and placed:
             continue
         try:
@@ -58,7 +58,7 @@ def named_clearly(
 ) -> bool:  # fmt: skip
     """Whether names and shapes alone say which parameter is which, so that code that fits nowhere is still bound."""
     ours, counts = _folded(canonical)
-    for counted, _ in _readings(theirs, sizes, counts, bare=bare):
+    for counted, _ in _readings(theirs, sizes, counts, _experts(canonical), bare=bare):
         try:
             return clear(counted, ours, known, counts)
         except Unassignable:
@@ -66,15 +66,21 @@ def named_clearly(
     return False
 
 
+def _experts(canonical: Mapping[str, Parameter]) -> int:
+    """Return the number of experts; 0 if there are none."""
+    return max((parameter.sizes.get("e", 0) for parameter in canonical.values()), default=0)
+
+
 def _readings(
-    theirs: Mapping[str, tuple[int, ...]], sizes: Mapping[str, Any], counts: Mapping[str, int], *, bare: bool
-) -> Iterator[tuple[list[Theirs], bool]]:
+    theirs: Mapping[str, tuple[int, ...]], sizes: Mapping[str, Any], counts: Mapping[str, int], experts: int, *,
+    bare: bool,
+) -> Iterator[tuple[list[Theirs], bool]]:  # fmt: skip
     """Yield the ways to read the numbers in their names, and whether layers are then counted from elsewhere than 0."""
     heads = {n for n in (sizes.get("num_heads"), sizes.get("kv_heads")) if n}
     layers = set(counts.values()) or {sizes.get("num_layers", 0)} - {0}
     read: list[list[Theirs]] = []
     for shifted, numbered in itertools.product((False, True), (heads, set[int]())):
-        counted = families(theirs, layers=layers, heads=numbered, bare=bare, shifted=shifted)
+        counted = families(theirs, layers=layers, heads=numbered, bare=bare, shifted=shifted, experts=experts)
         if counted not in read:
             read.append(counted)
             yield counted, shifted

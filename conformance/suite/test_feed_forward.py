@@ -24,7 +24,7 @@ from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.influence import check_all_reached
 from conformkit.conformance.evidence.stored_values import check_goldens
-from conformkit.conformance.evidence.transparent import halving, zeros
+from conformkit.conformance.evidence.transparent import expert_share, halving, zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
@@ -44,8 +44,17 @@ def inputs(instance: Instance, draw: Draw, batch: int, tokens: int, scale: float
     return draw.values(batch, instance.subject.tokens(tokens), instance.sizes["d_model"], scale=scale)
 
 
+def networks(instance: Instance) -> int:
+    """Return how many there are: 1, or all experts and the shared one."""
+    variant = instance.subject.variant
+    return variant.experts + variant.shared_expert if variant.experts else 1
+
+
 def matrix_numbers(instance: Instance) -> int:
-    return (3 if instance.subject.variant.gated else 2) * int(instance.sizes["d_model"] * instance.sizes["d_ff"])
+    """Return the numbers in all matrices, a router's among them."""
+    width, variant = instance.sizes["d_model"], instance.subject.variant
+    each = (3 if variant.gated else 2) * int(width * instance.sizes["d_ff"])
+    return networks(instance) * each + variant.experts * int(width)
 
 
 @clause("FFN-SHAPE")
@@ -72,7 +81,10 @@ def test_the_matrices_are_as_wide_as_asked(feed_forward: Subject) -> None:
         d, f, got = instance.sizes["d_model"], instance.sizes["d_ff"], instance.count()
         want = matrix_numbers(instance)
         biases = {0, f, d, f + d, 2 * f, 2 * f + d}
-        check(f"it has {got} trainable numbers, matrices of hidden width {f} have {want}", got - want in biases)
+        check(
+            f"it has {got} trainable numbers, matrices of hidden width {f} have {want}",
+            got - want in {networks(instance) * each for each in biases},
+        )
 
 
 @clause("FFN-BIAS")
@@ -80,7 +92,7 @@ def test_there_is_a_bias_for_each_map_or_none(feed_forward: Subject, draw: Draw)
     variant = feed_forward.variant
     instance = build(feed_forward, 12, 20).scatter(draw)
     d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
-    want = (f * (2 if variant.gated else 1) + d) if variant.ffn_bias else 0
+    want = networks(instance) * (f * (2 if variant.gated else 1) + d) if variant.ffn_bias else 0
     got = instance.count() - matrix_numbers(instance)
     check(f"it has {got} numbers besides its matrices, want {want}", got == want)
     nothing = np.zeros_like(inputs(instance, draw, 2, 3))
@@ -136,23 +148,24 @@ def test_the_output_for_a_sum_is_not_the_sum_of_outputs(feed_forward: Subject, d
 @clause("FFN-ACT")
 def test_single_hidden_units_show_the_declared_activation(feed_forward: Subject, draw: Draw, goldens: Goldens) -> None:
     instance = build(feed_forward, 12, 20)
-    gated = feed_forward.variant.gated  # then the last feature is 1, read by every unit of the other branch
+    gated, experts = feed_forward.variant.gated, feed_forward.variant.experts
+    spare = gated or bool(experts)  # then the last feature is 1, read by every unit of the other branch, or the router
     d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
-    units = np.arange(min(d - gated, f))
+    units = np.arange(min(d - spare, f))
     if not units.size:
-        raise NotApplicable.from_sizes("a gated network of width 1 has no feature to spare")
+        raise NotApplicable.from_sizes("a network of width 1 has no feature to spare")
     weights = zeros(instance, "")
-    weights["gate.weight" if gated else "up.weight"][units, units] = 1.0
-    weights["down.weight"][units, units] = 1.0
+    weights["gate.weight" if gated else "up.weight"][..., units, units] = 1.0
+    weights["down.weight"][..., units, units] = 1.0 / expert_share(feed_forward.variant)
     if gated:
-        weights["up.weight"][:, -1] = 1.0
+        weights["up.weight"][..., -1] = 1.0
     instance.write(weights)
     for reach in (3.0, 8.0, 100.0):
         under(f"arguments from -{reach:g} to {reach:g}")
         x = inputs(instance, draw, 12, 3)
         x[..., units] = draw.uniform(*x[..., units].shape, low=-reach, high=reach)
         x[..., units[0]] = np.resize([0.0, 1.0, -1.0, 2.703125, -2.703125, reach, -reach], x.shape[:2])
-        x[..., -1] = 1.0 if gated else x[..., -1]
+        x[..., -1] = 1.0 if spare else x[..., -1]
         want = activate(x[..., units], feed_forward.variant)
         check_close(f"{feed_forward.variant.activation}(x)", instance(x)[..., units], want, feed_forward.tolerance())
     check_goldens(feed_forward, goldens("FFN-ACT"), required=False)
@@ -187,9 +200,9 @@ def test_the_activation_is_on_the_gate_alone(feed_forward: Subject, draw: Draw) 
     d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
     units = np.arange(min(d, f))
     weights = zeros(instance, "")
-    weights["gate.weight"][units, units] = 1.0
-    weights["up.weight"][units, (units + 1) % d] = 1.0  # the neighbour
-    weights["down.weight"][units, units] = 1.0
+    weights["gate.weight"][..., units, units] = 1.0
+    weights["up.weight"][..., units, (units + 1) % d] = 1.0  # the neighbour
+    weights["down.weight"][..., units, units] = 1.0 / expert_share(feed_forward.variant)
     x = inputs(instance, draw, 3, 5, scale=2.0)
     want = activate(x, feed_forward.variant) * np.roll(x, -1, axis=-1)
     check_close("σ(x_i) · x_{i+1}", instance.write(weights)(x)[..., units], want[..., units], feed_forward.tolerance())
@@ -200,7 +213,9 @@ def test_with_a_silent_second_map_the_input_does_not_matter(feed_forward: Subjec
     instance = build(feed_forward, 12, 20).randomize(draw)
     x, another = (inputs(instance, draw, 2, 5, scale=3.0) for _ in range(2))  # -x may give the same as x
     check_differs("the output for another input", instance(x), instance(another))
-    instance.write(zeros(instance, "down.weight"))
+    experts = feed_forward.variant.experts  # whose biases differ, and which of them act depends on the input
+    silent = zeros(instance, "")
+    instance.write({n: a for n, a in silent.items() if "down." in n and (experts or n == "down.weight")})
     y, other = instance(x), instance(another)
     check_close("output, W₂ = 0, compared with that for another input", y, other, feed_forward.tolerance(), scale=1.0)
 
@@ -208,7 +223,7 @@ def test_with_a_silent_second_map_the_input_does_not_matter(feed_forward: Subjec
 @clause("FFN-NO-OUTER-ACT")
 def test_negating_or_doubling_the_second_map_does_so_to_the_output(feed_forward: Subject, draw: Draw) -> None:
     instance = build(feed_forward, 12, 20).randomize(draw)
-    second = {name: value for name, value in instance.weights.items() if name.startswith("down.")}
+    second = {name: value for name, value in instance.weights.items() if "down." in name}
     x = inputs(instance, draw, 2, 5)
     y = instance(x)
     for factor in (-1.0, 2.0):

@@ -64,7 +64,7 @@ def test_biases_begin_at_zero_or_near_it(every: list[Subject], draw: Draw) -> No
 def test_each_matrix_keeps_the_size_of_a_signal(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
         for name, matrix in _begun(subject.build(**WIDE, seed=draw.integer(0, 999)), "weight").items():
-            times = float(matrix.std()) * math.sqrt(matrix.shape[1])
+            times = float(matrix.std()) * math.sqrt(matrix.shape[-1])
             label = f"{subject.name}: the deviation of {name} times √fan_in is {times:.3g}, want between 0.01 and 4"
             check(label, 0.01 <= times <= 4.0 or not matrix.any())
 

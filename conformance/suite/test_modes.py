@@ -145,7 +145,11 @@ def _check_shares(subject: Subject, draw: Draw, rate: float) -> None:
     if draws < DRAWS or x.shape[1] > 1:
         return
     many = np.repeat(x, draws, axis=0)
-    for part in ("attention.", "feed_forward.") if subject.name == "TransformerBlock" else ("",):
+    mixed = bool(subject.variant.experts)  # an output of two experts is dropped where both drop it
+    if subject.name == "FeedForward" and mixed:
+        return
+    both = ("attention.",) if mixed else ("attention.", "feed_forward.")
+    for part in both if subject.name == "TransformerBlock" else ("",):
         _one_by_one(instance, part)
         base = x if part else np.zeros_like(x)
         there = np.argwhere((instance(x) - base)[0, 0])[:, 0]

@@ -14,7 +14,7 @@ from conformkit.conformance.assertions.checks import NotApplicable, check, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.statistics import check_frequencies
 from conformkit.conformance.evidence.greedy_text import prompt_ids
-from conformkit.conformance.evidence.penalized_text import Written, loud, written_texts
+from conformkit.conformance.evidence.penalized_text import PenalizedTexts, loud, written_texts
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, chances, check_set, sample, unlike
 from conformkit.conformance.evidence.typical import atypical, halfway_share, shares_of_best, typical, unequal
 from conformkit.conformance.subject.component import Subject
@@ -50,7 +50,7 @@ def test_new_ids_are_penalized_from_the_next_step_on(model: Subject, draw: Draw)
     told.check(f"repetition penalty {_THETA}, the fourth new id", Penalties(repetition_penalty=_THETA), others=True)
 
 
-def _penalized(model: Subject, draw: Draw, pattern: str, count: int) -> Written:
+def _penalized(model: Subject, draw: Draw, pattern: str, count: int) -> PenalizedTexts:
     instance, prompt = loud(model, draw, pattern)
     return written_texts(instance, prompt, draw, count, repetition_penalty=_THETA)
 
@@ -101,7 +101,7 @@ def test_the_frequency_penalty_counts_the_prompt_where_declared(model: Subject, 
     told.check(f"frequency penalty {_ALPHA}, the first new id", Penalties(frequency_penalty=_ALPHA))
 
 
-def _counted(model: Subject, draw: Draw, option: str, temperature: float = 1.0) -> Written:
+def _counted(model: Subject, draw: Draw, option: str, temperature: float = 1.0) -> PenalizedTexts:
     """Return texts of few ids, in which many occur more than once."""
     instance, prompt = loud(model, draw, "a", vocab_size=5, gain=0.7)
     asked: dict[str, Any] = {option: _ALPHA}
@@ -113,20 +113,20 @@ def _counted(model: Subject, draw: Draw, option: str, temperature: float = 1.0) 
 
 @clause("NGRAM-NEVER")
 def test_no_n_gram_is_written_twice(model: Subject, draw: Draw) -> None:
-    for size in each_of("n", [2, 3]):
-        told = _ngrams(model, draw, size, FEW)
+    for n in each_of("n", [2, 3]):
+        told = _ngrams(model, draw, n, FEW)
         for length in range(1, told.new.shape[1]):
-            _check_new(told, told.new[:, : length + 1], size)
+            _check_new(told, told.new[:, : length + 1], n)
 
 
 @clause("NGRAM-OTHERS")
 def test_ids_that_repeat_no_n_gram_keep_their_ratios(model: Subject, draw: Draw) -> None:
-    for size in each_of("n", [3, 2]):
-        told = _ngrams(model, draw, size)
-        alone = _repeats(told, told.new[:, :-1], size)
-        same = (alone == _repeats(told, told.before, size)).all(axis=1)  # whether the prompt counts makes no difference
+    for n in each_of("n", [3, 2]):
+        told = _ngrams(model, draw, n)
+        alone = _repeats(told, told.new[:, :-1], n)
+        same = (alone == _repeats(told, told.before, n)).all(axis=1)  # whether the prompt counts makes no difference
         allowed = same & ~alone[np.arange(len(alone)), told.texts[:, -1]]
-        told.only(allowed).check("the last new id", Penalties(no_repeat_ngram_size=size), distributions=2)
+        told.only(allowed).check("the last new id", Penalties(no_repeat_ngram_size=n), distributions=2)
 
 
 @clause("NGRAM-PROMPT")
@@ -136,17 +136,17 @@ def test_an_n_gram_of_the_prompt_is_not_repeated(model: Subject, draw: Draw) -> 
     _check_new(told, told.texts, 3)
 
 
-def _ngrams(model: Subject, draw: Draw, size: int, draws: int = DRAWS) -> Written:
+def _ngrams(model: Subject, draw: Draw, size: int, draws: int = DRAWS) -> PenalizedTexts:
     """Return texts so short that for n = 2 or more some id is always left, whatever was drawn."""
     instance, prompt = loud(model, draw, "ab", vocab_size=5, gain=0.7)
     return written_texts(instance, prompt, draw, 6, draws=draws, no_repeat_ngram_size=size)
 
 
-def _repeats(told: Written, texts: Array, size: int) -> Array:
+def _repeats(told: PenalizedTexts, texts: Array, size: int) -> Array:
     return repeating(texts, told.logits.shape[1], size)
 
 
-def _check_new(told: Written, texts: Array, size: int) -> None:
+def _check_new(told: PenalizedTexts, texts: Array, size: int) -> None:
     """Check that the last id of each text (N, T) ends no sequence that it holds already."""
     again = _repeats(told, texts[:, :-1], size)[np.arange(len(texts)), texts[:, -1]]
     first = texts[int(np.argmax(again))].tolist()

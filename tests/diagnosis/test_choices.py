@@ -68,6 +68,36 @@ def test_positions_as_fairseq_has_them_are_found(
     assert len(red(report)) == 1
 
 
+SHARED = Variant(experts=5, experts_active=3, expert_weights="all", shared_expert=True)
+ALL_FOUR = {"experts = 5", "experts_active = 3", 'expert_weights = "all"', "shared_expert = true"}
+
+
+@pytest.mark.parametrize(
+    ("variant", "declared", "lines"),
+    [
+        pytest.param(Variant(experts=4), "", {"experts = 4"}, id="experts"),
+        pytest.param(Variant(gated=True), "gated = true\nexperts = 4", {"experts = 0"}, id="none"),
+        pytest.param(SHARED, "", ALL_FOUR, id="shared"),
+        pytest.param(Variant(experts=3, expert_weights="all"), "experts = 3", {'expert_weights = "all"'}, id="weights"),
+    ],
+)
+def test_experts_are_found(warm: LentFactory, tmp_path: Path, variant: Variant, declared: str, lines: set[str]) -> None:
+    """Would break if a right mixture of experts were told that its parameters are wrong."""
+    folder = write_reference(tmp_path / "mixture", variant=variant)
+    report = judged(folder, warm, "FFN-SIZES", toml=f"[variant]\n{declared}\n")
+    assert {choice.line for choice in report.undeclared} == lines
+    assert [result.verdict for result in report.results] == [Verdict.PASS]
+
+
+@pytest.mark.full(guard="test_experts_are_found")
+def test_a_block_of_experts_is_found_where_its_parts_are_not_exported(warm: LentFactory, tmp_path: Path) -> None:
+    folder = write_reference(tmp_path / "block_of_experts", variant=Variant(experts=4, gated=True))
+    hidden = ["MultiHeadAttention", "FeedForward", "SelfAttention", "ScaledDotProductAttention", "TinyTransformerLM"]
+    toml = "".join(f"[components.{name}]\nskip = true\n" for name in hidden)
+    report = judged(folder, warm, "BLOCK-ORACLE", toml=f"[variant]\ngated = true\n{toml}")
+    assert [choice.line for choice in report.undeclared] == ["experts = 4"]
+
+
 def test_counting_from_1_is_a_mistake_and_no_choice(warm: LentFactory, tmp_path: Path) -> None:
     shifted = Patch(
         "positional_encoding.py", "positions = torch.arange(length,", "positions = 1 + torch.arange(length,"

@@ -45,6 +45,11 @@ MEANT = {
         "relu2": {"FFN-RELU-ZERO", "FFN-NONLINEAR", "FFN-SQUARED"},
     },
     "gated": {"True": {"FFN-GATED"}, "False": {"FFN-NONLINEAR"}},
+    "experts": {
+        str(number): {"MOE-NETWORKS", "MOE-CHOICE", "MOE-SHARES", "MOE-NONE-DROPPED", "MOE-ROUTER-LEARNS"}
+        for number in (8, 4)
+    },
+    "shared_expert": {"True": {"MOE-SHARED"}},
     "qkv_bias": {"True": {"SA-PARAM-COUNT", "SA-ORACLE"}, "False": {"SA-NO-BIAS"}},
     "output_projection": {"True": {"MHA-OUT-PROJ"}, "False": {"MHA-HEADS-INDEPENDENT"}},
     "ffn_bias": {"True": {"FFN-BIAS"}, "False": {"FFN-BIAS"}},

@@ -21,6 +21,9 @@ NEEDED = {
     "key_bias": {"qkv_bias": True},
     "window_layers": {"window": 2},
     "alibi_slopes": {"positions": "alibi"},
+    "experts_active": {"experts": 4, "expert_weights": "all"},
+    "expert_weights": {"experts": 4},
+    "shared_expert": {"experts": 3},
 }
 """By choice, the other choices without which it has no effect."""
 
@@ -28,7 +31,9 @@ NEEDED = {
 def single_changes() -> Iterator[tuple[str, Variant]]:
     """Yield each value of each choice but the canonical one, alone, with the other choices that it needs."""
     # sharing is for encoder-decoders; the reference samples in one way, others are tests/suite's affair
-    others = ("shared_", "temperature_last", "repetition_counts", "penalty_counts")
+    others = (
+        "shared_embeddings", "shared_positions", "temperature_last", "repetition_counts", "penalty_counts",
+    )  # fmt: skip
     for field in (f for f in fields(Variant) if not f.name.startswith(others)):
         values = alternatives(field.name, field.default)
         for value in values if isinstance(choices()[field.name], tuple) else values[:2]:

@@ -52,6 +52,8 @@ _NOT = {
     "BertForPreTraining": r"layer$|block$|embed|attention|pool|config|^mlm_?head",
     "VisionTransformer": r"layer$|block$|embed|attention|config|head$|encoder$",
 }
+_MIXTURE = re.compile(r"moe|mixture|experts")
+"""In names of networks made of several, in each of which a plain one is found as well."""
 _MOST = 8
 
 
@@ -61,7 +63,7 @@ def ranked(
     """Return at most eight candidates for this component with their ranks, the most plausible first."""
     found = [(_rank(component, item), item) for item in items if item.path not in taken and _may_be(component, item)]
     found = [(rank, item) for rank, item in found if rank >= 0 and ways(component, item, items, parts)]
-    return sorted(found, key=lambda pair: -pair[0])[:_MOST]
+    return sorted(found, key=lambda pair: (not _is_mixture(component, pair[1].name), -pair[0]))[:_MOST]
 
 
 def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str], refusals: Sequence[str]) -> str:
@@ -121,8 +123,13 @@ def named(component: Component, name: str) -> bool:
     return bool(re.search(_NAMES[component.name], words) or re.search(_NAMES[component.name], name.lower()))
 
 
+def _is_mixture(component: Component, name: str) -> bool:
+    return component.name == "FeedForward" and bool(_MIXTURE.search(name.lower()))
+
+
 def _rank(component: Component, item: Item) -> int:
-    rank = _EXACT * (item.name in {component.export, component.name}) + 4 * named(component, item.name)
+    is_named = named(component, item.name) or _is_mixture(component, item.name)
+    rank = _EXACT * (item.name in {component.export, component.name}) + 4 * is_named
     if component.name == "SelfAttention":
         return rank if rank and "num_heads" not in _meanings(item) else -1
     if component.name == "TinyTransformerLM":

@@ -154,13 +154,17 @@ def constant(name: str, component: Component) -> Any:
         return "d_model"
     if folded in known:
         return known[folded]
-    kinds = (("drop", 0.0), ("qkv", False), ("bias", True), ("eps", 1e-5))
+    kinds = (("drop", 0.0), ("qkv", False), ("bias", True), ("eps", 1e-5), *_OF_EXPERTS)
     return next((value for word, value in kinds if word in folded), None)
 
 
 _OTHERS: dict[str, Any] = {
     "vocab_size": 11, "num_layers": 1, "d_ff": "4 * d_model", "num_heads": 1, "kv_heads": 1,
 }  # fmt: skip
+
+
+_OF_EXPERTS = (("topk", 2), ("perto", 2), ("active", 2), ("sharedexpert", 1), ("expert", 4))
+"""Numbers of experts by what names contain: a position goes through 2 of 4."""
 
 
 def _folded(name: str) -> str:

@@ -1,0 +1,66 @@
+"""Variants with other experts, or without: searched for where no older choices give a component's numbers.
+
+How many experts there are follows from the number of parameters, which grows by the same number with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from conformkit.conformance.diagnosis.modern import changed
+from conformkit.spec.variants import Variant, alternatives
+
+__all__ = ["EXPERTS", "IN", "mixtures", "without_effect"]
+
+EXPERTS = ("experts", "experts_active", "expert_weights", "shared_expert")
+IN = ("FeedForward", "TransformerBlock", "TinyTransformerLM")
+"""Components that may have experts."""
+_SHAPES = ("gated", "ffn_bias")
+_MOST_ACTIVE = 8
+_MOST = 1000
+Lacking = Callable[[Variant], int | None]
+"""How many trainable numbers a variant of the definition has less than the component; None if it can't be built."""
+
+
+def mixtures(base: Variant, own: Sequence[str], lacking: Lacking) -> Iterator[Variant]:
+    """Yield variants with the component's number of parameters, as many experts as that takes.
+
+    `own` are the older choices of the component that may differ as well.
+    """
+    for shape in changed(base, [choice for choice in _SHAPES if choice in own]):
+        if base.experts and lacking(single := shape.but(experts=0)) == 0:
+            yield from _activated(single, own)
+        for shared in (base.shared_expert, not base.shared_expert):
+            mixture = shape.but(shared_expert=shared)
+            if number := _number(mixture, lacking):
+                yield from _used(mixture.but(experts=number), own)
+
+
+def without_effect(variant: Variant) -> list[str]:
+    """Return the choices about experts that change nothing in a variant."""
+    if not variant.experts:
+        return [choice for choice in EXPERTS if choice != "experts"]
+    return ["expert_weights"] if variant.experts_active == variant.experts else []
+
+
+def _number(mixture: Variant, lacking: Lacking) -> int:
+    """Return the number of experts with which nothing is lacking; 0 if there is none from 2 on."""
+    one, two = (lacking(mixture.but(experts=number)) for number in (1, 2))
+    if one is None or two is None or one <= two or one % (one - two):
+        return 0
+    number = 1 + one // (one - two)
+    return number if 2 <= number <= _MOST else 0
+
+
+def _used(mixture: Variant, own: Sequence[str]) -> Iterator[Variant]:
+    """Yield a mixture with every number of active experts and all weights, the usual ones first."""
+    usual = dict.fromkeys((mixture.experts_active, 2, 1, 4, *range(1, _MOST_ACTIVE + 1)))
+    for variant in _activated(mixture, own):
+        for active in (number for number in usual if number <= mixture.experts):
+            yield variant.but(experts_active=active)
+            weights = alternatives("expert_weights", mixture.expert_weights)
+            yield from (variant.but(experts_active=active, expert_weights=other) for other in weights)
+
+
+def _activated(variant: Variant, own: Sequence[str]) -> Iterator[Variant]:
+    return changed(variant, ["activation"] if "activation" in own else [])
