@@ -22,7 +22,6 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.probing.mask_trial import mask_forms
 from conformkit.conformance.probing.probe import probe
 from conformkit.conformance.subject.component import Instance, Subject
-from conformkit.conformance.subject.link import Link
 from conformkit.spec.components import component as component_of
 from conformkit.spec.tolerances import Precision
 
@@ -69,8 +68,6 @@ class Bench:
 
     def __init__(self, implementation: Implementation) -> None:
         self.implementation = implementation
-        self.link: Link = implementation
-        """The implementation that subjects use, or a wrapper of it."""
         self.parts: dict[str, Mapping[str, Any]] = {}
         """Tables of the chosen components, by name."""
         self.sizes: Mapping[str, Any] = {}
@@ -88,15 +85,15 @@ class Bench:
         described = self.export(component, free) if ":" in free else None
         bound = bind_export(component_of(component), self.export(component, table["path"]), config, described)
         form = self.formats.get(bound.path, _FORMATS[0])
-        offers = {**bound.offers, "gradients": self.link.is_torch}
+        offers = {**bound.offers, "gradients": self.implementation.is_torch}
         bound = replace(bound, offers=offers, dtype=form, precision=form)
-        return Subject(bound, self.link, declared=config.rules_for(component))
+        return Subject(bound, self.implementation, declared=config.rules_for(component))
 
     def probed(self, subject: Subject, known: Mapping[str, str], tries: int | None = _TRIES) -> Subject:
         """Find the weights of a component, in the number format that it accepts."""
         form = self.formats.get(subject.bound.path, _FORMATS[0])
         dtypes = (form,) if form not in Config().dtypes else Config().dtypes
-        bound = probe(subject, dtypes, gradients=self.link.is_torch, known=known, tries=tries)
+        bound = probe(subject, dtypes, gradients=self.implementation.is_torch, known=known, tries=tries)
         return subject.with_bound(bound)
 
     def taken(self) -> list[str]:

@@ -32,7 +32,6 @@ from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.masks import of_attention
 from conformkit.conformance.apps.adapt.meanings import constant, meant, sizes_of
 from conformkit.conformance.apps.adapt.proposal import NAME_ALONE, Proposal
-from conformkit.conformance.apps.adapt.stored_offsets import minus_one
 from conformkit.conformance.diagnosis.undeclared import Search
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Subject
@@ -64,9 +63,6 @@ def choose(
                 return _kept(proposal, bench, search)
             if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
                 best = proposal
-    if best is not None and minus_one(best, search, bench):
-        bench.parts[component.name] = best.table
-        return best
     if best is not None:
         best.doubts.append(NAME_ALONE)
         return _kept(best, bench, search)
@@ -78,8 +74,6 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     bench.parts[proposal.component] = proposal.table
     tell_nature(proposal, bench)
     limit_to_tables(proposal, bench)
-    if bench.link is not bench.implementation and minus_one(proposal, search, bench):
-        return proposal
     if proposal.matched and proposal.component != "ScaledDotProductAttention":  # else it says nothing about a whole
         try:
             search.look_at(_probed(proposal, bench, search))
