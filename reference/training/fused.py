@@ -86,7 +86,8 @@ class _FusedBlock(nn.Module):
         self.pre = block.pre
         plain = not _is_shaped(block.attention.variant) and block.attention.kernel is None
         self.attention = _FusedAttention(block.attention, block_size, dtype) if plain else block.attention
-        self.feed_forward = _FusedFeedForward(block.feed_forward)
+        mixture = block.feed_forward.experts is not None  # its router is the reference's, and its networks with it
+        self.feed_forward = block.feed_forward if mixture else _FusedFeedForward(block.feed_forward)
         self.placement = block.placement
         self.norm1, self.norm2 = _norm(block.norm1), _norm(getattr(block, "norm2", None))
         if self.placement == "sandwich":

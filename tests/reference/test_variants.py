@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -36,13 +38,25 @@ def build(component: Component, variant: Variant) -> tuple[torch.nn.Module, dict
     return module, sizes
 
 
+def named_as_in_the_law(weights: dict[str, Any]) -> dict[str, Any]:
+    """Return weights with those of all experts stacked, (e, …), as the registry has them."""
+    found, stacked = {}, defaultdict(list)
+    for name, value in weights.items():
+        expert = re.fullmatch(r"(.*)experts\.networks\.\d+\.(.+)", name)
+        if expert:
+            stacked[expert[1] + expert[2]].append(value)
+        else:
+            found[name.replace("experts.", "")] = value
+    return found | {name: np.stack(values) for name, values in stacked.items()}
+
+
 @pytest.mark.parametrize("variant", every_variant().values(), ids=every_variant())
 @pytest.mark.parametrize("name", [name for name in COMPONENTS if name != "ScaledDotProductAttention"])
 def test_parameters_and_results_are_those_of_the_registry(name: str, variant: Variant) -> None:
     component = COMPONENTS[name]
     torch.manual_seed(3)
     module, sizes = build(component, variant)
-    weights = {key: value.detach().numpy() for key, value in module.named_parameters()}
+    weights = named_as_in_the_law({key: value.detach().numpy() for key, value in module.named_parameters()})
     want = {key: parameter.shape for key, parameter in component.parameters(sizes, variant).items()}
     assert {key: value.shape for key, value in weights.items()} == want
     x = torch.randint(0, 13, (3, 7)) if "ids" in component.inputs else torch.randn(3, 7, 24, dtype=torch.float64)

@@ -21,7 +21,7 @@ NEEDED = {
     "key_bias": {"qkv_bias": True},
     "window_layers": {"window": 2},
     "alibi_slopes": {"positions": "alibi"},
-    "experts_active": {"experts": 4, "expert_weights": "all"},
+    "experts_active": {"experts": 8, "expert_weights": "all"},
     "expert_weights": {"experts": 4},
     "shared_expert": {"experts": 3},
 }
