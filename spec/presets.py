@@ -55,9 +55,15 @@ PRESETS: Mapping[str, Variant] = {
     "llama": _LLAMA,
     "llama3": _LLAMA.but(norm_eps=1e-5, kv_heads="num_heads // 4", rotary_base=500000.0),
     "mistral": _LLAMA.but(norm_eps=1e-5, kv_heads="num_heads // 4", window=4096),
+    "mixtral": _LLAMA.but(
+        norm_eps=1e-5, kv_heads="num_heads // 4", rotary_base=1e6, experts=8, experts_active=2,
+    ),
     "phi3": _LLAMA.but(norm_eps=1e-5),
     "qwen2": _LLAMA.but(qkv_bias=True, rotary_base=1e6),
     "qwen3": _LLAMA.but(qk_norm="heads", kv_heads="num_heads // 2", rotary_base=1e6),
+    "qwen3_moe": _LLAMA.but(
+        qk_norm="heads", kv_heads="num_heads // 4", rotary_base=1e6, experts=128, experts_active=8,
+    ),
     "granite": _LLAMA,
     "helium": _LLAMA.but(rotary_layout="pairs", rotary_base=100000.0),
     "glm": _LLAMA.but(rotary_layout="pairs", qkv_bias=True),
@@ -87,13 +93,14 @@ LACKING: Mapping[str, str] = {
     "gemma3": "its layers with a window have a rotary base of their own",
     "gemma3_text": "its layers with a window have a rotary base of their own",
     "gpt_oss": "it has experts, whose activation is clamped",
-    "mixtral": "it has experts",
-    "qwen3_moe": "it has experts",
     "t5": "it is an encoder-decoder with relative positions that are learned, and scores that are not divided",
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
 
-_OPEN = ("kv_heads", "head_width", "window", "rotary_base", "rotary_fraction", "norm_eps", "tied")
+_OPEN = (
+    "kv_heads", "head_width", "window", "rotary_base", "rotary_fraction", "norm_eps", "tied", "experts",
+    "experts_active",
+)  # fmt: skip
 """Choices in which models of one family differ."""
 
 

@@ -11,7 +11,7 @@ from conformkit.spec.clauses import Level, clauses_of
 __all__ = ["LEFT_OUT", "binding", "bugs", "is_named", "page", "rows_of"]
 
 HERE = Path(__file__).parent
-_EXPERTS = "no variant has experts"
+_EXPERTS = "the balance loss of a mixture is no tool of the contract"
 LEFT_OUT = {
     18: "about one kernel of torch, compiled by inductor",
     55: "windows are causal: no variant looks ahead by a number of positions",

@@ -11,6 +11,8 @@ from conformkit.reference.sizes import evaluate
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.presets import PRESETS
 
+from .variants import named_as_in_the_law
+
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_family_builds_and_gives_the_definitions_logits(name: str) -> None:
@@ -32,6 +34,6 @@ def test_a_family_builds_and_gives_the_definitions_logits(name: str) -> None:
     arguments = {argument.name: sizes[argument.name] for argument in component.arguments if argument.name in sizes}
     model = TinyTransformerLM(**arguments, variant=variant).double().eval()
     ids = torch.randint(0, 13, (3, 7))
-    weights = {key: value.detach().numpy() for key, value in model.named_parameters()}
+    weights = named_as_in_the_law({key: value.detach().numpy() for key, value in model.named_parameters()})
     expected = component.forward(weights, {"ids": ids.numpy()}, {**sizes, "causal": True}, variant)
     np.testing.assert_allclose(model(ids).detach().numpy(), expected, rtol=1e-9, atol=1e-9)

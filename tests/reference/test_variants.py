@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from conformkit.spec.components import COMPONENTS, Component
 from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, choices
 
-from .variants import every_variant
+from .variants import every_variant, named_as_in_the_law
 
 SIZES = {
     "vocab_size": 13, "d_model": 24, "num_heads": 12, "num_layers": 2, "d_ff": 20, "block_size": 9, "max_len": 9,
@@ -36,18 +34,6 @@ def build(component: Component, variant: Variant) -> tuple[torch.nn.Module, dict
         for parameter in module.parameters():
             parameter.copy_(torch.randn_like(parameter))
     return module, sizes
-
-
-def named_as_in_the_law(weights: dict[str, Any]) -> dict[str, Any]:
-    """Return weights with those of all experts stacked, (e, …), as the registry has them."""
-    found, stacked = {}, defaultdict(list)
-    for name, value in weights.items():
-        expert = re.fullmatch(r"(.*)experts\.networks\.\d+\.(.+)", name)
-        if expert:
-            stacked[expert[1] + expert[2]].append(value)
-        else:
-            found[name.replace("experts.", "")] = value
-    return found | {name: np.stack(values) for name, values in stacked.items()}
 
 
 @pytest.mark.parametrize("variant", every_variant().values(), ids=every_variant())

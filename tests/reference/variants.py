@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
+
+import numpy as np
 
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, choices
 
@@ -44,3 +49,15 @@ def single_changes() -> Iterator[tuple[str, Variant]]:
 def every_variant() -> dict[str, Variant]:
     """Return the canonical variant, all single changes and the known models, by name."""
     return {"canonical": CANONICAL, **dict(single_changes()), **FAMOUS}
+
+
+def named_as_in_the_law(weights: dict[str, Any]) -> dict[str, Any]:
+    """Return weights with those of all experts stacked, (e, …), as the registry has them."""
+    found, stacked = {}, defaultdict(list)
+    for name, value in weights.items():
+        expert = re.fullmatch(r"(.*)experts\.networks\.\d+\.(.+)", name)
+        if expert:
+            stacked[expert[1] + expert[2]].append(value)
+        else:
+            found[name.replace("experts.", "")] = value
+    return found | {name: np.stack(values) for name, values in stacked.items()}
