@@ -130,7 +130,7 @@ def test_the_attention_that_packages_change_is_right(tmp_path: Path) -> None:
     package = tmp_path / "right_package"
     package.mkdir()
     shutil.copy(HERE / "right_attention.py", tmp_path)
-    source = "from right_attention import Attention\nscaled_dot_product_attention = Attention().__call__"
+    source = "import torch\nfrom right_attention import Attention\nscaled_dot_product_attention = Attention().__call__"
     (package / "__init__.py").write_text(source, encoding="utf-8")
     report = run(RunRequest(impl=str(package), profile="paths", only=("PATH-ATTN",), diagnose=False))
     assert {result.verdict for result in report.results} == {Verdict.PASS}
