@@ -9,7 +9,7 @@ import numpy as np
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
 
-__all__ = ["continue_greedily", "next_token_probabilities"]
+__all__ = ["continue_greedily", "distances_from_entropy", "next_token_probabilities"]
 
 
 def next_token_probabilities(
@@ -28,19 +28,16 @@ def next_token_probabilities(
     descending = np.take_along_axis(np.asarray(logits, np.float64), order, axis=-1)
     ranked = softmax(descending / (1.0 if temperature_last else temperature))
     if top_k is not None:
-        ranked = np.where(np.arange(ranked.shape[-1]) < top_k, ranked, 0.0)
-        ranked = ranked / ranked.sum(axis=-1, keepdims=True)
+        ranked = _kept(ranked, np.arange(ranked.shape[-1]) < top_k)
     if top_p is not None:
         before = np.cumsum(ranked, axis=-1) - ranked  # probability of all higher ranks
-        ranked = np.where(before < top_p, ranked, 0.0)
-        ranked = ranked / ranked.sum(axis=-1, keepdims=True)
+        ranked = _kept(ranked, before < top_p)
     if min_p is not None:
         ranked = _kept(ranked, ranked >= min_p * ranked.max(axis=-1, keepdims=True))
     if typical_p is not None:
         ranked = _kept(ranked, _typical(ranked, typical_p))
     if temperature_last:
-        ranked = np.where(ranked > 0.0, softmax(descending / temperature), 0.0)
-        ranked = ranked / ranked.sum(axis=-1, keepdims=True)
+        ranked = _kept(softmax(descending / temperature), ranked > 0.0)
     probabilities = np.empty_like(ranked)
     np.put_along_axis(probabilities, order, ranked, axis=-1)
     return probabilities
@@ -53,14 +50,18 @@ def _kept(probabilities: Array, kept: Array) -> Array:
 
 def _typical(probabilities: Array, share: float) -> Array:
     """Return which ids (…, V) are nearest to the mean of -ln p and reach a share together, the crossing one too."""
-    surprise = -np.log(np.where(probabilities > 0.0, probabilities, 1.0))
-    mean = (probabilities * surprise).sum(axis=-1, keepdims=True)
-    distance = np.where(probabilities > 0.0, np.abs(surprise - mean), np.inf)
-    order = np.argsort(distance, axis=-1, kind="stable")
+    order = np.argsort(distances_from_entropy(probabilities), axis=-1, kind="stable")
     ranked = np.take_along_axis(probabilities, order, axis=-1)
     kept = np.empty(probabilities.shape, np.bool_)
     np.put_along_axis(kept, order, np.cumsum(ranked, axis=-1) - ranked < share, axis=-1)
     return kept
+
+
+def distances_from_entropy(probabilities: Array) -> Array:
+    """Return how far -ln p of each id (…, V) is from its mean: the nearest is the most typical; ∞ where p = 0."""
+    surprise = -np.log(np.where(probabilities > 0.0, probabilities, 1.0))
+    mean = (probabilities * surprise).sum(axis=-1, keepdims=True)
+    return np.where(probabilities > 0.0, np.abs(surprise - mean), np.inf)
 
 
 def continue_greedily(model: Callable[[Array], Array], ids: Array, steps: int, block_size: int) -> Array:

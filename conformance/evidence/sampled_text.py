@@ -26,6 +26,7 @@ __all__ = [
     "FEW",
     "Chances",
     "chances",
+    "check_rows",
     "check_set",
     "close",
     "even",
@@ -169,6 +170,17 @@ def check_set(label: str, drawn: Array, wanted: Sequence[int], probabilities: Ar
     sure = [i for i in wanted if probabilities[i] > 0.0 and drawn.size >= hits_needed(float(probabilities[i]))]
     missing = [i for i in sure if i not in came]
     check(f"{label}: id {_listed(missing)} was never sampled in {drawn.size} draws", not missing, *details)
+
+
+def check_rows(rows: tuple[Instance, Array, Array], draw: Draw, told: str, **options: Any) -> None:
+    """Check which ids come after two `unlike` prompts of one batch, whichever is first; `told` says what filters."""
+    instance, prompts, logits = rows
+    for order in ([0, 1], [1, 0]):
+        drawn = sample(instance, prompts[order], FEW, draw, **options)
+        for row, which in enumerate(order):
+            law = next_token_probabilities(logits[which], **options)
+            under(f"row {row} of two kinds of prompts, {told}")
+            check_set("ids", drawn[row, :, 0], np.flatnonzero(law).tolist(), law)
 
 
 def _listed(ids: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformkit.spec.arrays import Array
-from conformkit.spec.generation import next_token_probabilities
+from conformkit.spec.generation import distances_from_entropy, next_token_probabilities
 
 __all__ = ["atypical", "halfway_share", "shares_of_best", "typical", "unequal"]
 
@@ -61,15 +61,10 @@ def _apart(logits: Array, count: int) -> tuple[Array, Array]:
     """Return probabilities (B, V), the most typical first, and how far, up to 1, `count` are from the others (B,)."""
     probabilities = next_token_probabilities(logits)
     order = _order(probabilities)
-    distances = np.take_along_axis(_distances(probabilities), order, axis=-1)
+    distances = np.take_along_axis(distances_from_entropy(probabilities), order, axis=-1)
     apart = np.minimum((distances[:, count] - distances[:, count - 1]) / _APART, 1.0)
     return np.take_along_axis(probabilities, order, axis=-1), apart
 
 
-def _distances(probabilities: Array) -> Array:
-    surprise = -np.log(np.maximum(probabilities, 1e-30))
-    return np.asarray(np.abs(surprise - (probabilities * surprise).sum(axis=-1, keepdims=True)))
-
-
 def _order(probabilities: Array) -> Array:
-    return np.argsort(_distances(probabilities), axis=-1, kind="stable")
+    return np.argsort(distances_from_entropy(probabilities), axis=-1, kind="stable")

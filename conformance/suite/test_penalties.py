@@ -15,12 +15,11 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.statistics import check_frequencies
 from conformkit.conformance.evidence.greedy_text import prompt_ids
 from conformkit.conformance.evidence.penalized_text import PenalizedTexts, loud, written_texts
-from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, chances, check_set, sample, unlike
+from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, chances, check_rows, check_set, unlike
 from conformkit.conformance.evidence.typical import atypical, halfway_share, shares_of_best, typical, unequal
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
-from conformkit.spec.generation import next_token_probabilities
 from conformkit.spec.penalties import Penalties, repeating
 
 _THETA = 2.0
@@ -69,15 +68,12 @@ def test_a_repetition_penalty_of_zero_is_refused(model: Subject, draw: Draw) -> 
 
 @clause("PEN-PRESENCE")
 def test_the_presence_penalty_lowers_drawn_ids_once(model: Subject, draw: Draw) -> None:
-    told = _counted(model, draw, "presence_penalty")
-    told.check(f"presence penalty {_ALPHA}, the fifth new id", Penalties(presence_penalty=_ALPHA), others=True)
+    _check_counted(model, draw, "presence")
 
 
 @clause("PEN-PRESENCE-PROMPT")
 def test_the_presence_penalty_counts_the_prompt_where_declared(model: Subject, draw: Draw) -> None:
-    instance, prompt = loud(model, draw, "abaa", vocab_size=5)
-    told = written_texts(instance, prompt, draw, 1, presence_penalty=_ALPHA)
-    told.check(f"presence penalty {_ALPHA}, the first new id", Penalties(presence_penalty=_ALPHA))
+    _check_prompt(model, draw, "presence")
 
 
 @clause("PEN-PRESENCE-TEMP")
@@ -90,15 +86,25 @@ def test_penalties_come_before_the_temperature(model: Subject, draw: Draw) -> No
 
 @clause("PEN-FREQUENCY")
 def test_the_frequency_penalty_lowers_ids_by_their_count(model: Subject, draw: Draw) -> None:
-    told = _counted(model, draw, "frequency_penalty")
-    told.check(f"frequency penalty {_ALPHA}, the fifth new id", Penalties(frequency_penalty=_ALPHA), others=True)
+    _check_counted(model, draw, "frequency")
 
 
 @clause("PEN-FREQUENCY-PROMPT")
 def test_the_frequency_penalty_counts_the_prompt_where_declared(model: Subject, draw: Draw) -> None:
+    _check_prompt(model, draw, "frequency")
+
+
+def _check_counted(model: Subject, draw: Draw, kind: str) -> None:
+    asked: dict[str, Any] = {f"{kind}_penalty": _ALPHA}
+    told = _counted(model, draw, f"{kind}_penalty")
+    told.check(f"{kind} penalty {_ALPHA}, the fifth new id", Penalties(**asked), others=True)
+
+
+def _check_prompt(model: Subject, draw: Draw, kind: str) -> None:
     instance, prompt = loud(model, draw, "abaa", vocab_size=5)
-    told = written_texts(instance, prompt, draw, 1, frequency_penalty=_ALPHA)
-    told.check(f"frequency penalty {_ALPHA}, the first new id", Penalties(frequency_penalty=_ALPHA))
+    asked: dict[str, Any] = {f"{kind}_penalty": _ALPHA}
+    told = written_texts(instance, prompt, draw, 1, **asked)
+    told.check(f"{kind} penalty {_ALPHA}, the first new id", Penalties(**asked))
 
 
 def _counted(model: Subject, draw: Draw, option: str, temperature: float = 1.0) -> PenalizedTexts:
@@ -174,14 +180,9 @@ def test_the_ids_that_min_p_keeps_keep_their_ratios(model: Subject, draw: Draw) 
 
 @clause("MINP-ROWS")
 def test_each_row_has_its_own_threshold(model: Subject, draw: Draw) -> None:
-    instance, prompts, logits = unlike(model, draw)
-    share = shares_of_best(logits)
-    for order in ([0, 1], [1, 0]):
-        drawn = sample(instance, prompts[order], FEW, draw, min_p=share)
-        for row, which in enumerate(order):
-            law = next_token_probabilities(logits[which], min_p=share)
-            under(f"row {row} of two kinds of prompts, min-p of {share:.4g}")
-            check_set("ids", drawn[row, :, 0], np.flatnonzero(law).tolist(), law)
+    rows = unlike(model, draw)
+    share = shares_of_best(rows[-1])
+    check_rows(rows, draw, f"min-p of {share:.4g}", min_p=share)
 
 
 @clause("MINP-TEMP")

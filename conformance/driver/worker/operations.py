@@ -266,6 +266,11 @@ class Operations:
         requires_grad = self.framework.requires_grad(picked["out"])
         return {**called.header, "dtypes": dtypes, "requires_grad": requires_grad, "none": none}, out
 
+    def _filler(self, header: Mapping[str, Any], arrays: Arrays, component: Any = None) -> Filler:
+        return Filler(
+            self.framework, arrays, self.implementation.resolve, component, self._components, header.get("dtype")
+        )
+
     def _run(self, header: Mapping[str, Any], arrays: Arrays, wrt: list[str] | None = None) -> Called:
         """Fill the arguments, set mode and seed, call, and note how the call changed modes and random state."""
         framework, component = self.framework, self._component(header)
@@ -273,9 +278,7 @@ class Operations:
             component = self.framework.copied(component)
         if header.get("mode") is not None and not _is_function(component):
             framework.set_mode(component, header["mode"])
-        filler = Filler(
-            framework, arrays, self.implementation.resolve, component, self._components, header.get("dtype")
-        )
+        filler = self._filler(header, arrays, component)
         filled = filler.arguments(header)
         if wrt is not None:
             _check_names(wrt, filler.tensors)
@@ -322,17 +325,13 @@ class Operations:
 
     def _make(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Make an object for later calls, such as an empty cache, and keep it."""
-        filler = Filler(
-            self.framework, arrays, self.implementation.resolve, None, self._components, header.get("dtype")
-        )
+        filler = self._filler(header, arrays)
         return {"handle": self._keep(filler.fill(header["template"]))}, {}
 
     def _record(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Let the framework record what a call of a component with these arguments does, and keep what it makes."""
         component = self._component(header)
-        filler = Filler(
-            self.framework, arrays, self.implementation.resolve, component, self._components, header.get("dtype")
-        )
+        filler = self._filler(header, arrays, component)
         args, kwargs = filler.calls(header, filler.arguments(header))[0]
         if header.get("function"):
             message = "it is called by a function"
