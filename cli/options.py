@@ -48,7 +48,7 @@ Profile = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=profiles,
-        help="The named set of clauses that must hold: core, lm, seq2seq, encoder, vit, or milestone1 to milestone5.",
+        help="The clauses that must hold: core, lm, seq2seq, encoder, vit, paths, milestone1 to milestone5.",
     ),
 ]
 Strictness = Annotated[

@@ -144,12 +144,11 @@ def run(
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     prefixes = prefixes_of(only or [])
-    known = list(PROFILES)
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     number, drawn = _seed(seed, strict=strict)
     options: RunOptions = {
-        "profile": one_of("--profile", profile, known), "level": Level(one_of("--level", level, list(Level))),
+        "profile": _profiles(profile), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "without": prefixes_of(without or [], "--without"),
         "seed": number, "drawn": drawn,
         "strict": strict, "isolation": how, "config": config,
@@ -181,6 +180,12 @@ def _seed(text: str, *, strict: bool) -> tuple[int, bool]:
     if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
         wrong("--seed", f"{text!r} is not a seed; give a number from 0 on, or drawn.")
     return int(text or 0), False
+
+
+def _profiles(text: str) -> str:
+    """Return the names of profiles, separated by commas, each once."""
+    names = [one_of("--profile", name.strip(), list(PROFILES)) for name in text.split(",")]
+    return ",".join(dict.fromkeys(names))
 
 
 def _pages(url: str) -> str:

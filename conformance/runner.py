@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,6 +14,7 @@ import numpy as np
 
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.collecting import Collector, Progress
@@ -21,12 +22,13 @@ from conformkit.conformance.engine.excused import excuses_of, left_out
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
 from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.joining import joined
 from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
 from conformkit.conformance.engine.loading import opened, prepared
 from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Causes, Report, Result
+from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
@@ -41,13 +43,16 @@ def run(
 ) -> Report:  # fmt: skip
     """Judge an implementation. If interrupted, return the results so far, marked incomplete.
 
-    `early` is what was found and started before; its warm process is closed at the end, whether it fits or not.
-    `trusted` gives one that outlives the run, for references with mistakes in them where they can't run beside the
-    implementation.
+    Several profiles, `lm,paths`, are judged one after the other and reported as one; those that `only` selects nothing
+    of are left out. `early` is what was found and started before; its warm process is closed at the end, whether it
+    fits or not. `trusted` gives one that outlives the run, for references with mistakes in them where they can't run
+    beside the implementation.
     """
+    if len(names := request.profile.split(",")) > 1:
+        asked = [name for name in names if not request.only or select(request.only, name)]
+        return _several(request, asked or names, on_progress, early, trusted)
     started = time.perf_counter()
-    left_out = {clause.id for clause in select(request.without)} if request.without else set()
-    chosen = [clause for clause in select(request.only, request.profile) if clause.id not in left_out]
+    chosen = _chosen(request, request.profile)
     complete = False
     with (
         prepared(request, early) as (located, warm),
@@ -71,6 +76,41 @@ def run(
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
     return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+
+
+def _several(
+    request: RunRequest, profiles: Sequence[str], on_progress: Callable[[Progress], None] | None,
+    early: HeadStart | None, trusted: Callable[[], WorkerFactory] | None,
+) -> Report:  # fmt: skip
+    """Judge one profile after the other, in forks of the same warm process, and report them as one."""
+    started, reports = time.perf_counter(), list[Report]()
+    with ExitStack() as closing:
+        kept = early
+        if early is not None and early.warm is not None:
+            closing.callback(early.close)
+            kept = HeadStart(early.location, LentFactory(early.warm))
+        for name in profiles:
+            left = None if request.seconds is None else request.seconds - (time.perf_counter() - started)
+            if reports and left is not None and left <= 0:
+                reports.append(_out_of_time(reports[-1], request, name))
+            else:
+                asked = replace(request, profile=name, seconds=left)
+                reports.append(run(asked, on_progress, early=kept, trusted=trusted))
+            if not reports[-1].complete and not reports[-1].late:
+                break
+    return joined(request.profile, reports)
+
+
+def _chosen(request: RunRequest, profile: str) -> list[Clause]:
+    left_out = {clause.id for clause in select(request.without)} if request.without else set()
+    return [clause for clause in select(request.only, profile) if clause.id not in left_out]
+
+
+def _out_of_time(begun: Report, request: RunRequest, profile: str) -> Report:
+    """Return the report of a profile that was not begun."""
+    late = f"the time limit of the run, {request.seconds:g} s, was reached"
+    results = [Result(clause, Verdict.NOT_RUN, reason=late, tried=False) for clause in _chosen(request, profile)]
+    return replace(begun, results=results, undeclared=(), parts={}, seconds=0.0, complete=False, late=late)
 
 
 def _explain(

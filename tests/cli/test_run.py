@@ -128,6 +128,8 @@ def test_a_run_that_is_out_of_time_says_so_and_does_not_conform(conform, fake_ru
         (["--isolation", "proces"], "nearest: process"),
         (["--level", "MUSST"], "nearest: MUST"),
         (["--profile", "coer"], "nearest: core"),
+        (["--profile", "lm,coer"], "nearest: core"),
+        (["--profile", "lm,"], "--profile"),
         (["--device", "gpu"], "not one of cpu, cuda, mps"),
         (["--pages", "javascript:alert(1)"], "begins with https://"),
         (["--color", "nevr"], "nearest: never"),
@@ -147,6 +149,11 @@ def test_wrong_usage_is_refused_before_anything_runs(conform, fake_run, argument
     assert result.exit_code == 2
     assert words in " ".join(result.stderr.split())
     assert fake_run.requests == []
+
+
+def test_several_profiles_are_asked_for_once_each(conform, fake_run):
+    assert conform("run", "--impl", "mypkg", "--profile", "lm, paths,lm").exit_code == 0
+    assert fake_run.requests[0].profile == "lm,paths"
 
 
 @pytest.mark.parametrize("word", ["ScaledDotProductAttention", "scaleddotproductattention"])
