@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformkit.conformance.binding.expressions import evaluate
@@ -85,6 +85,13 @@ class Arguments:
         positional = tuple(rest.pop(a.text, a) if isinstance(a, Expression) else a for a in self.positional)
         return Arguments(positional, {**self.named, **rest})
 
+    def setting(self, name: str, value: str | bool, *, own: bool) -> Arguments:
+        """Return these with one more constant: an argument of their `own`, or else of the objects that they build."""
+        if own or not any(isinstance(argument, _Object) for argument in (*self.positional, *self.named.values())):
+            return self.but(Arguments(named={name: value}))
+        positional = tuple(_set(argument, name, value) for argument in self.positional)
+        return Arguments(positional, {n: _set(argument, name, value) for n, argument in self.named.items()})
+
 
 def is_built(argument: Any) -> bool:
     """Whether it is an object that is built or looked up, or a number format."""
@@ -94,6 +101,12 @@ def is_built(argument: Any) -> bool:
 def used_by(argument: Any) -> frozenset[str]:
     """Return the names of the values that one argument uses."""
     return frozenset(_used([argument]))
+
+
+def _set(argument: Any, name: str, value: str | bool) -> Any:
+    if not isinstance(argument, _Object):
+        return argument
+    return replace(argument, arguments=argument.arguments.but(Arguments(named={name: value})))
 
 
 def _filled(argument: Any, values: Mapping[str, Any]) -> Any:

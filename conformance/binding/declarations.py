@@ -61,7 +61,7 @@ _COMPONENT: Mapping[str, str] = {
     "generate.options": "generate", "generate.returns": RENAMING,
     **{f"paths.{key}": RENAMING for key in (
         "mask", "mask_kind", "positions", "segments", "restarts", "cache", "use_cache", "cache_output", "crop", "reset",
-        "reorder", "targets", "shifts", "loss_output", "weights",
+        "reorder", "targets", "shifts", "loss_output", "weights", "kernels",
         "causal", "causal_alignment", "scale", "dropout", "grouped",
     )},
     "paths.mask_true": "masks", "paths.new_cache": "constants",

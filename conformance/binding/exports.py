@@ -423,7 +423,7 @@ def _ways(component: Component, export: Mapping[str, Any], own: ComponentConfig)
         return flags_of(export["call"], own.paths)
     if component.export != "CausalLM":  # only profile paths asks for them
         return Ways()
-    return ways_of(export["call"], export["methods"] or {}, own.paths)
+    return ways_of(export["call"], export["construct"], export["methods"] or {}, own.paths)
 
 
 def _generation_stub(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.binding.arguments import Arguments, read_argument
+from conformkit.conformance.binding.kernels import Kernels, read_kernels
 from conformkit.conformance.binding.limits import SIZE_NAMES
 from conformkit.conformance.binding.selectors import read_index
 from conformkit.conformance.binding.toml_nodes import Node
@@ -41,6 +42,8 @@ class PathsConfig:
     loss_output: int | str | None = None
     weights: str | None = None
     """The switch that makes it return attention weights."""
+    kernels: Kernels = field(default_factory=dict)
+    """By argument of the constructor, the values with which it computes attention in other ways."""
     causal: str | None = None
     causal_alignment: str | None = None
     """Of an attention function: the key that the causal flag lets the first (or the last) query see up to."""
@@ -63,5 +66,6 @@ def read_paths(node: Node) -> PathsConfig:
         "cache_output": read_index,
         "shifts": Node.flag,
         "loss_output": read_index,
+        "kernels": read_kernels,
     }
     return PathsConfig(**{key: readers[key](value) for key, value in node.table(readers).items()})

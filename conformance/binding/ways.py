@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformkit.conformance.binding.kernels import Kernel, kernels_of
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
@@ -71,6 +72,8 @@ class Ways:
     """Arguments of an attention function."""
     maker: str | None = None
     """The method that makes an empty cache."""
+    kernels: tuple[Kernel, ...] = ()
+    """What its constructor can be given besides, to compute attention in other ways."""
     config: PathsConfig = field(default_factory=PathsConfig)
     declared: frozenset[str] = frozenset()
 
@@ -95,13 +98,17 @@ class Ways:
         return (own,) if own is not None else _METHODS[what]
 
 
-def ways_of(signature: Signature | None, methods: Mapping[str, Any], config: PathsConfig | None) -> Ways:
-    """Return what a call takes."""
+def ways_of(
+    signature: Signature | None, constructor: Signature | None, methods: Mapping[str, Any], config: PathsConfig | None
+) -> Ways:
+    """Return what a call takes, and what the constructor offers for attention."""
     own = config or PathsConfig()
     taken = list(signature or ())
     found = {what: getattr(own, what) or _found(what, taken) for what in _NAMES}
     maker = next((name for name in _MAKERS if _needs_nothing(methods.get(name))), None)
-    return Ways(**found, maker=maker, config=own, declared=frozenset(w for w in _NAMES if getattr(own, w)))
+    kernels = kernels_of(constructor, own.kernels)
+    named = frozenset(what for what in _NAMES if getattr(own, what))
+    return Ways(**found, maker=maker, kernels=kernels, config=own, declared=named)
 
 
 def flags_of(signature: Signature | None, config: PathsConfig | None) -> Ways:

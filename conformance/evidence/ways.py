@@ -9,13 +9,14 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.kernels import Kernel
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import draw_ids, own_tolerance, rows
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
-__all__ = ["PaddedTexts", "batch", "built", "check_same_logits", "masked", "padded", "placed"]
+__all__ = ["PaddedTexts", "batch", "built", "check_same_logits", "kernels", "masked", "padded", "placed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,28 @@ def built(model: Subject, draw: Draw, *, block_size: int = 12, gain: float = 1.5
     """Return a model of two layers with random weights."""
     instance = model.build(num_layers=2, dropout=0.0, block_size=block_size, vocab_size=17)
     return Path(instance.scatter(draw, gain=gain))
+
+
+def kernels(path: Path, draw: Draw) -> list[tuple[Kernel, Path]]:
+    """Return the same model with each other kernel of attention that its constructor takes.
+
+    What it refuses is left out, unless it is declared. Raises NotApplicable if nothing is left.
+    """
+    ids = draw_ids(path.instance, draw, batch(path), 3)
+    found, refused = [], ""
+    for kernel in path.ways.kernels:
+        try:
+            other = path.with_kernel(kernel)
+            other(ids)
+        except ImplementationFailure as failure:
+            if kernel.declared:
+                raise
+            refused = f"{kernel} is refused: {failure.message}"
+            continue
+        found.append((kernel, other))
+    if not found:
+        raise NotApplicable(refused or "its constructor chooses no kernel of attention", lacks="kernels")
+    return found
 
 
 def padded(path: Path, draw: Draw, lengths: Sequence[int], *, side: str) -> PaddedTexts:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.binding.kernels import Kernel
 from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
@@ -74,6 +75,16 @@ class Path:
         reply, _ = self._ask({**header, "op": "record", "way": way}, tensors)
         made = replace(self, instance=replace(self.instance, handle=int(reply["handle"])))
         return made, str(reply["closed"])
+
+    def with_kernel(self, kernel: Kernel) -> Path:
+        """Return the same model with the same weights, constructed to compute attention in another way."""
+        old, subject = self.instance, self.instance.subject
+        construct = subject.bound.construct.setting(kernel.argument, kernel.value, own=kernel.own)
+        other = subject.with_bound(replace(subject.bound, construct=construct)).construct(old.sizes, dtype=old.dtype)
+        if [(p["name"], p["shape"]) for p in other.trainable] != [(p["name"], p["shape"]) for p in old.trainable]:
+            raise NotApplicable(f"with {kernel} it has other parameters", lacks="kernels")
+        other.write_raw(old.read_raw())
+        return replace(self, instance=other)
 
     def told(self, attribute: str) -> Any:
         """Return what the object that is called says of itself."""

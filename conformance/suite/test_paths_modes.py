@@ -9,7 +9,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
-from conformkit.conformance.evidence.ways import batch, built, check_same_logits, masked, padded
+from conformkit.conformance.evidence.ways import batch, built, check_same_logits, kernels, masked, padded
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
@@ -67,11 +67,42 @@ def test_padding_is_hidden_in_training_too(model: Subject, draw: Draw) -> None:
                 check_same_logits("the logits of its text", logits[row, texts.real[row]], alone[0], path.instance)
 
 
-def _check_causal(path: Path, draw: Draw, **further: Any) -> None:
+@clause("PATH-KERNELS")
+def test_each_kernel_of_attention_gives_the_same_logits(model: Subject, draw: Draw) -> None:
+    path = built(model, draw)
+    for kernel, other in kernels(path, draw):
+        for tokens in (1, 6, 12):
+            ids = draw_ids(path.instance, draw, batch(path), tokens)
+            under(f"another kernel of attention, {ids.shape[1]} ids")
+            check_same_logits(f"the logits with `{kernel}`", other(ids), path(ids), path.instance)
+
+
+@clause("PATH-KERNELS-CAUSAL")
+def test_each_kernel_of_attention_is_causal(model: Subject, draw: Draw) -> None:
+    for kernel, other in kernels(built(model, draw), draw):
+        _check_causal(other, draw, label=f"earlier logits with `{kernel}`")
+
+
+@clause("PATH-KERNELS-PADDED")
+def test_each_kernel_of_attention_hides_padding(model: Subject, draw: Draw) -> None:
+    path = masked(model, draw)
+    if path.placing == "one":
+        raise NotApplicable("its positions (T,) are those of all rows")
+    for kernel, other in kernels(path, draw):
+        for side in ("left", "right"):
+            texts = padded(path, draw, [7, 4, 5][: batch(path)], side=side)
+            logits = other(texts.ids, mask=texts.real, positions=texts.positions)
+            for row in range(len(texts.ids)):
+                under(f"another kernel of attention, padding on the {side}, row {row} of {len(texts.ids)}")
+                label, alone = f"the logits of its text with `{kernel}`", path(texts.text(row))
+                check_same_logits(label, logits[row, texts.real[row]], alone[0], path.instance)
+
+
+def _check_causal(path: Path, draw: Draw, label: str = "earlier logits", **further: Any) -> None:
     ids = draw_ids(path.instance, draw, batch(path, 2), 7)
     others = other_ids(ids, path.instance.sizes["vocab_size"], draw)
     before = path(ids, **further)
     for place in (0, 3, 5):
         after = path(np.where(np.arange(ids.shape[1]) > place, others, ids), **further)
         under(f"ids after place {place} of {ids.shape[1]} changed")
-        check_close("earlier logits", after[:, : place + 1], before[:, : place + 1], causal_slack(path.instance))
+        check_close(label, after[:, : place + 1], before[:, : place + 1], causal_slack(path.instance))

@@ -26,19 +26,39 @@ from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.paths.cache import TextCache
 from conformkit.reference.paths.places import checked, places_of, rotate_at, seen_by
 from conformkit.reference.scores import capped, variant_mask
+from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["CausalLM"]
 
 
 class CausalLM(TinyTransformerLM):
-    """Predict the next id, whichever way a text comes in.
+    """Predict the next id, whichever way a text comes in, by the kernel `sdpa` or with weights at hand (`eager`).
 
     Shapes: ids (B, t); attention_mask, position_ids, segment_ids (B, n + t), n the positions that `cache` keeps, but
             position_ids (B, t); targets (B, t) → logits (B, t, V), or a tuple that begins with them
     Units:  attention_mask is 0 for padding; targets of -100 do not count.
-    Raises: as TinyTransformerLM; ShapeError for arguments that have another shape than the ids.
+    Raises: as TinyTransformerLM; ShapeError for arguments that have another shape than the ids; ValueError for an
+            unknown kernel.
     Source: calls of nanoGPT and transformers.
     """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        d_ff: int,
+        block_size: int,
+        dropout: float = 0.0,
+        attn_implementation: str = "sdpa",
+        *,
+        variant: Variant = CANONICAL,
+    ) -> None:
+        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, block_size, dropout, variant=variant)
+        if attn_implementation not in {"sdpa", "eager"}:
+            raise ValueError(f"attn_implementation is {attn_implementation!r}, want sdpa or eager")
+        self.eager = attn_implementation == "eager"
 
     def forward(  # type: ignore[override]  # more arguments, and more results where asked for
         self,
@@ -70,7 +90,8 @@ class CausalLM(TinyTransformerLM):
         weights = []
         for number, block in enumerate(self.blocks):
             layer = cache.layers[number] if cache is not None else LayerCache()
-            x, shown = _through(cast("TransformerBlock", block), x, places, seen, layer, shown=output_attentions)
+            one = cast("TransformerBlock", block)
+            x, shown = _through(one, x, places, seen, layer, shown=output_attentions or self.eager)
             weights.append(shown)
         if self.norm is not None:
             x = self.norm(x)

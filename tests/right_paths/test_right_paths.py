@@ -33,6 +33,8 @@ JUDGED = {
         "PATH-LOSS-LOGITS",
         "PATH-LOSS-IGNORE",
         "PATH-LOSS-PIECES",
+        "PATH-KERNELS",
+        "PATH-KERNELS-CAUSAL",
     },
     "like_llama": {"PATH-PAD-LEFT", "PATH-CACHE-CHUNKS", "PATH-CACHE-CROP", "PATH-CACHE-RESET", "PATH-CACHE-REORDER"},
 }
@@ -68,6 +70,20 @@ MISTAKES = {
         "is_causal=not torch.compiler.is_compiling()",
         "PATH-COMPILED-CAUSAL",
         "pcomp-not-causal",
+    ),
+    "a kernel without a mask": (
+        "like_nanogpt",
+        "torch.ones(T, T, dtype=torch.bool).triu(1)",
+        "torch.zeros(T, T, dtype=torch.bool)",
+        "PATH-KERNELS-CAUSAL",
+        "pkern-plain-not-causal",
+    ),
+    "a kernel without a scale": (
+        "like_nanogpt",
+        "k.transpose(-2, -1) * k.size(-1) ** -0.5",
+        "k.transpose(-2, -1)",
+        "PATH-KERNELS",
+        "pmode-weights-unscaled",
     ),
     "targets shifted by both": (
         "like_gpt2",
