@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from conformkit.conformance.defects import Defect, defects
 from conformkit.conformance.diagnosis.patching import PatchError
@@ -17,7 +18,7 @@ from conformkit.conformance.engine.providers import components_asked
 from conformkit.conformance.suite.registry import arguments, tests
 from conformkit.spec.clauses import clauses, clauses_of
 
-__all__ = ["failures_with", "measure", "named_red_with", "red_with"]
+__all__ = ["Named", "measure", "named_with", "red_with"]
 
 _AT_ONCE = 2
 """Number of references with defects that are judged at the same time."""
@@ -49,31 +50,32 @@ def red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
         return list(defect.clauses)
 
 
-def named_red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
-    """Like `red_with`, but only on the clauses that the defect names. Raises PatchError."""
+@dataclass(frozen=True)
+class Named:
+    """What a defect does to the clauses that it names."""
+
+    red: tuple[str, ...]
+    """Those that are red."""
+    failures: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """What is said of those that are red without any call before them: id, message, details."""
+
+
+def named_with(defect: Defect, warm: WorkerFactory) -> Named:
+    """Judge the reference with a defect on the clauses that it names. Raises PatchError."""
     try:
-        with _witness(defect, _components(defect), warm, seed) as judge:
+        with _witness(defect, _components(defect), warm, 0) as judge:
             # a defect that depends on earlier calls may only show after the calls of the needed clauses
-            alone = ((name, judge.alone(name)) for name in defect.clauses)
-            found = [result if result.verdict.red else judge.result(name) for name, result in alone]
-    except LoadFailure:
-        return list(defect.clauses)
-    red = [result for result in found if result.verdict.red]
+            alone = [judge.alone(name) for name in defect.clauses]
+            after = [result if result.verdict.red else judge.result(result.clause.id) for result in alone]
+    except LoadFailure as failure:
+        return Named(defect.clauses, (("", str(failure), ()),))
+    red = [result for result in after if result.verdict.red]
     for result in red:
         if "raised NameError" in result.message:
             what = "by a name that is missing, not by its mistake"
             raise PatchError(f"{defect.id} breaks {result.clause.id} {what}: {result.message}")
-    return [result.clause.id for result in red]
-
-
-def failures_with(defect: Defect, warm: WorkerFactory) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Judge the reference with a defect on the clauses that it names; return what their failures say."""
-    try:
-        with _witness(defect, _components(defect), warm, 0) as judge:
-            results = [judge.alone(name) for name in defect.clauses]
-    except LoadFailure as failure:
-        return (("", str(failure), ()),)
-    return tuple((r.clause.id, r.message, tuple(r.details)) for r in results if r.verdict.red)
+    said = tuple((r.clause.id, r.message, tuple(r.details)) for r in alone if r.verdict.red)
+    return Named(tuple(result.clause.id for result in red), said)
 
 
 def _witness(

@@ -15,14 +15,13 @@ from conformkit.conformance.runner import run
 from conformkit.spec.variants import CANONICAL, FAMOUS
 
 VARIANTS = {
-    "post": CANONICAL.but(placement="post", final_norm=False),
     "rotary and grouped": CANONICAL.but(positions="rotary", kv_heads="1", norm="rmsnorm", gated=True),
-    "one table of positions": CANONICAL.but(positions="learned", shared_positions=True, embedding_scale=True),
-    "learned": CANONICAL.but(positions="learned", embedding_norm=True, norm_bias=False),
+    "one learned table of positions": CANONICAL.but(
+        positions="learned", shared_positions=True, embedding_scale=True, embedding_norm=True, norm_bias=False
+    ),
     "one table for all": CANONICAL.but(shared_embeddings=True, tied=True, embedding_scale=True, head_bias=False),
-    "none": CANONICAL.but(positions="none", output_projection=False),
-    "vaswani": FAMOUS["vaswani"],
-    "log-probabilities": CANONICAL.but(log_probabilities=True),
+    "none, log-probabilities": CANONICAL.but(positions="none", output_projection=False, log_probabilities=True),
+    "post, as vaswani": FAMOUS["vaswani"],
 }
 
 

@@ -13,9 +13,16 @@ import numpy as np
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, choices
 
 NEEDED = {
+    "norm_weight": {"placement": "pre"},
+    "activation": {"experts": 0},
+    "log_probabilities": {"logit_cap": 0.0},
+    "sinusoid_layout": {"positions": "sinusoidal"},
+    "sinusoid_frequencies": {"positions": "sinusoidal"},
+    "position_offset": {"positions": "sinusoidal"},
+    "positions_scale": {"positions": "sinusoidal"},
     "rotary_layout": {"positions": "rotary"},
     "rotary_base": {"positions": "rotary"},
-    "rotary_fraction": {"positions": "rotary"},
+    "rotary_fraction": {"positions": "rotary", "rotary_scaling": "none"},
     "rotary_scaling": {"positions": "rotary"},
     "rotary_factor": {"positions": "rotary", "rotary_scaling": "linear"},
     "rotary_length": {"positions": "rotary", "rotary_scaling": "llama3"},
@@ -30,7 +37,11 @@ NEEDED = {
     "expert_weights": {"experts": 4},
     "shared_expert": {"experts": 3},
 }
-"""By choice, the other choices without which it has no effect."""
+"""By choice, the other choices without which it has no effect, or some of its clauses do not apply."""
+OF_ENCODERS = ("segments", "pooler", "head_transform", "next_sentence_head", "pooling")
+"""Choices that no model of core has; test_encoder_on_variants.py judges them."""
+JOINED = 4
+"""Single changes in one of few variants, at most."""
 
 
 def single_changes() -> Iterator[tuple[str, Variant]]:
@@ -49,6 +60,27 @@ def single_changes() -> Iterator[tuple[str, Variant]]:
 def every_variant() -> dict[str, Variant]:
     """Return the canonical variant, all single changes and the known models, by name."""
     return {"canonical": CANONICAL, **dict(single_changes()), **FAMOUS}
+
+
+def few_variants() -> dict[str, Variant]:
+    """Return the known models and as few more as hold every other value of core's choices, by name.
+
+    Each of the others joins single changes that need nothing different; so few that one sees which of them is to blame.
+    """
+    known = {change for variant in FAMOUS.values() for change in variant.differences().items()}
+    joined: list[tuple[list[str], dict[str, Any]]] = []
+    for name, variant in single_changes():
+        changes = variant.differences() | NEEDED.get(name.partition("=")[0], {})
+        if name.startswith(OF_ENCODERS) or variant.differences().items() <= known:
+            continue
+        for names, held in joined:
+            if len(names) < JOINED and all(held.get(choice, value) == value for choice, value in changes.items()):
+                names.append(name)
+                held.update(changes)
+                break
+        else:
+            joined.append(([name], changes))
+    return {**{", ".join(names): CANONICAL.but(**held) for names, held in joined}, **FAMOUS}
 
 
 def named_as_in_the_law(weights: dict[str, Any]) -> dict[str, Any]:

@@ -8,29 +8,33 @@ import pytest
 
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.twins import twins_of
-from conformkit.conformance.diagnosis.measuring import failures_with
+from tests.suite.judged_once import judged_once
 from tests.suite.test_known_mistakes import trains
 
 STEMS = sorted({defect.stem for name, defect in defects().items() if not trains(name)})
 
 
-def groups(stem, warm):
+def groups(stem, warm, session):
     """Return the known mistakes of a document by what their failures say, under one variant."""
     found = defaultdict(set)
     for name, defect in defects().items():
         if defect.stem == stem and not trains(name):
-            found[defect.variant, failures_with(defect, warm)].add(name)
+            found[defect.variant, judged_once(defect, warm, session).failures].add(name)
     return found.values()
 
 
 @pytest.mark.full(guard="test_the_mistakes_of_one_small_document_that_fail_alike_are_twins")
 @pytest.mark.parametrize("stem", STEMS)
-def test_mistakes_that_fail_alike_are_twins(stem, warm):
-    undeclared = [sorted(group) for group in groups(stem, warm) if not group <= {min(group), *twins_of(min(group))}]
+def test_mistakes_that_fail_alike_are_twins(stem, warm, session_folder):
+    undeclared = [
+        sorted(group)
+        for group in groups(stem, warm, session_folder)
+        if not group <= {min(group), *twins_of(min(group))}
+    ]
     assert undeclared == []
 
 
-def test_the_mistakes_of_one_small_document_that_fail_alike_are_twins(warm):
-    together = {frozenset(group) for group in groups("padding", warm) if len(group) > 1}
+def test_the_mistakes_of_one_small_document_that_fail_alike_are_twins(warm, session_folder):
+    together = {frozenset(group) for group in groups("padding", warm, session_folder) if len(group) > 1}
     assert together == {frozenset({name, *twins_of(name)}) for name in defects() if twins_of(name)} & together
     assert frozenset({"pad-masks-either", "pad-masks-not-causal"}) in together
