@@ -73,8 +73,8 @@ def _diagnosed(
 
 
 _WHOLES = {
-    "core": ("TinyTransformerLM",), "lm": ("TinyTransformerLM",), "encoder": ("BertForPreTraining", "BertModel"),
-    "vit": ("VisionTransformer",),
+    **dict.fromkeys(("core", "lm", "paths"), ("TinyTransformerLM",)),
+    "encoder": ("BertForPreTraining", "BertModel"), "vit": ("VisionTransformer",),
 }  # fmt: skip
 """By profile, the models that contain all that it is about, the largest first."""
 
