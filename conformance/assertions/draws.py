@@ -8,8 +8,9 @@ ones hide transposes.
 from __future__ import annotations
 
 import math
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class Draw:
     """Random draws of one clause, from the run's seed and the clause's id, representable in all of `forms`.
 
     `domain` are the sizes of which the clause speaks. `exact` is for tests that need just the sizes that they ask for.
+    `clock` tells the seconds by which something is slow.
     """
 
     shrinks = False
@@ -33,11 +35,12 @@ class Draw:
 
     def __init__(
         self, seed: int, clause_id: str, forms: tuple[str, ...] = ("float32",), domain: Domain | None = None,
-        *, exact: bool = False,
+        *, exact: bool = False, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self.seed = seed
         self.clause_id = clause_id
         self.domain: Domain = domain or {}
+        self.clock = clock
         self._exact = exact or bool(domain)
         self._forms = forms
         self._half = bool(set(forms) & set(HALF))
@@ -49,12 +52,12 @@ class Draw:
 
     def _apart(self, what: str) -> Draw:
         """Return draws that leave the others as they are."""
-        return Draw(self.seed, f"{self.clause_id} {what}", self._forms, self.domain)
+        return Draw(self.seed, f"{self.clause_id} {what}", self._forms, self.domain, clock=self.clock)
 
     def at(self, sizes: Case) -> Draw:
         """Return draws of their own for these sizes, the same whatever was drawn before."""
         named = ", ".join(f"{name} {sizes[name]}" for name in sorted(sizes))
-        return Draw(self.seed, f"{self.clause_id} at {named}", self._forms, self.domain)
+        return Draw(self.seed, f"{self.clause_id} at {named}", self._forms, self.domain, clock=self.clock)
 
     def cases(
         self, domain: Domain, cost: Cost, limit: float, coverage: Coverage = "every band"

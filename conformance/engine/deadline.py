@@ -9,11 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from conformkit.conformance.driver.client.interface import Driver
-from conformkit.conformance.driver.client.pace import MOST_PATIENCE, seconds_waited
+from conformkit.conformance.driver.client.pace import MOST_PATIENCE, THIS_THREAD, seconds_waited
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.engine.boundary import OutOfTime
 
-__all__ = ["Deadline"]
+__all__ = ["Deadline", "seconds_running"]
+
+
+def seconds_running(session: Driver) -> float:
+    """Return the time of a clock that stands still while this thread or a worker waits for a processor.
+
+    What is slow by this clock is slow on an idle machine, too.
+    """
+    return time.monotonic() - seconds_waited(THIS_THREAD) - session.waited
 
 
 @dataclass(slots=True)

@@ -38,6 +38,7 @@ from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensible
+from conformkit.conformance.engine.deadline import seconds_running
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
@@ -267,6 +268,9 @@ class Judge:
                 raise early.failure from None
             raise
 
+    def _clock(self) -> float:
+        return seconds_running(self.implementation.session)
+
     def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
         forms = self.implementation.forms()
 
@@ -275,7 +279,7 @@ class Judge:
                 test(**provide(arguments(test), self.implementation, draw))
 
         try:
-            run(Draw(self._seed, clause.id, forms, clause.sizes, exact=clause.generates))
+            run(Draw(self._seed, clause.id, forms, clause.sizes, exact=clause.generates, clock=self._clock))
             if self._thoroughly is not None:
                 self._thoroughly(clause, run, forms)
         except WeightsUnknown as unsure:

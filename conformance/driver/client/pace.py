@@ -10,8 +10,9 @@ import time
 from functools import cache
 from pathlib import Path
 
-__all__ = ["MOST_PATIENCE", "seconds_waited", "slowness"]
+__all__ = ["MOST_PATIENCE", "THIS_THREAD", "seconds_waited", "slowness"]
 
+THIS_THREAD = "thread-self"
 MOST_PATIENCE = 3.0
 """A request takes at most so many times its limit longer, whatever a worker does to look as if it waited."""
 _ROUNDS = 30_000
@@ -20,8 +21,8 @@ _USUAL_SECONDS = 0.003
 _SLOWEST = 10.0
 
 
-def seconds_waited(pid: int) -> float:
-    """Return for how long a process has been ready and waited for a processor; 0 where the system does not say."""
+def seconds_waited(pid: int | str) -> float:
+    """Return for how long a process, or THIS_THREAD, has been ready and waited for a processor; 0 if unknown."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_bytes().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):

@@ -1,0 +1,62 @@
+"""Which sizes are tried: slow code is tried at smaller ones, and a busy machine changes nothing."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.engine import deadline
+from conformkit.conformance.evidence.at_sizes import check_at_sizes
+
+DOMAIN = {"tokens": (1, 600), "keys": (1, 600), "batch": (1, 64)}
+
+
+class Clock:
+    """Seconds that go by only when somebody says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def tried():
+    """Return the sizes that are tried while each case takes some seconds by the clock."""
+
+    def sizes(clock: Clock, each: float, seed: int = 0) -> list[dict[str, int]]:
+        found = []
+
+        def check(case) -> None:
+            found.append(dict(case))
+            clock.seconds += each
+
+        draw = Draw(seed, "SDPA-SIZES", domain=DOMAIN, clock=clock)
+        check_at_sizes(
+            draw, check, lambda case: float(case["tokens"] * case["keys"] * case["batch"]), dict, after="SDPA-FORMULA"
+        )
+        return found
+
+    return sizes
+
+
+def test_what_is_slow_is_tried_at_smaller_sizes(tried):
+    quick, slow = tried(Clock(), 0.1), tried(Clock(), 10.0)
+    assert max(case["keys"] for case in quick) > 512
+    assert sum(case["tokens"] * case["keys"] for case in slow) < 0.5 * sum(c["tokens"] * c["keys"] for c in quick)
+
+
+def test_time_in_which_others_have_the_processor_changes_no_size(tried, monkeypatch):
+    calm = tried(Clock(), 0.0)
+    hours = iter(range(10**6))
+    monkeypatch.setattr(time, "monotonic", lambda: 3600.0 * next(hours))
+    assert tried(Clock(), 0.0) == calm
+
+
+def test_the_clock_of_a_run_stands_still_while_it_waits_for_a_processor(monkeypatch):
+    waited = {"thread-self": 2.0}
+    monkeypatch.setattr(deadline, "seconds_waited", waited.__getitem__)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    assert deadline.seconds_running(SimpleNamespace(waited=30.0)) == 68.0
