@@ -17,7 +17,7 @@ from conformkit.conformance.binding.calls import insists
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.generation import SAMPLES
 from conformkit.conformance.binding.masks import NAMES as MASKS
-from conformkit.conformance.binding.passed import SWITCHES
+from conformkit.conformance.binding.passed import SWITCHES, kind_of
 from conformkit.conformance.binding.settings import replaced_defaults
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.binding.tool_config import ToolConfig
@@ -218,6 +218,10 @@ class _Found:
         if instead := list(replaced_defaults(arguments, signature)):
             self.told.append(Further(f"components.{self.name}.{key}", "constants", ", ".join(instead)))
         found = further(arguments, signature, contract)
+        found |= {
+            one.place: ("factors", f"{one.name} = {_shown(one.value)}") for one in _given(arguments, signature)
+            if isinstance(one.place, int) and kind_of(one.value) != kind_of(one.value, one.name) == "factors"
+        }  # fmt: skip
         for kind in dict.fromkeys(kind for kind, _ in found.values()):
             self.tell(key, kind, ", ".join(words for own, words in found.values() if own == kind))
         left_out = {place for place, (kind, _) in found.items() if kind in self.refused}
@@ -241,6 +245,7 @@ def _insists_on_a_mask(signature: Signature | None, call: Arguments | None) -> b
 _WHY = {
     "further": "which no caller of the contract passes",
     "computed": "besides what the contract passes",
+    "factors": "which is not what the contract passes there",
 }
 
 

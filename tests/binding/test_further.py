@@ -136,3 +136,12 @@ def test_a_switch_that_is_neither_true_nor_false_by_default_is_told(default, kin
 def test_only_code_with_star_arguments_can_tell_a_call_by_name_from_one_by_position(call, placed):
     found = bound("call = { x = 'x' }", call=call).by_position
     assert (list(found) == ["call"]) is placed
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("steps", ["factors"]), ("max_length", [])])
+def test_a_count_that_its_place_names_is_no_other_count(name, kinds):
+    # would let a text be one id short: `generate(idx, steps)` that gets max_new_tokens + 1 by position
+    described = export(LM_CONSTRUCT, ("idx",), generate=("idx", name, "temperature="))
+    call = 'call = ["ids", "max_new_tokens + 1", { temperature = "temperature" }]'
+    config = parse_config(f"[components.TinyTransformerLM.generate]\n{call}\n")
+    assert [one.kind for one in bind_export(component("TinyTransformerLM"), described, config, None).further] == kinds
