@@ -90,6 +90,8 @@ class Bound:
     """Whether it takes a batch with other numbers than one sequence after the other, as it is declared to be called."""
     further: tuple[Further, ...] = ()
     """Arguments with a default that it gets and that no caller of the contract passes."""
+    by_position: Mapping[str, Arguments] = field(default_factory=dict)
+    """`construct` and `call` as callers of the contract pass them, where they are passed by name and it could tell."""
     ways: Ways = field(default_factory=Ways)
     """Further arguments that the call of a language model takes."""
     generation_stub: str = ""

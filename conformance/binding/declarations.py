@@ -96,6 +96,8 @@ class Excuse:
     words: str
     coarse: bool = False
     """Whether it lets numbers be off by percents: only half precision is judged."""
+    instead: str = ""
+    """Of constants: the arguments that get one in place of their default."""
 
     @property
     def arithmetic(self) -> bool:

@@ -11,6 +11,7 @@ from conformkit.conformance.binding.abilities import abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound, set_only
+from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
@@ -96,6 +97,7 @@ def bind_export(
         weights_output=own.weights_output,
         ways=_ways(component, export, own),
         further=told,
+        by_position=_by_position(component, export, construct, call),
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,
@@ -105,6 +107,19 @@ def bind_export(
     )
     bound = replace(bound, offers=abilities(bound))
     return replace(bound, taken=taken_away(bound, export, causal=undeclared))
+
+
+def _by_position(
+    component: Component, export: Mapping[str, Any], construct: Arguments, call: Arguments
+) -> dict[str, Arguments]:  # fmt: skip
+    """Return the arguments that callers of the contract pass by position and that are passed by name."""
+    sizes = [a.name for a in component.arguments if a.required]
+    inputs = [name for name in component.inputs if name != "mask"]
+    found = {
+        "construct": by_position(construct, export["construct"], sizes),
+        "call": by_position(call, export["call"], inputs),
+    }
+    return {} if component.several else {key: arguments for key, arguments in found.items() if arguments is not None}
 
 
 def _without_meaning(component: Component, variant: Variant) -> Iterator[str]:

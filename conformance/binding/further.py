@@ -17,7 +17,8 @@ from conformkit.conformance.binding.calls import insists
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.generation import SAMPLES
 from conformkit.conformance.binding.masks import NAMES as MASKS
-from conformkit.conformance.binding.passed import SWITCHES
+from conformkit.conformance.binding.passed import SWITCHES, kind_of
+from conformkit.conformance.binding.settings import replaced_defaults
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.components import GENERATE, Component
@@ -36,11 +37,15 @@ _ANSWERS: Mapping[str, frozenset[str]] = {
 _ONE_INPUT = ("query", "key", "value")
 _OF_HEADS = frozenset({"kv_heads", "head_width"})
 """Sizes that follow from the contract's, and that much code takes besides those."""
+_EITHER = ("True", "False")
 
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """One further argument: the key of conform.toml that passes it, the kind of excuse that it is, and its words."""
+    """One further argument: the key of conform.toml that passes it, the kind of excuse that it is, and its words.
+
+    Of `constants`, which conform.toml shows by itself, the words are the arguments that have a default.
+    """
 
     key: str
     kind: str
@@ -61,7 +66,8 @@ def further(
     for one in sorted(given, key=lambda one: _rank(one, contract)):
         used = used_by(one.value)
         ours = {part for name in used & {*contract} for part in _ANSWERS.get(name, {name})}
-        optional = bool(used) and not one.required and not is_built(one.value) and not _is_switch(one)
+        plain = _is_switch(one) and one.default in _EITHER
+        optional = bool(used) and not one.required and not is_built(one.value) and not plain
         if optional and ours <= carried and not _is_one_of_three(one, named):
             said = f"{one.name or f'argument {one.place}'} = {_shown(one.value)}"
             found[one.place] = _kind(one, used - carried, contract), said
@@ -85,16 +91,18 @@ class _Given:
     """Empty where no signature says it."""
     value: Any
     required: bool
+    default: str | None = None
 
 
 def _given(arguments: Arguments, signature: Signature | None) -> Iterator[_Given]:
     required = {p["name"]: bool(p["required"]) for p in signature or ()}
+    default = {p["name"]: p["default"] for p in signature or ()}
     places = [p["name"] for p in signature or () if p["kind"] == "positional"]
     for place, value in enumerate(arguments.positional):
         name = places[place] if place < len(places) else ""
-        yield _Given(place, name, value, required.get(name, False))
+        yield _Given(place, name, value, required.get(name, False), default.get(name))
     for name, value in arguments.named.items():
-        yield _Given(name, name, value, required.get(name, False))
+        yield _Given(name, name, value, required.get(name, False), default.get(name))
 
 
 def _rank(one: _Given, contract: Collection[str]) -> int:
@@ -111,11 +119,14 @@ def _rank(one: _Given, contract: Collection[str]) -> int:
 
 
 def _kind(one: _Given, new: Collection[str], contract: Collection[str]) -> str:
-    """Return `computed` for what many constructors take besides the contract's: sizes of heads, a second dropout."""
+    """Return `computed` for what much code takes besides the contract's: sizes of heads, a second dropout, a switch.
+
+    A switch that is neither true nor false by default tells whoever leaves it out from both.
+    """
     text = one.value.text if isinstance(one.value, Expression) else ""
     of_heads = text in _OF_HEADS and text in new and "num_heads" in contract
     usual = of_heads or (text == "dropout" and "drop" in one.name)
-    return "computed" if usual else "further"
+    return "computed" if usual or _is_switch(one) else "further"
 
 
 def _is_switch(one: _Given) -> bool:
@@ -204,7 +215,13 @@ class _Found:
         """Note what is further in declared arguments, and return them without what is refused."""
         if arguments is None:
             return None
+        if instead := list(replaced_defaults(arguments, signature)):
+            self.told.append(Further(f"components.{self.name}.{key}", "constants", ", ".join(instead)))
         found = further(arguments, signature, contract)
+        found |= {
+            one.place: ("factors", f"{one.name} = {_shown(one.value)}") for one in _given(arguments, signature)
+            if isinstance(one.place, int) and kind_of(one.value) != kind_of(one.value, one.name) == "factors"
+        }  # fmt: skip
         for kind in dict.fromkeys(kind for kind, _ in found.values()):
             self.tell(key, kind, ", ".join(words for own, words in found.values() if own == kind))
         left_out = {place for place, (kind, _) in found.items() if kind in self.refused}
@@ -228,6 +245,7 @@ def _insists_on_a_mask(signature: Signature | None, call: Arguments | None) -> b
 _WHY = {
     "further": "which no caller of the contract passes",
     "computed": "besides what the contract passes",
+    "factors": "which is not what the contract passes there",
 }
 
 

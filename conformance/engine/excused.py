@@ -26,7 +26,9 @@ def excuses_of(implementation: Implementation) -> list[Excuse]:
     found = (_tried(excuse, bounds.get(excuse.component)) for excuse in excuses(implementation.config))
     told = [excuse for excuse in found if excuse is not None and excuse.component in seen]
     further = [(n, one) for n, one in _further(implementation) if one.kind not in implementation.config.refused]
-    told += [Excuse(one.kind, one.key, name, one.words) for name, one in further]
+    instead = {one.key: one.words for _, one in further if one.kind == "constants"}
+    told = [replace(one, instead=instead.get(one.key, "")) if one.kind == "constants" else one for one in told]
+    told += [Excuse(one.kind, one.key, name, one.words) for name, one in further if one.kind != "constants"]
     replaced = ((bounds[name], place) for name, place in implementation.replaced.items() if name in bounds)
     return [*told, *(_replaced(bound, place, implementation.config) for bound, place in replaced)]
 

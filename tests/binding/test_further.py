@@ -12,7 +12,7 @@ from conformkit.conformance.binding.tools import bind_tool
 from conformkit.spec.components import component
 from conformkit.spec.tools import TOOLS
 
-from .test_exports import MHA_CONSTRUCT, export
+from .test_exports import LM_CONSTRUCT, MHA_CONSTRUCT, export
 
 MHA = "[components.MultiHeadAttention]\n"
 ALL = '"d_model", "num_heads", "dropout", "causal"'
@@ -95,3 +95,53 @@ def test_a_size_by_a_usual_name_that_is_left_out_is_passed():
     # would hide that it has one head, whatever it is asked for
     construct = bound("construct = { d_model = 'd_model' }", ("d_model", "n_heads=")).construct
     assert construct.named["n_heads"].text == "num_heads"
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("call = { x = 'x', mode = \"'right'\" }", ["mode"]),
+        ("call = ['x', true]", ["mode"]),
+        ("call = { x = 'x', mode = { lookup = 'mypkg:rule' } }", ["mode"]),
+        ("call = { x = 'x', mode = 'T // T' }", ["mode"]),
+    ],
+)
+def test_a_constant_in_place_of_a_default_is_told_apart_from_one_that_is_needed(declared, told):
+    # would leave unsaid, in grading, that code is right only with it
+    found = [one for one in bound(declared, call=("x", "mode=")).further if one.kind == "constants"]
+    assert [one.words for one in found] == told
+    assert not [one for one in bound(declared, call=("x", "mode")).further if one.kind == "constants"]
+
+
+def test_a_default_that_is_written_down_is_no_constant_in_its_place():
+    described = export(MHA_CONSTRUCT, ("x", "mode="))
+    described["call"][1]["default"] = "'right'"
+    config = parse_config(MHA + "call = { x = 'x', mode = \"'right'\" }")
+    assert bind_export(component("MultiHeadAttention"), described, config, None).further == ()
+
+
+@pytest.mark.parametrize(("default", "kinds"), [("True", []), ("False", []), ("None", ["computed"])])
+def test_a_switch_that_is_neither_true_nor_false_by_default_is_told(default, kinds):
+    described = export(LM_CONSTRUCT, ("idx",), generate=("idx", "n", "temperature=", "do_sample="))
+    described["methods"]["generate"][3]["default"] = default
+    call = 'call = ["ids", "max_new_tokens", { temperature = "temperature", do_sample = "temperature > 0" }]'
+    config = parse_config(f"[components.TinyTransformerLM.generate]\n{call}\n")
+    found = bind_export(component("TinyTransformerLM"), described, config, None).further
+    assert [one.kind for one in found] == kinds
+
+
+@pytest.mark.parametrize(
+    ("call", "placed"), [(("*given", "x="), True), (("*given", "**named"), True), (("x=",), False), (("x",), False)]
+)
+def test_only_code_with_star_arguments_can_tell_a_call_by_name_from_one_by_position(call, placed):
+    found = bound("call = { x = 'x' }", call=call).by_position
+    assert (list(found) == ["call"]) is placed
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("steps", ["factors"]), ("max_length", [])])
+def test_a_count_that_its_place_names_is_no_other_count(name, kinds):
+    # would let a text be one id short: `generate(idx, steps)` that gets max_new_tokens + 1 by position
+    described = export(LM_CONSTRUCT, ("idx",), generate=("idx", name, "temperature="))
+    call = 'call = ["ids", "max_new_tokens + 1", { temperature = "temperature" }]'
+    config = parse_config(f"[components.TinyTransformerLM.generate]\n{call}\n")
+    assert [one.kind for one in bind_export(component("TinyTransformerLM"), described, config, None).further] == kinds

@@ -39,7 +39,7 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
         variant=_variant(config.variant, allowed, "", notes),
         limits=_limits(config.limits, allowed, "", notes),
         components=components,
-        refused=frozenset({"further", "computed"} - set(allowed.excuses)),
+        refused=frozenset({"further", "computed", "factors"} - set(allowed.excuses)),
         tools={name: replace(own, skip=False) for name, own in config.tools.items()},
     )
     notes += [_ignored(f"skip = true under [components.{name}]") for name, own in config.tools.items() if own.skip]
@@ -51,10 +51,16 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
 def looked_at(told: Iterable[Excuse]) -> list[Advice]:
     """Return the declarations that counted and could hide a mistake, for a person to look at.
 
-    Choices, sizes and formats are the policy's own words; constants are in nearly every file.
+    Choices, sizes and formats are the policy's own words. Constants are in nearly every file: those that stand in place
+    of a default are told, since callers of the contract get that default.
     """
-    usual = {"variant", "limits", "dtypes", "skip", "constants"}
-    return [Advice("declaration", found.words, found.key) for found in told if found.kind not in usual]
+    usual = {"variant", "limits", "dtypes", "skip"}
+    counted = [found for found in told if found.kind not in usual and (found.kind != "constants" or found.instead)]
+    return [Advice("declaration", found.words + _instead(found), found.key) for found in counted]
+
+
+def _instead(found: Excuse) -> str:
+    return f", in place of the default of {found.instead}" if found.instead else ""
 
 
 def paths(config: Config) -> Iterator[str]:

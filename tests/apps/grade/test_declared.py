@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.apps.grade.declared import paths, permitted
+from conformkit.conformance.apps.grade.declared import looked_at, paths, permitted
 from conformkit.conformance.apps.grade.policy_file import parse_policy
 from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.binding.declarations import Excuse
 
 
 def judged(text, allow=""):
@@ -130,9 +131,16 @@ def test_an_argument_that_is_not_what_its_name_says_is_not_passed(declared, kept
 def test_further_arguments_are_left_out_where_something_is_bound_unless_the_policy_allows_their_kind():
     # only a signature shows which arguments have a default
     text = "[components.MultiHeadAttention]\ncall = ['x', 'x']"
-    assert judged(text)[0].refused == {"further"}
-    assert judged(text, "excuses = ['further', 'computed']")[0].refused == frozenset()
+    assert judged(text)[0].refused == {"factors", "further"}
+    assert judged(text, "excuses = ['further', 'computed', 'factors']")[0].refused == frozenset()
 
 
 def test_code_for_one_sequence_is_no_excuse_before_it_is_tried():
     assert judged("[components.MultiHeadAttention]\nlayout = 'one sequence'")[1] == []
+
+
+def test_constants_are_looked_at_where_they_stand_in_place_of_a_default():
+    # would leave code that is right only in such a mode among those that need no look
+    needed = Excuse("constants", "components.FeedForward.construct", "FeedForward", "constructed with size = 64")
+    advice = looked_at([needed, replace(needed, words="constructed with mode = 'right'", instead="mode")])
+    assert [one.what for one in advice] == ["constructed with mode = 'right', in place of the default of mode"]

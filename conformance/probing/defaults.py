@@ -1,0 +1,78 @@
+"""What only calls show of declared arguments: whether code computes something else for callers of the contract.
+
+They leave out a flag at the call that asks for causality, and pass by position what the contract requires. Code that
+gives other numbers then could be right only as conform.toml calls it: it is judged as they find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.abilities import abilities
+from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
+
+__all__ = ["as_it_stands"]
+
+_FLAG = Expression("causal")
+
+
+def as_it_stands(instance: Instance) -> Bound:
+    """Return how a component is bound so that it does what it does for callers of the contract."""
+    bound = instance.subject.bound
+    for note, other in _otherwise(bound):
+        if _differs(instance, other):
+            return replace(other, notes=(*bound.notes, f"{bound.component.name} gives other numbers {note}"))
+    return bound
+
+
+def _otherwise(bound: Bound) -> Iterator[tuple[str, Bound]]:
+    """Yield other ways to bind it, the contract's own first."""
+    placed = replace(bound, **bound.by_position)  # type: ignore[arg-type]
+    if bound.causal == "flag":
+        bare = replace(placed, call=_without_flag(placed.call), causal="always")
+        note = "without its flag for causality than with True or with False: it is judged without"
+        yield note, replace(bare, offers={**bound.offers, **abilities(bare)})
+    note = "if its arguments are passed by position, as the contract has them: it is judged so"
+    yield from ((note, other) for other in (placed, *_one_by_one(bound)) if other != bound)
+
+
+def _one_by_one(bound: Bound) -> Iterator[Bound]:
+    return (replace(bound, **{key: arguments}) for key, arguments in bound.by_position.items())  # type: ignore[arg-type]
+
+
+def _differs(instance: Instance, other: Bound) -> bool:
+    """Whether it gives other numbers when it is bound otherwise, whatever the flag says; not if that is refused."""
+    inputs = instance.example_inputs(Draw(0, "as it stands"), further=0)
+    try:
+        again = instance.with_bound(other)
+        if other.construct != instance.subject.bound.construct:
+            again = again.subject.construct(instance.sizes, dtype=instance.dtype)
+            instance.scatter(Draw(0, "weights as it stands"))
+            again.scatter(Draw(0, "weights as it stands"))
+        found = again(*inputs)
+        return not any(_alike(found, one(*inputs)) for one in _flagged(instance))
+    except (ImplementationFailure, ClauseFailure):
+        return False  # nobody can call it so
+
+
+def _flagged(instance: Instance) -> Iterator[Instance]:
+    values = (True, False) if instance.subject.bound.causal == "flag" else (instance.sizes.get("causal", True),)
+    return (replace(instance, sizes={**instance.sizes, "causal": value}) for value in values)
+
+
+def _alike(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and np.allclose(one, other, rtol=1e-3, atol=1e-6, equal_nan=True)
+
+
+def _without_flag(call: Arguments) -> Arguments:
+    first = next((place for place, value in enumerate(call.positional) if value == _FLAG), len(call.positional))
+    return Arguments(call.positional[:first], {name: value for name, value in call.named.items() if value != _FLAG})
