@@ -84,8 +84,8 @@ def grade(
     from conformkit.conformance.apps.grade.grade import GradeRequest
 
     request = GradeRequest(
-        submissions, _policy(policy, isolation, alone=single), out, workers or _cores(), _executor(executor), single=single,
-        again=tuple(again or ()),
+        submissions, _policy(policy, isolation, alone=single), out, workers or _cores(), _executor(executor),
+        single=single, again=tuple(again or ()),
     )  # fmt: skip
     _check_names(request)
     with _explained():
