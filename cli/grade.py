@@ -84,8 +84,8 @@ def grade(
     from conformkit.conformance.apps.grade.grade import GradeRequest
 
     request = GradeRequest(
-        submissions, _policy(policy, isolation), out, workers or _cores(), _executor(executor), single=single,
-        again=tuple(again or ()),
+        submissions, _policy(policy, isolation, alone=single), out, workers or _cores(), _executor(executor),
+        single=single, again=tuple(again or ()),
     )  # fmt: skip
     _check_names(request)
     with _explained():
@@ -118,7 +118,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _policy(path: Path, isolation: str) -> Policy:
+def _policy(path: Path, isolation: str, *, alone: bool) -> Policy:
     """Read the policy; exit with code 2 if it can't be used."""
     from dataclasses import replace
 
@@ -128,7 +128,7 @@ def _policy(path: Path, isolation: str) -> Policy:
     if not path.exists():
         wrong("--policy", f"there is no file {path}; conform grade --example-policy prints one.")
     try:
-        found = read_policy(path)
+        found = read_policy(path, alone=alone)
     except ConfigError as error:
         fail(Exit.USAGE, f"the policy cannot be used: {error}")
     return replace(found, isolation=isolation) if isolation else found

@@ -40,7 +40,7 @@ def _located(request: RunRequest, choices: Choices, implementation: Implementati
     """Find the first part that differs in each composite; not where a choice was seen and nothing judged under it."""
     named = {choice.component for choice in choices.undeclared} - choices.used.keys()
     judged = [r for r in choices.results if r.clause.id not in choices.broken]
-    found = locate(implementation, judged, seed=request.seed)
+    found = locate(implementation, judged, seed=request.seed, level=request.level)
     return {component: part for component, part in found.items() if component not in named}
 
 

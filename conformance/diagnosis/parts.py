@@ -30,6 +30,7 @@ from conformkit.conformance.diagnosis.model_parts import model_part
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.results import DifferingPart, Result, Verdict
 from conformkit.conformance.evidence.logits import rows
+from conformkit.spec.clauses import Level
 from conformkit.spec.generation import continue_greedily
 
 if TYPE_CHECKING:
@@ -61,9 +62,16 @@ _SETTINGS = (
 """Usual sizes; if nothing differs at those, many positions, then many heads and layers."""
 
 
-def locate(implementation: Implementation, results: Iterable[Result], *, seed: int = 0) -> dict[str, DifferingPart]:
-    """Return, by component, the first part that differs, for each composite with a failed clause about values."""
-    open_clauses = [r.clause for r in results if r.verdict.red or r.verdict is Verdict.BLOCKED]
+def locate(
+    implementation: Implementation, results: Iterable[Result], *, seed: int = 0, level: Level = Level.MUST
+) -> dict[str, DifferingPart]:
+    """Return, by component, the first part that differs, for each composite with a failed clause about values.
+
+    Clauses that do not bind at this level are not looked at: what only warns has no part that must change.
+    """
+    binding = {Level.MUST, level} - {Level.MAY}
+    found_open = [r for r in results if r.verdict.red or r.verdict is Verdict.BLOCKED]
+    open_clauses = [r.clause for r in found_open if r.clause.level in binding]
     found: dict[str, DifferingPart] = {}
     for name in _FIND:
         own = [clause for clause in open_clauses if clause.component == name]

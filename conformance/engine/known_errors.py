@@ -23,9 +23,12 @@ class KnownError:
     component: str = ""
     odd: str = ""
     """A size that must be odd for this to be the cause."""
+    clauses: str = ""
+    """A pattern of the clauses, from the beginning of their ids, that this can be the cause for."""
 
 
 _NO_BOOLEAN = r"supports boolean masks|implemented on integer and Bool|condition to be a bool|'invert' not supported"
+_NO_PROBABILITIES = r"probability tensor contains|invalid multinomial distribution|robabilities contain NaN"
 _KNOWN = (
     KnownError(
         r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs|CUDA driver|CUDA error|MPS backend is not|libcuda",
@@ -73,6 +76,13 @@ _KNOWN = (
         r"maximum recursion depth",
         "a function calls itself without end: look for a method that calls the module instead of the next layer",
     ),
+    KnownError(
+        _NO_PROBABILITIES,
+        "top-p leaves no id to draw from: the id that crosses p belongs to the set, so remove an id only if those "
+        "before it reach p, `cumsum(-1) - probs >= p`; and a mask that is shifted keeps the first, `remove[..., 0] = "
+        "False`",
+        clauses="GEN-TOPP",
+    ),
 )  # fmt: skip
 
 
@@ -85,7 +95,8 @@ def known_error(result: Result) -> KnownError | None:
 
 def _fits(known: KnownError, result: Result) -> bool:
     about = {"", result.clause.component, *(line.removeprefix("with ") for line in result.details)}
-    if re.search(known.pattern, result.message) is None or known.component not in about:
+    found = re.match(known.clauses, result.clause.id) and re.search(known.pattern, result.message)
+    if found is None or known.component not in about:
         return False
     if not known.odd:
         return True

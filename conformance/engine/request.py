@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -92,11 +92,24 @@ class RunOptions(TypedDict, total=False):
 
 
 def requested(function: str, impl: str, **options: Unpack[RunOptions]) -> RunRequest:
-    """Return the request that the arguments of a public function make. Raises TypeError, naming an unknown option."""
+    """Return the request that the arguments of a public function make. Raises TypeError, naming an unknown option.
+
+    Clauses may be one text, with commas between them, as on the command line.
+    """
     known = RunOptions.__annotations__
     for name in options:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; nearest: {near[0]}" if near else f"; options: {', '.join(known)}"
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+    if "only" in options:
+        options["only"] = _listed(options["only"])
+    if "without" in options:
+        options["without"] = _listed(options["without"])
     return RunRequest(impl, **options)
+
+
+def _listed(prefixes: Sequence[str] | str) -> tuple[str, ...]:
+    if isinstance(prefixes, str):
+        return tuple(prefix.strip() for prefix in prefixes.split(",") if prefix.strip())
+    return tuple(prefixes)

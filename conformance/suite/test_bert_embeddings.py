@@ -156,6 +156,15 @@ def test_rows_are_dropped_in_training_alone(bert_embeddings: Subject, draw: Draw
     check_varies(instance, plain, inputs)
 
 
+@clause("BEMB-DROPOUT-LAST")
+def test_what_is_dropped_is_the_normalized_sum(bert_embeddings: Subject, draw: Draw) -> None:
+    instance = build(bert_embeddings, dropout=0.5).scatter(draw)
+    inputs = text(instance, draw, 2, 5)
+    whole, trained = instance.call(*inputs).out, instance.call(*inputs, mode="train", seed=1).out
+    kept = np.where(trained == 0, 0.0, 2 * whole)
+    check_close("output in training, where it is not 0,", trained, kept, bert_embeddings.tolerance(4))
+
+
 @clause("BEMB-KEPT")
 def test_the_arguments_stay_as_they_are(bert_embeddings: Subject, draw: Draw) -> None:
     instance = build(bert_embeddings)

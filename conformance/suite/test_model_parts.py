@@ -22,6 +22,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.averages import check_varies_in_training
+from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.logits import (
     SLIGHT,
@@ -229,14 +230,7 @@ def test_renaming_the_ids_renames_the_logits(model: Subject, draw: Draw) -> None
 def test_the_parameters_are_those_of_the_definition(model: Subject, draw: Draw) -> None:
     del draw
     for wanted in each_of("wanted", SIZES):
-        instance = model.build(**wanted)
-        want = sum(math.prod(parameter.shape) for parameter in instance.canonical.values())
-        check(
-            f"it has {instance.count()} trainable numbers, the definition {want}: {instance.count() - want:+d}",
-            instance.count() == want,
-            "yours: " + ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in instance.counted)[:1500],
-            "its: " + ", ".join(f"{name} {parameter.shape}" for name, parameter in instance.canonical.items())[:1500],
-        )
+        check_count(model.build(**wanted))
     model.bound.require_weights()
 
 

@@ -17,7 +17,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.spec.clauses import clause
+from conformkit.spec.clauses import Level, clause
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 from tests.tiers import sampled
 
@@ -211,6 +211,11 @@ class TestLocate:
     def test_text_that_is_wrong_after_right_logits_is_generates(self, load):
         right = load(MODEL)
         assert locate(right, [failed("GEN-CROP")])[MODEL].path == "generate"
+
+    @pytest.mark.parametrize(("level", "found"), [(Level.MUST, set()), (Level.SHOULD, {MODEL})])
+    def test_what_only_warns_has_no_part(self, load, level, found):
+        """Would break if a report without a failure about text said which clauses about text fail."""
+        assert set(locate(load(MODEL), [failed("GEN-TEMP-NEGATIVE")], level=level)) == found
 
     @pytest.mark.parametrize("defect", ["kv-position-zero", "kv-stale"])
     def test_text_that_is_right_without_a_cache_is_the_caches(self, load, defect):

@@ -97,3 +97,11 @@ def test_a_nan_gets_no_advice_about_shapes():
     assert "softmax over a row" in dict(advice(odd, 3))["fix:"]
     fine = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output has shape (2, 3), want (2, 4)")
     assert dict(advice(fine, 3))["fix:"] == fine.clause.fix
+
+
+@pytest.mark.parametrize(("clause", "named"), [("GEN-TOPP-UNSORT", True), ("GEN-TEMP-ZERO", False)])
+def test_drawing_from_nothing_is_top_ps_fault_where_top_p_is_judged(clause, named):
+    """Would break if a failed draw were explained by how ranks are mapped back, or by top-p where none was given."""
+    nothing = torch.full((1, 4), -torch.inf).softmax(-1)
+    told = known_error(error(raised(lambda: torch.multinomial(nothing, 1)), clause_id=clause))
+    assert (told is not None and "the id that crosses p" in told.fix) == named

@@ -127,6 +127,17 @@ def test_without_a_verdict_there_is_no_score_even_from_an_earlier_run(machine, t
     assert not (tmp_path / "root" / "results" / "results.json").exists()
 
 
+def test_a_policy_with_a_course_grades_there_too(machine, policy, tmp_path):
+    """Would break if the roster, which stays with the instructor, were looked for where one submission is graded."""
+    policy.write_text(f'{POLICY}[course]\nroster = "roster.csv"\n')
+    (tmp_path / "roster.csv").write_text("id,name\ns1,Anna Berg\n")
+    submission = tmp_path / "root" / "submission" / "solution.py"
+    copy = f"cp '{ROOT}/examples/single_file.py' '{submission}'"
+    done = machine(f'{copy}\nexec "{sys.executable}" -P -m conformkit.cli "$@"', isolation="process")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "root" / "results" / "results.json").read_text())["score"] == 10
+
+
 def conform(*arguments):
     return CliRunner().invoke(app, ["autograder", *arguments], prog_name="conform")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -180,6 +181,20 @@ def test_bert_learns_what_is_hidden(bert: TrainingConfig, tmp_path: Path) -> Non
     assert len(guesses) == 1
     assert len(guesses[0]) == 5
     assert guesses[0][0][1] >= guesses[0][1][1]
+
+
+@pytest.mark.full(guard="test_a_row_is_two_parts_between_marks_and_the_second_follows_half_of_the_time")
+def test_bert_learns_what_follows(bert: TrainingConfig, tmp_path: Path) -> None:
+    """Would break if the pooled row could not learn from both sides of the cut, where the alphabet tells all."""
+    (tmp_path / "alphabet.txt").write_text(f"{ascii_lowercase}\n" * 400)
+    changes = {
+        "data.corpus": str(tmp_path / "alphabet.txt"), "data.tokenizer": "char", "data.whole_words": False,
+        "model.block_size": 9, "model.d_model": 32, "training.steps": 250, "training.eval_interval": 250,
+        "training.batch_size": 64, "optimizer.peak": 3e-3, "optimizer.schedule": "constant", "optimizer.warmup": 20,
+    }  # fmt: skip
+    session = begin_run(with_changes(bert, changes), tmp_path / "run")
+    finish(session)
+    assert session.run.measured()["next_sentence"] > 0.7  # half is chance
 
 
 def test_a_vision_transformer_learns_digits(vit: TrainingConfig, tmp_path: Path) -> None:
