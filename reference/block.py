@@ -45,6 +45,8 @@ class TransformerBlock(nn.Module):
         self.norm1 = norm_for(d_model, variant)
         self.norm2 = norm_for(d_model, variant)
         self.placement: str = variant.placement
+        self.layers = 1
+        """The number of blocks in the model; DeepNorm depends on it."""
         arrange_norms(self, d_model, variant)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

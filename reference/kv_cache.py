@@ -22,6 +22,7 @@ from conformkit.reference.generation import _check_options, _evaluating, next_id
 from conformkit.reference.language_model import LanguageModel
 from conformkit.reference.linear_attention import linear_attention, linear_heads
 from conformkit.reference.masks import causal_mask, combine_masks
+from conformkit.reference.output_gates import gated
 from conformkit.reference.penalties import NONE, Penalties
 from conformkit.reference.placements import arranged
 from conformkit.reference.rotary import rotate
@@ -121,16 +122,23 @@ def _attend(attention: MultiHeadAttention, x: Tensor, layer: LayerCache) -> Tens
     k, v = k.repeat_interleave(served, dim=1), v.repeat_interleave(served, dim=1)  # (B, H, n + t, dh) each
     if attention.kernel is linear_heads:
         sums = linear_attention(q, k, v, causal=True).transpose(1, 2).flatten(2)  # (B, t, H·dh)
-        return sums if attention.out is None else attention.out(sums)
+        return _projected(attention, x, sums)
     mask = causal_mask(q.shape[2], k.shape[2], device=x.device)  # (t, n + t): the queries are the last positions
     if attention.variant.window or attention.variant.positions == "alibi":
         mask = _with_variant(mask, attention)
     if attention.variant.score_cap or attention.sinks is not None:
         heads = shaped_attention(q, k, v, mask, attention.variant.score_cap, attention.sink_logits())  # (B, H, t, dh)
         mixed = heads.transpose(1, 2).flatten(2)  # (B, t, H·dh)
-        return mixed if attention.out is None else attention.out(mixed)
+        return _projected(attention, x, mixed)
     y = scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2)  # (B, t, H·dh)
-    return y if attention.out is None else attention.out(y)
+    return _projected(attention, x, y)
+
+
+def _projected(attention: MultiHeadAttention, x: Tensor, rows: Tensor) -> Tensor:
+    """Return what the layer gives for its heads' rows: (B, t, D), (B, t, H·dh) → (B, t, D)."""
+    if attention.output_gate is not None:
+        rows = gated(rows, attention.output_gate(x))  # (B, t, H·dh)
+    return rows if attention.out is None else attention.out(rows)
 
 
 def _with_variant(mask: Tensor, attention: MultiHeadAttention) -> Tensor:

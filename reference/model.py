@@ -63,6 +63,8 @@ class TinyTransformerLM(nn.Module):
         self.blocks = nn.ModuleList(
             TransformerBlock(d_model, num_heads, d_ff, dropout, variant=variant) for _ in range(num_layers)
         )
+        for each in self.blocks:
+            cast("TransformerBlock", each).layers = num_layers
         if variant.window:
             for layer, block in enumerate(self.blocks):
                 cast("TransformerBlock", block).attention.variant = variant.of_layer(layer)

@@ -19,6 +19,7 @@ from conformkit.reference.dropout import attention_with_dropout
 from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.norms import norm_for
+from conformkit.reference.output_gates import gate_for, gated
 from conformkit.reference.rotary import rotate
 from conformkit.reference.scores import shaped_attention, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
@@ -63,6 +64,7 @@ class MultiHeadAttention(nn.Module):
         if not variant.key_bias:
             self.k.register_parameter("bias", None)
         self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
+        self.output_gate = gate_for(d_model, num_heads, self.head_width, variant)
         self.dropout = nn.Dropout(dropout)
         self.weight_dropout = 0.0
         self.kernel: Kernel | None = None
@@ -91,15 +93,17 @@ class MultiHeadAttention(nn.Module):
         if self.variant.window or self.variant.positions == "alibi":
             mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
         if self.variant.score_cap or self.sinks is not None:
-            return self._shaped(q, k, v, mask=mask)
+            return self._shaped(q, k, v, mask, x)
         if self.kernel is not None:
-            return self._merged(self.kernel(self, q, k, v, mask))
+            return self._merged(self.kernel(self, q, k, v, mask), x)
         if self.causal:
             mask = combine_masks(mask, causal_mask(x.shape[1], device=x.device))  # (…, T, T)
         heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, T, dh)
         if self.weight_dropout > 0.0 and self.training:
             heads = attention_with_dropout(q, k, v, mask, self.weight_dropout)  # (B, H, T, dh)
         y = heads.transpose(1, 2).flatten(2)  # (B, T, H·dh)
+        if self.output_gate is not None:
+            y = gated(y, self.output_gate(x))  # (B, T, H·dh)
         if self.out is not None:
             y = self.out(y)  # (B, T, D)
         dropped: Tensor = self.dropout(y)
@@ -125,14 +129,16 @@ class MultiHeadAttention(nn.Module):
         length = x.shape[1]
         return variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
 
-    def _shaped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend as `forward` does, with capped scores or sinks: (B, H, T, dh) each → (B, T, D)."""
+    def _shaped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, x: Tensor) -> Tensor:
+        """Attend as `forward` does, with capped scores or sinks: (B, H, T, dh) each, and x → (B, T, D)."""
         seen = combine_masks(mask, causal_mask(q.shape[2], device=q.device)) if self.causal else mask  # (…, T, T)
-        return self._merged(shaped_attention(q, k, v, seen, self.variant.score_cap, self.sink_logits()))
+        return self._merged(shaped_attention(q, k, v, seen, self.variant.score_cap, self.sink_logits()), x)
 
-    def _merged(self, mixed: Tensor) -> Tensor:
-        """Put the heads side by side again: (B, H, T, dh) → (B, T, D)."""
+    def _merged(self, mixed: Tensor, x: Tensor) -> Tensor:
+        """Put the heads side by side again, behind the gate that x opens: (B, H, T, dh), (B, T, D) → (B, T, D)."""
         rows = mixed.transpose(1, 2).flatten(2)  # (B, T, H·dh)
+        if self.output_gate is not None:
+            rows = gated(rows, self.output_gate(x))  # (B, T, H·dh)
         if self.out is not None:
             rows = self.out(rows)  # (B, T, D)
         given: Tensor = self.dropout(rows)

@@ -1,11 +1,12 @@
 """Where a block has its norms, beyond before and after the sublayers.
 
+    deepnorm:            x' = N₁(α x + A(x))           y = N₂(α x' + F(x'))        α = (2L)^(1/4), L the model's layers
     sandwich:            x' = x + N₁'(A(N₁(x)))        y = x' + N₂'(F(N₂(x')))
     output:              x' = x + N₁(A(x))             y = x' + N₂(F(x'))
     parallel:            y = x + A(N₁(x)) + F(N₁(x))
     parallel_two_norms:  y = x + A(N₁(x)) + F(N₂(x))
 
-Gemma 2; OLMo 2; GPT-J; GPT-NeoX. In all of them the stream x itself is never normalized.
+Wang et al. 2022, §3; Gemma 2; OLMo 2; GPT-J; GPT-NeoX. In all but the first the stream x itself is never normalized.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Arranged(Protocol):
     """What such a block has: a feed-forward network, a norm, and more norms, by the names that the definition uses."""
 
     placement: str
+    layers: int
 
     @property
     def feed_forward(self) -> nn.Module:
@@ -59,6 +61,10 @@ def arranged(block: Arranged, x: Tensor, attend: Callable[[Tensor], Tensor]) -> 
         read = norm1(x)  # (B, T, D)
         return cast("Tensor", x + attend(read) + feed(read))
     norm2 = block.get_submodule("norm2")
+    if block.placement == "deepnorm":
+        alpha = (2 * block.layers) ** 0.25
+        x = norm1(alpha * x + attend(x))
+        return cast("Tensor", norm2(alpha * x + feed(x)))
     if block.placement == "parallel_two_norms":
         return cast("Tensor", x + attend(norm1(x)) + feed(norm2(x)))
     if block.placement == "output":

@@ -11,7 +11,9 @@ from conformkit.spec.multi_head_attention import multi_head_attention
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
-__all__ = ["TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule", "transformer_block"]
+__all__ = [
+    "TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule", "stream_factor", "transformer_block",
+]  # fmt: skip
 
 
 @runtime_checkable
@@ -42,10 +44,18 @@ class TransformerBlockConstructor(Protocol[Built_co]):
     ) -> Built_co: ...  # fmt: skip
 
 
+def stream_factor(layers: int) -> float:
+    """Return DeepNorm's α, by which the stream is multiplied before a sublayer's output is added. Decoders: (2L)^¼."""
+    return float((2 * layers) ** 0.25)
+
+
 def transformer_block(
-    weights: Weights, x: Array, *, num_heads: int, kv_heads: int, causal: bool, variant: Variant
+    weights: Weights, x: Array, *, num_heads: int, kv_heads: int, causal: bool, variant: Variant, layers: int = 1
 ) -> Array:
-    """pre: x' = x + A(N₁ x), y = x' + F(N₂ x'); post: x' = N₁(x + A x), y = N₂(x' + F x'); others in placements.md."""
+    """Return the output of a block, one of `layers` in its model.
+
+    pre: x' = x + A(N₁ x), y = x' + F(N₂ x'); post: x' = N₁(x + A x), y = N₂(x' + F x'); others in placements.md.
+    """
 
     def attend(z: Array) -> Array:
         inner = under(weights, "attention")
@@ -58,9 +68,10 @@ def transformer_block(
         return normalize(weights, name, z, variant)
 
     match variant.placement:
-        case "post":
-            x = norm("norm1", x + attend(x))
-            return norm("norm2", x + feed(x))
+        case "post" | "deepnorm":
+            alpha = stream_factor(layers) if variant.placement == "deepnorm" else 1.0
+            x = norm("norm1", alpha * x + attend(x))
+            return norm("norm2", alpha * x + feed(x))
         case "output":
             x = x + norm("norm1", attend(x))
             return x + norm("norm2", feed(x))

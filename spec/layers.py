@@ -10,7 +10,7 @@ import numpy as np
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
-__all__ = ["Weights", "activate", "linear", "normalize", "under"]
+__all__ = ["Weights", "activate", "linear", "normalize", "sigmoid", "under"]
 
 Weights = Mapping[str, Array]
 """Parameters by canonical name. Matrices are (out, in): y = x Wᵀ + b."""
@@ -60,14 +60,14 @@ def activate(x: Array, variant: Variant) -> Array:
         case "relu2":
             return np.maximum(x, 0.0) ** 2
         case "silu":
-            return x * _logistic(x)
+            return x * sigmoid(x)
         case "gelu_tanh":
             return np.asanyarray(0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))))
         case "gelu":
             return np.asanyarray(0.5 * x * (1.0 + np.asanyarray(_erf(x / math.sqrt(2.0)), np.float64)))
 
 
-def _logistic(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
     """Return 1/(1 + e^-x) without overflow: only negative numbers are exponentiated."""
     small = np.exp(-np.abs(x))
     return np.asanyarray(np.where(x >= 0, 1.0, small) / (1.0 + small))

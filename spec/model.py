@@ -77,6 +77,7 @@ def tiny_transformer_lm(
             kv_heads=kv_heads,
             causal=True,
             variant=variant.of_layer(layer),
+            layers=num_layers,
         )
     if variant.final_norm:
         x = normalize(weights, "norm", x, variant)

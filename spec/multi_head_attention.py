@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
-from conformkit.spec.layers import Weights, linear
+from conformkit.spec.layers import Weights, linear, sigmoid
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.scores import normalized, visible
@@ -78,4 +78,12 @@ def multi_head_attention(
     mask = visible(x.shape[-2], num_heads, variant, causal=causal)
     sinks = weights["sinks.weight"] if variant.sinks else None
     mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap, sinks=sinks))
+    if variant.output_gate != "none":
+        mixed = _gated(mixed, linear(weights, "output_gate", x))
     return linear(weights, "out", mixed) if variant.output_projection else mixed
+
+
+def _gated(mixed: Array, logits: Array) -> Array:
+    """Return mixed ⊙ σ(logits), (…, T, H·d); logits have as many features, or one for each head."""
+    share = sigmoid(logits)
+    return np.asanyarray(mixed * np.repeat(share, mixed.shape[-1] // share.shape[-1], axis=-1))

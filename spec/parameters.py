@@ -59,6 +59,10 @@ def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter
         found |= linear_parameters(name, matrix("(h d)", "m", h=own, d=width, m=m), bias=has_bias(name, variant))
     if variant.output_projection:
         found |= linear_parameters("out", matrix("m", "(h d)", h=heads, d=width, m=m), bias=variant.output_bias)
+    if variant.output_gate != "none":
+        rows = matrix("(h d)", "m", h=heads, d=width, m=m)
+        rows = rows if variant.output_gate == "features" else matrix("h", "m", h=heads, m=m)
+        found |= linear_parameters("output_gate", rows, bias=variant.qkv_bias)
     if variant.sinks:
         found["sinks.weight"] = Parameter("h", {"h": heads})
     if variant.qk_norm != "none":

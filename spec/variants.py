@@ -33,8 +33,10 @@ class Variant:
     """biased: √(var + eps), divisor D. sample: std + eps, divisor D - 1."""
     norm_weight: Literal["scale", "offset", "none"] = "scale"
     """What a normalized row is multiplied by: γ; 1 + γ; nothing, and nothing is added either."""
-    placement: Literal["pre", "post", "sandwich", "output", "parallel", "parallel_two_norms"] = "pre"
-    """pre: x + S(N x), post: N(x + S x); sandwich: x + N'(S(N x)), output: x + N(S x), parallel: x + A(N x) + F(N x)"""
+    placement: Literal["pre", "post", "sandwich", "output", "parallel", "parallel_two_norms", "deepnorm"] = "pre"
+    """pre: x + S(N x), post: N(x + S x), deepnorm: N(α x + S x), α = (2L)^¼ in a model of L blocks;
+    sandwich: x + N'(S(N x)), output: x + N(S x), parallel: x + A(N x) + F(N x)
+    """
     activation: Literal["gelu", "gelu_tanh", "relu", "silu", "relu2"] = "gelu"
     gated: bool = False
     """down(act(gate x) * (up x)), as in SwiGLU."""
@@ -61,6 +63,8 @@ class Variant:
     """Scores s become cap · tanh(s / cap) before they are masked; 0: they stay."""
     sinks: bool = False
     """Each head has a learned logit that takes part in the softmax and has no value."""
+    output_gate: Literal["none", "features", "heads"] = "none"
+    """What heads give is multiplied by σ(W x) before the output projection: a number for each feature, or each head."""
     window: int = 0
     """Causal attention sees so many keys, the last of them the query's own; 0: all."""
     window_layers: Literal["all", "even", "odd", "5 of 6"] = "all"
@@ -248,6 +252,7 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("placement", "sandwich"): "norms before and after each sublayer",
     ("placement", "output"): "norms on what the sublayers add",
     ("placement", "parallel"): "attention and feed-forward in parallel behind one norm",
+    ("placement", "deepnorm"): "DeepNorm",
     ("placement", "parallel_two_norms"): "attention and feed-forward in parallel, each behind a norm",
     ("activation", "gelu"): "GELU", ("activation", "gelu_tanh"): "GELU's tanh approximation",
     ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU", ("activation", "relu2"): "the square of ReLU",
@@ -274,6 +279,9 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("qk_norm", "heads"): "a norm on each head's queries and keys",
     ("qk_norm", "all"): "a norm on all queries and all keys", ("score_cap", 0.0): "scores without a cap",
     ("sinks", True): "a learned sink in each head's softmax", ("sinks", False): "attention without sinks",
+    ("output_gate", "none"): "attention whose output has no gate",
+    ("output_gate", "features"): "a gate on each feature of what heads give",
+    ("output_gate", "heads"): "a gate on each head",
     ("logit_cap", 0.0): "logits without a cap", ("window", 0): "attention to all earlier keys",
     ("window_layers", "all"): "the window in all layers", ("window_layers", "even"): "the window in layers 0, 2, …",
     ("window_layers", "odd"): "the window in layers 1, 3, …",

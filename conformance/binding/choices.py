@@ -23,6 +23,9 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
                 f"experts is {variant.experts} and experts_active {variant.experts_active}",
                 "want no more active experts than there are",
             )
+    for name in {"output_gate", "output_projection"} & own.keys():
+        if variant.output_gate != "none" and not variant.output_projection:
+            raise own[name].error("a gate on the output without an output projection", "declare one of the two")
     high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:

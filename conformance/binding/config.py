@@ -409,7 +409,7 @@ def canonical_axes(name: str, *, experts: bool = False) -> dict[str, str]:
     sizes = dict.fromkeys(SIZE_NAMES, 1)
     fullest = Variant(
         gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True, qk_norm="heads",
-        sinks=True, placement="sandwich", experts=int(experts), shared_expert=experts,
+        sinks=True, output_gate="features", placement="sandwich", experts=int(experts), shared_expert=experts,
     )  # fmt: skip
     found = component(name).parameters(sizes, fullest)
     return {folded(name): parameter.axes for name, parameter in found.items()}

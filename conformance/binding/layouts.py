@@ -69,6 +69,13 @@ _PER_EXPERT_FUSED: Mapping[str, tuple[str, ...]] = {
 _PER_HEAD_FUSED: Mapping[str, tuple[str, ...]] = {"(h d) m": ("(s d) m", "m (s d)", "s d m"), "(h d)": ("(s d)", "s d")}
 
 
+_FUSED_PARTS = (
+    ("q", "k", "v"), ("k", "v"), ("q", "k"), ("gate", "up"), ("q", "output_gate"), ("q", "k", "v", "output_gate"),
+)  # fmt: skip
+"""Parameters that one array often holds."""
+_ORDER = ("q", "k", "v", "output_gate", "gate", "up")
+
+
 def layouts(
     shape: tuple[int, ...], canonical: Mapping[str, Parameter], *, heads: int | None, matrices_out_first: bool,
     experts: int | None = None,
@@ -98,14 +105,19 @@ def layouts(
 def _groups(canonical: Mapping[str, Parameter]) -> Iterator[tuple[str, ...]]:
     for name in canonical:
         yield (name,)
-    for fused in (("q", "k", "v"), ("k", "v"), ("q", "k"), ("gate", "up")):
+    for fused in _FUSED_PARTS:
         for kind in ("weight", "bias"):
             first = f"{fused[0]}.{kind}"
             prefixes = {name.removesuffix(first) for name in canonical if name.endswith(first)}
             for prefix in sorted(prefixes):
                 names = [f"{prefix}{part}.{kind}" for part in fused]
-                if all(name in canonical for name in names):
+                if all(name in canonical for name in names) and _fit_together([canonical[name] for name in names]):
                     yield from permutations(names)
+
+
+def _fit_together(parameters: list[Parameter]) -> bool:
+    """Whether parameters have the same axes: a gate for each head has none for its features."""
+    return all(parameter.axes == parameters[0].axes for parameter in parameters)
 
 
 def _candidates(parameters: list[Parameter], item: str) -> tuple[str, ...]:
@@ -150,5 +162,5 @@ def _with_singletons(axes: str, shape: tuple[int, ...]) -> str:
 
 def _order_penalty(parts: tuple[str, ...]) -> float:
     """Return 0 for the usual order (q, k, v; gate, up), and more for less usual ones."""
-    order = [("q", "k", "v", "gate", "up").index(p.split(".")[-2]) for p in parts] if len(parts) > 1 else []
+    order = [_ORDER.index(p.split(".")[-2]) for p in parts] if len(parts) > 1 else []
     return 0.05 * sum(a > b for i, a in enumerate(order) for b in order[i + 1 :])

@@ -13,13 +13,13 @@ from conformkit.spec.variants import Variant, alternatives
 
 __all__ = ["ATTENTION", "MODEL", "NORMS", "SHAPING", "changed", "is_older", "modern_variants"]
 
-ATTENTION = ("qk_norm", "sinks", "score_cap", "window", "alibi_slopes")
+ATTENTION = ("qk_norm", "sinks", "score_cap", "window", "alibi_slopes", "output_gate")
 NORMS = ("norm_weight",)
 MODEL = ("logit_cap", "window_layers")
-SHAPING = {"qk_norm", "sinks", "norm_weight", "placement"}
+SHAPING = {"qk_norm", "sinks", "output_gate", "norm_weight", "placement"}
 """Modern choices that add or remove parameters."""
 _VALUES: Mapping[str, tuple[Any, ...]] = {
-    "positions": ("alibi",), "placement": ("sandwich", "output", "parallel", "parallel_two_norms"),
+    "positions": ("alibi",), "placement": ("sandwich", "output", "parallel", "parallel_two_norms", "deepnorm"),
 }  # fmt: skip
 """Modern values of older choices."""
 _CONSIDERED, _EACH = 2000, 250

@@ -33,6 +33,8 @@ def _unexpressed(variant: Variant, name: str) -> Iterator[tuple[str, str]]:
     """Yield the keys of choices that a component's definition would ignore, and what they ask for."""
     if variant.sinks:
         yield "sinks", "attention sinks"
+    if variant.output_gate != "none":
+        yield "output_gate", "gate on the output"
     if variant.experts:
         yield "experts", "experts"
     if name != "CrossAttention":  # positions of two sequences have no distance: it has neither in any model

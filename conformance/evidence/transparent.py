@@ -11,16 +11,23 @@ from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
+from conformkit.spec.block import stream_factor
 from conformkit.spec.layers import normalize
 from conformkit.spec.variants import Variant
 
 __all__ = [
-    "Norm", "NormWindow", "expert_share", "halving", "passing", "silent_attention", "silent_feed_forward", "zeros",
+    "Norm", "NormWindow", "expert_share", "halving", "open_share", "passing",
+    "silent_attention", "silent_feed_forward", "zeros",
 ]  # fmt: skip
 
 
 NOTHING = 1e4
 """A sink with this number below zero has no weight."""
+
+
+def open_share(variant: Variant) -> float:
+    """Return by what a gate on attention's output multiplies if its weights are 0."""
+    return 1.0 if variant.output_gate == "none" else 0.5
 
 
 BARELY = 1e-13
@@ -90,7 +97,7 @@ def passing(instance: Instance, start: int) -> tuple[dict[str, Array], Array]:
     places = read // depth * (heads // own) * depth + read % depth
     if not instance.subject.variant.output_projection:
         return found, places
-    found["attention.out.weight"][read, places] = 1.0
+    found["attention.out.weight"][read, places] = 1.0 / open_share(instance.subject.variant)
     return found, read
 
 
@@ -117,8 +124,10 @@ class NormWindow:
     ) -> None:
         self.instance = block.build(d_model=width, num_heads=heads, dtype=dtype)
         self.variant = block.variant
-        self.post = self.variant.placement == "post"
-        self.name = {"post": "norm2", "sandwich": "norm1_after"}.get(self.variant.placement, "norm1")
+        self.post = self.variant.placement in {"post", "deepnorm"}
+        self.name = {"post": "norm2", "deepnorm": "norm2", "sandwich": "norm1_after"}.get(
+            self.variant.placement, "norm1"
+        )
         self.width: int = self.instance.sizes["d_model"]
         self._start = {**draw.weights(self.instance.canonical), **silent_feed_forward(self.instance)}
 
@@ -167,9 +176,10 @@ class NormWindow:
                 held = normalize(self.instance.weights, "norm1", x, self.variant)[:, : len(places)]
             else:
                 held = x[:, : len(places)]
-            passed["attention.out.weight"][:, places] = (np.linalg.pinv(held) @ rows).T
+            share = open_share(self.variant)
+            passed["attention.out.weight"][:, places] = (np.linalg.pinv(held) @ rows).T / share
             self.instance.write({**own, **passed})
-            read[start : start + step] = held @ self.instance.weights["attention.out.weight"][:, places].T
+            read[start : start + step] = share * held @ self.instance.weights["attention.out.weight"][:, places].T
             given[start : start + step] = self._output(x) - x
         return Norm(read, given, max(1.0, float(np.abs(read).max())))
 
@@ -182,7 +192,8 @@ class NormWindow:
         first = self._parameters("norm1", spread, offset if centers else 0.0)
         self.instance.write({**own, **silent_attention(self.instance), **first})
         x = self.instance.held(rows if centers else rows + offset)
-        read = normalize(self.instance.weights, "norm1", x, self.variant)
+        alpha = stream_factor(1) if self.variant.placement == "deepnorm" else 1.0
+        read = alpha * normalize(self.instance.weights, "norm1", alpha * x, self.variant)
         return Norm(read, self._output(x), max(1.0, float(np.abs(read).max())))
 
     def _parameters(self, name: str, gamma: Any, beta: Any) -> dict[str, Array]:

@@ -21,7 +21,7 @@ from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.rows import check_sizes_refused, drawn, output
 from conformkit.conformance.evidence.scores import HeadProjection, divisor, telling_positions
 from conformkit.conformance.evidence.stored_values import check_goldens
-from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.evidence.transparent import open_share, zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
@@ -237,10 +237,11 @@ def test_each_key_value_head_serves_consecutive_query_heads(multi_head: Subject,
 
 
 def _project_by(instance: Instance, make: Callable[[int, int], Array]) -> None:
-    """Write an output projection of its shape, if it has one, and sinks that take nothing."""
-    instance.write(zeros(instance, "sinks"))
+    """Write an output projection of its shape, if it has one, sinks that take nothing, and gates that are the same."""
+    instance.write(zeros(instance, "sinks") | zeros(instance, "output_gate."))
     if "out.weight" in instance.weights:
-        instance.write({"out.weight": make(*instance.weights["out.weight"].shape)})
+        made = make(*instance.weights["out.weight"].shape)
+        instance.write({"out.weight": made / open_share(instance.subject.variant)})
 
 
 def _several_heads(subject: Subject, draw: Draw) -> Instance:

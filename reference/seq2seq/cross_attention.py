@@ -48,9 +48,9 @@ class CrossAttention(MultiHeadAttention):
         k = k.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
         if self.variant.score_cap:
-            return self._shaped(q, k, v, mask)
+            return self._shaped(q, k, v, mask, query)
         if self.kernel is not None:
-            return self._merged(self.kernel(self, q, k, v, mask))
+            return self._merged(self.kernel(self, q, k, v, mask), query)
         heads = scaled_dot_product_attention(q, k, v, mask)  # (B, H, Tq, dh)
         if self.weight_dropout > 0.0 and self.training:
             heads = attention_with_dropout(q, k, v, mask, self.weight_dropout)  # (B, H, Tq, dh)

@@ -88,7 +88,7 @@ class _FusedBlock(nn.Module):
         self.attention = _FusedAttention(block.attention, block_size, dtype) if plain else block.attention
         mixture = block.feed_forward.experts is not None  # its router is the reference's, and its networks with it
         self.feed_forward = block.feed_forward if mixture else _FusedFeedForward(block.feed_forward)
-        self.placement = block.placement
+        self.placement, self.layers = block.placement, block.layers
         self.norm1, self.norm2 = _norm(block.norm1), _norm(getattr(block, "norm2", None))
         if self.placement == "sandwich":
             for name in ("norm1_after", "norm2_after"):
@@ -109,7 +109,12 @@ class _FusedBlock(nn.Module):
 
 def _is_shaped(variant: Variant) -> bool:
     """Whether a variant does to scores what no kernel of PyTorch does: then the reference's own attention is used."""
-    turned = variant.sinks or variant.rotary_fraction != 1.0 or variant.rotary_scaling != "none"
+    turned = (
+        variant.sinks
+        or variant.output_gate != "none"
+        or variant.rotary_fraction != 1.0
+        or variant.rotary_scaling != "none"
+    )
     return bool(
         turned or variant.qk_norm != "none" or variant.score_cap or variant.window or variant.positions == "alibi"
     )

@@ -35,6 +35,7 @@ MEANT = {
     "placement": {
         "pre": {"BLOCK-PRELN-ORDER", "BLOCK-ZERO-IDENTITY", "BLOCK-SEQUENTIAL"},
         "post": {"BLOCK-POSTLN-ORDER", "BLOCK-POSTLN-NORMED"},
+        "deepnorm": {"DEEP-NORMED", "DEEP-ALPHA", "DEEP-ORACLE", "DEEP-DEPTH"},
         "sandwich": {"PLACE-STREAM", "PLACE-READS", "PLACE-ADDED", "PLACE-NORMS", "PLACE-ORACLE"},
         "output": {"PLACE-STREAM", "PLACE-READS", "PLACE-ADDED", "PLACE-NORMS", "PLACE-ORACLE"},
         "parallel": {"PLACE-STREAM", "PLACE-PARALLEL", "PLACE-READS", "PLACE-ORACLE", "BLOCK-ZERO-IDENTITY"},
@@ -65,6 +66,7 @@ MEANT = {
         kind: {"RSCALE-ANGLES", "RSCALE-MAGNITUDE", "RSCALE-ORACLE"} for kind in ("linear", "ntk", "llama3", "yarn")
     },
     "sinks": {"True": {"SINK-SHARE", "SINK-NOTHING", "SINK-ORACLE"}},
+    "output_gate": {kind: {"OGATE-SHARE", "OGATE-BEFORE-OUT", "OGATE-ORACLE"} for kind in ("features", "heads")},
     "qk_norm": {kind: {"QKN-LENGTH", "QKN-PER-HEAD", "QKN-OWN-WEIGHTS", "QKN-ORACLE"} for kind in ("heads", "all")},
     "score_cap": {str(cap): {"CAP-SCORES", "CAP-MASKED"} for cap in (50.0, 30.0)},
     "logit_cap": {str(cap): {"CAP-LOGITS", "CAP-LOGITS-BOUND"} for cap in (30.0, 15.0)},

@@ -176,6 +176,7 @@ def _move(
 _ALIKE = (
     "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated", "output_projection",
     "positions", "embedding_norm", "final_norm", "head_width", "qk_norm", "score_cap", "logit_cap", "sinks",
+    "output_gate",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
 _ONLY_WITH = {
