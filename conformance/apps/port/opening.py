@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -65,8 +66,14 @@ def definition_of(name: str, settings: Mapping[str, Any], weights: WeightStore |
     return Definition(known, in_ratios(variant, known.sizes(settings)), known.notes(settings))
 
 
-def _seen(known: Family, variant: Variant, names: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the choices that the names in a file show: which biases there are, and whether there is a head."""
+def _seen(known: Family, variant: Variant, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the choices that the names in a file show: biases, whether there is a head, the number of experts."""
+    one = next(
+        (rule.target.partition("{e}")[0].rpartition("{i}")[2] for rule in known.rules if "{e}" in rule.target), ""
+    )
+    numbers = {found[1] for name in names if one and (found := re.search(rf"{re.escape(one)}(\d+)\.", name))}
+    if variant.experts and numbers:
+        yield "experts", len(numbers)
     ends = {
         part.name.replace("blocks.{i}.", "").replace("attention.", "").replace("feed_forward.", ""):
             rule.target.rpartition("{i}")[2]

@@ -107,6 +107,8 @@ class _Port:
             tuple(f"ours has no place for {name} of theirs" for name in plan.missing), tuple(mistakes),
             (*self.theirs.notes, *self.ours.notes),
         )  # fmt: skip
+        if weights is not None and not code.compared:  # other shapes: nothing of a file can be moved
+            return found
         if weights is not None:
             sizes, own = self._sizes(weights)
             plan = planned(self.theirs.variant, self.ours.variant, sizes, own)
