@@ -35,7 +35,7 @@ import numpy as np
 from einops import EinopsError, rearrange
 
 from conformkit.conformance.apps.port.moves import MovePlan, Read, numbered, planned
-from conformkit.conformance.apps.port.patched import Patch
+from conformkit.conformance.apps.port.patched import FormulaPatch
 from conformkit.conformance.assertions.formats import rounded
 from conformkit.conformance.binding.affine import Affine
 from conformkit.conformance.binding.axes import groups_of, letters_of
@@ -45,7 +45,7 @@ from conformkit.conformance.binding.rules import PatternError, Rule, StoredPart,
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.rotary import turns_whole_pairs
-from conformkit.spec.variants import Variant
+from conformkit.spec.variants import Variant, described
 
 __all__ = ["Mistake", "Right", "foremost", "mistakes"]
 
@@ -95,9 +95,9 @@ class Mistake:
         return dict(self.body.get("variant", {}))
 
     @property
-    def patches(self) -> tuple[Patch, ...]:
+    def patches(self) -> tuple[FormulaPatch, ...]:
         """The lines of the definition that it changes."""
-        return tuple(Patch(**table) for table in self.body.get("definition", ()))
+        return tuple(FormulaPatch(**table) for table in self.body.get("definition", ()))
 
     @property
     def of_code(self) -> bool:
@@ -106,7 +106,7 @@ class Mistake:
 
     def said(self, right: Right) -> str:
         """Return how a sentence about your numbers goes on, with the sizes and choices of this conversion."""
-        known = {n: _written(getattr(right.variants[0], n)) for n in Variant.__slots__}
+        known = {n: _written(n, getattr(right.variants[0], n)) for n in Variant.__slots__}
         words = self.title.format_map({**known, **right.sizes})
         return f"if {words}" if words.startswith("your code") else f"with {words}"
 
@@ -156,8 +156,11 @@ _FACTS: Mapping[str, Callable[[Right], Any]] = {
 """What `when` may name besides choices: what is so in a conversion."""
 
 
-def _written(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _written(choice: str, value: Any) -> str:
+    """Return a number as it is, and a word as what it stands for."""
+    return (
+        f"{value:g}" if isinstance(value, float) else described(choice, value) if choice == "activation" else str(value)
+    )
 
 
 def _is_about(kind: str, table: Mapping[str, Any], name: str) -> bool:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import cache
 from types import CodeType, FunctionType
 
-__all__ = ["Patch", "patched"]
+__all__ = ["FormulaPatch", "patched"]
 
 _LAW = "conformkit.spec"
 _FUTURE = "from __future__ import annotations"
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class FormulaPatch:
     """A text in a function of the law, `module:function`, and what it becomes."""
 
     at: str
@@ -40,23 +40,23 @@ class Patch:
 
 
 @contextmanager
-def patched(patches: Iterable[Patch]) -> Iterator[None]:
+def patched(patches: Iterable[FormulaPatch]) -> Iterator[None]:
     """Let functions of the law compute as patches say, as long as this holds. Raises ValueError."""
-    by_place: dict[str, tuple[Patch, ...]] = {}
+    by_place: dict[str, tuple[FormulaPatch, ...]] = {}
     for patch in patches:
         by_place[patch.at] = (*by_place.get(patch.at, ()), patch)
     changed = [(of[0].function, of[0].function.__code__, _code(of)) for of in by_place.values()]
     try:
         for function, _, code in changed:
-            function.__code__ = code
+            object.__setattr__(function, "__code__", code)
         yield
     finally:
         for function, own, _ in changed:
-            function.__code__ = own
+            object.__setattr__(function, "__code__", own)
 
 
 @cache
-def _code(patches: tuple[Patch, ...]) -> CodeType:
+def _code(patches: tuple[FormulaPatch, ...]) -> CodeType:
     """Return the code of a function with its patches. Raises ValueError if a text of them is not there once."""
     function = patches[0].function
     text = _source(function)

@@ -13,14 +13,14 @@ import numpy as np
 from conformkit.conformance.apps.port.code import Code
 from conformkit.conformance.apps.port.mistake import Mistake, Right, foremost, mistakes
 from conformkit.conformance.apps.port.moves import MovePlan
-from conformkit.conformance.apps.port.patched import Patch, patched
+from conformkit.conformance.apps.port.patched import FormulaPatch, patched
 from conformkit.conformance.apps.port.proof import QUIET, SMALLNESS, WHOLE, Questions, behind, parts_of
 from conformkit.conformance.apps.port.request import NamedMistake
 from conformkit.conformance.apps.port.sides import LANGUAGE_MODEL
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
-__all__ = ["Change", "Replay", "change_of", "replayed"]
+__all__ = ["Alteration", "Replay", "change_of", "replayed"]
 
 _SAME = 3e-6
 """How far the definition may be from code that computes in float32 somewhere, in relation to the largest logit."""
@@ -32,38 +32,38 @@ Step = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Alteration:
     """The definition made otherwise: other choices, other weights, other lines."""
 
     choices: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, Array] = field(default_factory=dict)
-    patches: tuple[Patch, ...] = ()
+    patches: tuple[FormulaPatch, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Whether it changes nothing."""
         return not (self.choices or self.weights or self.patches)
 
-    def apart(self, other: Change) -> bool:
+    def apart(self, other: Alteration) -> bool:
         """Whether it can be made together with another one: they change different things."""
         same = self.choices.keys() & other.choices.keys() | self.weights.keys() & other.weights.keys()
         return not same and not {(p.at, p.find) for p in self.patches} & {(p.at, p.find) for p in other.patches}
 
-    def and_(self, other: Change) -> Change:
+    def and_(self, other: Alteration) -> Alteration:
         """Return both together."""
-        return Change(
+        return Alteration(
             {**self.choices, **other.choices}, {**self.weights, **other.weights}, (*self.patches, *other.patches)
         )
 
 
-def change_of(mistake: Mistake, right: Right) -> Change:
+def change_of(mistake: Mistake, right: Right) -> Alteration:
     """Return what a known mistake makes of the definition and of right weights."""
     weights = {
         name: array
         for name, array in mistake.weights(right)
         if not np.isnan(array).any() and not np.array_equal(array, right.ours(name))
     }
-    return Change(mistake.choices, weights, mistake.patches)
+    return Alteration(mistake.choices, weights, mistake.patches)
 
 
 def replayed(
@@ -78,7 +78,7 @@ def replayed(
     aim = ours.variant.but(**{choice: getattr(theirs, choice) for choice in plan.obstacles if _is_open(choice)})
     right = Right(plan, drawn.__getitem__, canonical.__getitem__, (theirs, ours.variant), sizes, own)
     tried = Replay(canonical, own, scene.ids, said, scene.small)
-    if aim == ours.variant and tried.explains(aim, Change()):
+    if aim == ours.variant and tried.explains(aim, Alteration()):
         return []
     changes = {m.id: change_of(m, right) for m in mistakes().values() if m.possible(right)}
     possible = {name: change for name, change in changes.items() if not change.empty}
@@ -92,7 +92,7 @@ def replayed(
     if exact:  # the weights are the kit's own: what the code may do wrong comes before what a file may hold
         of_code = [mistake for mistake in exact if mistake.of_code]
         return [_named(m, right) for m in foremost(of_code or exact)[:3]]
-    if aim != ours.variant and tried.explains(ours.variant, Change()):
+    if aim != ours.variant and tried.explains(ours.variant, Alteration()):
         return []
     for base in dict.fromkeys((ours.variant, aim)):
         found, up_to = tried.found(base, possible)
@@ -122,17 +122,17 @@ class Replay:
         self.parts = [part for part in (*parts_of(layers), WHOLE, QUIET) if part in said]
         """What was said, in the order of computation."""
 
-    def explains(self, variant: Variant, change: Change) -> bool:
+    def explains(self, variant: Variant, change: Alteration) -> bool:
         """Whether the definition with a change says all that the code said, the whole and with small embeddings."""
         return all(self.same(variant, change, part) for part in (WHOLE, QUIET) if part in self._said)
 
-    def found(self, variant: Variant, possible: Mapping[str, Change]) -> tuple[list[str], str]:
+    def found(self, variant: Variant, possible: Mapping[str, Alteration]) -> tuple[list[str], str]:
         """Return the changes that together say what the code said, and the part up to which; nothing: all of it.
 
         One part after the other: a change explains the first part that differs, another one a later part.
         """
         chosen: list[str] = []
-        whole = Change()
+        whole = Alteration()
         for part in self.parts:
             if self.same(variant, whole, part):
                 continue
@@ -144,7 +144,9 @@ class Replay:
                 whole = whole.and_(possible[name])
         return chosen, ""
 
-    def _next(self, variant: Variant, whole: Change, part: str, possible: Mapping[str, Change]) -> Sequence[str]:
+    def _next(
+        self, variant: Variant, whole: Alteration, part: str, possible: Mapping[str, Alteration]
+    ) -> Sequence[str]:
         """Return the change, or the two, that explain one more part, and as many of the later ones as any does."""
         open_ = {name: change for name, change in possible.items() if whole.apart(change)}
         alone = [name for name, c in open_.items() if self.same(variant, whole.and_(c), part)]
@@ -160,11 +162,11 @@ class Replay:
                 return one, other
         return ()
 
-    def _many(self, variant: Variant, change: Change, parts: Iterable[str]) -> int:
+    def _many(self, variant: Variant, change: Alteration, parts: Iterable[str]) -> int:
         """Return how many of these parts, from the first on, a change explains."""
         return next((n for n, part in enumerate(parts) if not self.same(variant, change, part)), 10**6)
 
-    def _acts(self, variant: Variant, whole: Change, change: Change, part: str) -> bool:
+    def _acts(self, variant: Variant, whole: Alteration, change: Alteration, part: str) -> bool:
         """Whether a change shows in a part, and in none before it."""
         at = self.parts.index(part)
         before = self._says(variant, whole.and_(change), self.parts[at - 1]) if at else None
@@ -172,11 +174,11 @@ class Replay:
             return False
         return not _alike(self._says(variant, whole.and_(change), part), self._says(variant, whole, part))
 
-    def same(self, variant: Variant, change: Change, part: str) -> bool:
+    def same(self, variant: Variant, change: Alteration, part: str) -> bool:
         """Whether the definition with a change says what the code said after a part."""
         return _alike(self._says(variant, change, part), self._said[part])
 
-    def _says(self, variant: Variant, change: Change, part: str) -> Array | None:
+    def _says(self, variant: Variant, change: Alteration, part: str) -> Array | None:
         weights = {**self._canonical, **change.weights}
         if part == QUIET:
             weights |= {name: weights[name] * SMALLNESS for name in self._small if name in weights}

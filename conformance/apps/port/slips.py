@@ -13,7 +13,7 @@ from conformkit.conformance.apps.port.mistake import Right, mistakes
 from conformkit.conformance.apps.port.moves import planned
 from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.apps.port.proof import Questions, drawn_weights, said
-from conformkit.conformance.apps.port.replay import Change, Replay, change_of
+from conformkit.conformance.apps.port.replay import Alteration, Replay, change_of
 from conformkit.conformance.apps.port.sides import LANGUAGE_MODEL, parameters_of
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant, alternatives, choices
@@ -74,7 +74,7 @@ def variant_said(ours: Code, like: Variant | None) -> Variant | None:
     return None
 
 
-def _layouts(variant: Variant, drawn: Mapping[str, Array], sizes: Mapping[str, Any]) -> dict[str, Change]:
+def _layouts(variant: Variant, drawn: Mapping[str, Array], sizes: Mapping[str, Any]) -> dict[str, Alteration]:
     """Return weights as they are where names hid in which order a fused or permuted projection is stored."""
     plan = planned(variant, variant, sizes, sizes)
     read = drawn.__getitem__
@@ -83,11 +83,11 @@ def _layouts(variant: Variant, drawn: Mapping[str, Array], sizes: Mapping[str, A
     return {m.id: change for m in known if not (change := change_of(m, right)).empty}
 
 
-def _changes(base: Variant) -> Iterator[tuple[str, Change]]:
+def _changes(base: Variant) -> Iterator[tuple[str, Alteration]]:
     """Yield the single choices that leave the parameters as they are."""
     for choice in choices():
         if choice in _OF_OTHERS:
             continue
         for value in alternatives(choice, getattr(base, choice)):
             if same_parameters(base, base.but(**{choice: value})):
-                yield f"{choice} = {value}", Change({choice: value})
+                yield f"{choice} = {value}", Alteration({choice: value})

@@ -18,7 +18,7 @@ from conformkit.conformance.apps.port.moves import planned
 from conformkit.conformance.apps.port.naming import explained
 from conformkit.conformance.apps.port.patched import patched
 from conformkit.conformance.apps.port.proof import WHOLE, drawn_weights
-from conformkit.conformance.apps.port.replay import Change, Replay, change_of
+from conformkit.conformance.apps.port.replay import Alteration, Replay, change_of
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.presets import PRESETS
@@ -172,7 +172,7 @@ def test_a_mistake_of_the_code_is_caught_and_named_by_replay(name: str) -> None:
         if not np.isfinite(said).all() or float(np.abs(truth - said).max() / np.abs(truth).max()) < 1e-5:
             continue
         trial = Replay(weights, one.own, IDS, {WHOLE: said})
-        assert not trial.explains(one.variants[1], Change())
+        assert not trial.explains(one.variants[1], Alteration())
         changes = {m.id: change_of(m, one) for m in mistakes().values() if m.possible(one) and m.of_code}
         named.append([n for n, c in changes.items() if not c.empty and trial.explains(one.variants[1], c)])
         if name in named[-1]:
