@@ -16,9 +16,13 @@ from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.patterns import to_canonical
 from conformkit.conformance.binding.rules import Rule
 from conformkit.spec.arrays import Array
+from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import Variant
 
 __all__ = ["Definition"]
+
+_WIDEST = 256
+"""The width up to which one is looked for of whose heads the variant rotates whole pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Definition:
         found = {name: wanted[name] for name in ARGUMENTS}
         for name, limit in self.family.tables["limits"].items():
             found[name] = int(evaluate(str(limit), found))
+        while not turns_whole_pairs(self.at(found)["head_width"], self.variant) and found["d_model"] < _WIDEST:
+            found["d_model"] += found["num_heads"]
         return self.at(found)
 
     def at(self, sizes: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,15 @@ __all__ = ["Family", "families", "family", "family_of_class", "read_settings"]
 _TABLES = ("variant", "limits", "sizes", "fixed", "choices", "only", "noted", "weights")
 _SETTINGS = ("choices", "only", "noted")
 _LIBRARY = "transformers"
+_ALSO = {"neox": "gpt_neox", "pythia": "gpt_neox", "gpt_j": "gptj"}
+_STYLES = {
+    "vaswani": "it is a style, of which no files are published",
+    "annotated": "it is a style, of which no files are published",
+    "bert": "only language models that predict the next id are converted",
+    "vit": "only language models that predict the next id are converted",
+    "codegen": "its files interleave queries, keys and values by the processors of its training",
+}
+"""Presets without files here, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,9 @@ class Family:
             if value is None:
                 continue
             known = choice.get("values")
+            if "share_of" in choice:
+                value = _share(value, settings, choice["share_of"])
+            value = str(value).lower() if known is not None and isinstance(value, bool) else value
             if known is not None and value not in known:
                 raise Unportable(
                     f"config.json: {key} is {value!r}, which the definition of {self.name} does not have",
@@ -111,7 +123,10 @@ class Family:
                 continue
             value = getattr(variant, choice["choices"][0])
             if "values" in choice:
-                value = "'" + next(word for word, ours in choice["values"].items() if ours == value) + "'"
+                word = next(word for word, ours in choice["values"].items() if ours == value)
+                value = word == "true" if set(choice["values"]) <= {"true", "false"} else f"'{word}'"
+            if "share_of" in choice:
+                value = f"round({value!r} * head_width)"
             _put(found, key, value)
             _put(found, choice.get("also", key), value)
         return found
@@ -124,6 +139,14 @@ def _without(rule: Rule, variant: Variant) -> bool:
 
     known = COMPONENTS["TinyTransformerLM"].parameters({**sizes, "num_layers": 1, "block_size": 1}, variant)
     return any(part.name.replace("{i}", "0") not in known for part in rule.parts)
+
+
+def _share(value: Any, settings: Mapping[str, Any], of: list[str]) -> float:
+    """Return a number of features as a share of a head's: `of` names the width of the model, the number of heads."""
+    width, heads = (settings.get(key) for key in of)
+    if not (isinstance(value, int) and isinstance(width, int) and isinstance(heads, int) and heads and width):
+        raise Unportable(f"config.json: {value!r} features of each head cannot be had without {' and '.join(of)}")
+    return value * heads / width
 
 
 def _looked_up(settings: Mapping[str, Any], *keys: str) -> Any:
@@ -179,6 +202,7 @@ def _family(name: str, written: Mapping[str, Mapping[str, Any]]) -> Family:
 def family(name: str) -> Family:
     """Return a family by its name. Raises Unportable for one that is unknown, or that no variant expresses."""
     word = name.lower().replace("-", "_")
+    word = _ALSO.get(word, word)
     found = families()
     if word in found:
         return found[word]
@@ -186,7 +210,8 @@ def family(name: str) -> Family:
     if word in LACKING:
         raise Unportable(f"no variant of the definition expresses {name}: {LACKING[word]}", advice=(known,), usage=True)
     if word in PRESETS:
-        raise Unportable(f"the names of {name}'s weights in its files are not known here", advice=(known,), usage=True)
+        why = _STYLES.get(word, "the names of its weights in files are not known here")
+        raise Unportable(f"there are no files of {name} to convert: {why}", advice=(known,), usage=True)
     near = hint(nearest(word, found))
     raise Unportable(f"there is no family {name!r}{'; ' if near else ''}{near}", advice=(known,), usage=True)
 

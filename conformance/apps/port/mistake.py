@@ -8,12 +8,16 @@ place where they give the same numbers; and what it does, in one of these ways.
     [[taken]]      to, of       each part filled with another one
     [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others;
                    order    the numbers of the parts in the order in which they are stored
-    [[permuted]]   parts, pattern, heads, of      an einops pattern of its rows; `of` ours (right) or theirs (unmoved)
+    [[permuted]]   parts, pattern, heads, of      an einops pattern of its rows; `of` ours (right) or theirs (unmoved);
+                   reversed    its heads in reverse order before that
+    [[folded]]     parts, norm     columns multiplied by the weights of a norm before it
+    [[centered]]   parts, axis     the mean over an axis, or over the residual path (m), subtracted
     [[value]]      parts, expression       an expression over _ and the sizes
     [[rows]]       parts, shift or reversed
     [layers]       of           the layer that a block holds: an expression over i and n; text: sorted as text
     [rounded]      format
     [variant]                   choices of the code, as in conform.toml: no weights are wrong
+    [[definition]] at, find, becomes    a text in a function of the law, `module:function`: the code computes so
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ from typing import Any
 import numpy as np
 from einops import EinopsError, rearrange
 
-from conformkit.conformance.apps.port.moves import MovePlan, Read, numbered
+from conformkit.conformance.apps.port.moves import MovePlan, Read, numbered, planned
+from conformkit.conformance.apps.port.patched import FormulaPatch
 from conformkit.conformance.assertions.formats import rounded
 from conformkit.conformance.binding.affine import Affine
 from conformkit.conformance.binding.axes import groups_of, letters_of
@@ -39,7 +44,8 @@ from conformkit.conformance.binding.patterns import to_canonical, to_implementat
 from conformkit.conformance.binding.rules import PatternError, Rule, StoredPart, folded
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
-from conformkit.spec.variants import Variant
+from conformkit.spec.rotary import turns_whole_pairs
+from conformkit.spec.variants import Variant, described
 
 __all__ = ["Mistake", "Right", "foremost", "mistakes"]
 
@@ -62,6 +68,12 @@ class Right:
         """The canonical parameters of ours."""
         return self.plan.parameters
 
+    def before(self) -> Right:
+        """Return theirs as a conversion to themselves, in which nothing is moved."""
+        theirs = self.variants[0]
+        plan = planned(theirs, theirs, self.sizes, self.sizes)
+        return Right(plan, self.theirs, self.theirs, (theirs, theirs), self.sizes, self.sizes)
+
     def names(self, pattern: str) -> list[str]:
         """Return the names of ours that a pattern of a file means."""
         return [name for name in self.parameters if fnmatchcase(folded(name), pattern)]
@@ -82,9 +94,19 @@ class Mistake:
         """The choices of the code that it changes."""
         return dict(self.body.get("variant", {}))
 
+    @property
+    def patches(self) -> tuple[FormulaPatch, ...]:
+        """The lines of the definition that it changes."""
+        return tuple(FormulaPatch(**table) for table in self.body.get("definition", ()))
+
+    @property
+    def of_code(self) -> bool:
+        """Whether it is one of the code, not of its weights."""
+        return bool(self.choices or self.patches)
+
     def said(self, right: Right) -> str:
         """Return how a sentence about your numbers goes on, with the sizes and choices of this conversion."""
-        known = {n: _written(getattr(right.variants[0], n)) for n in Variant.__slots__}
+        known = {n: _written(n, getattr(right.variants[0], n)) for n in Variant.__slots__}
         words = self.title.format_map({**known, **right.sizes})
         return f"if {words}" if words.startswith("your code") else f"with {words}"
 
@@ -92,6 +114,8 @@ class Mistake:
         """Whether it can be made here."""
         stands = all(_FACTS[name](right) == value for name, value in self.when.items() if name in _FACTS)
         fits = stands and self.fits(right.variants[1])
+        turned = right.variants[1].but(**self.choices)
+        fits = fits and turns_whole_pairs(int(right.own["head_width"]), turned)
         return fits and all(self._divides(table, right) for table in self.body.get("permuted", ()))
 
     def fits(self, variant: Variant) -> bool:
@@ -132,8 +156,11 @@ _FACTS: Mapping[str, Callable[[Right], Any]] = {
 """What `when` may name besides choices: what is so in a conversion."""
 
 
-def _written(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _written(choice: str, value: Any) -> str:
+    """Return a number as it is, and a word as what it stands for."""
+    return (
+        f"{value:g}" if isinstance(value, float) else described(choice, value) if choice == "activation" else str(value)
+    )
 
 
 def _is_about(kind: str, table: Mapping[str, Any], name: str) -> bool:
@@ -179,6 +206,9 @@ def _permuted(name: str, table: Mapping[str, Any], right: Right) -> Array | None
     if source is None:
         return None
     array = (right.theirs if table.get("of") == "theirs" else right.ours)(source)
+    if table.get("reversed"):
+        heads = right.own["kv_heads" if part[0] in "kv" else "num_heads"]
+        array = array.reshape(heads, -1, *array.shape[1:])[::-1].reshape(array.shape)
     if array.ndim == 1:
         pattern = pattern.replace(" m", "")
     sizes = right.own if table.get("of") != "theirs" else right.sizes
@@ -226,6 +256,18 @@ def _of_layer(name: str, table: Mapping[str, Any], right: Right) -> Array:
     return right.ours(folded(name).replace("{i}", str(source)))
 
 
+def _folded(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
+    norm = numbered(f"{table['norm']}.weight", name)
+    return right.ours(name) * right.ours(norm) if norm in right.parameters else None
+
+
+def _centered(name: str, table: Mapping[str, Any], right: Right) -> Array:
+    array, axis = right.ours(name), table["axis"]
+    if axis == "m":
+        axis = right.parameters[name].axes.split().index("m")
+    return np.asarray(array - array.mean(axis=axis, keepdims=True))
+
+
 def _rounded(name: str, table: Mapping[str, Any], right: Right) -> Array:
     array, form = right.ours(name), table["format"]
     if form == "int8":
@@ -239,7 +281,7 @@ def _rounded(name: str, table: Mapping[str, Any], right: Right) -> Array:
 
 _ALTER: Mapping[str, Callable[[str, Mapping[str, Any], Right], Array | None]] = {
     "taken": _taken, "read": _read, "permuted": _permuted, "value": _valued, "rows": _rows, "layers": _of_layer,
-    "rounded": _rounded,
+    "folded": _folded, "centered": _centered, "rounded": _rounded,
 }  # fmt: skip
 
 

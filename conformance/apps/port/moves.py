@@ -110,10 +110,18 @@ class MovePlan:
         source = self.sources(name)
         if source is None:
             return np.zeros(self.parameters[name].shape, np.float32)
-        array = read(source)
+        return self.moved(name, read(source))
+
+    def moved(self, name: str, array: Array) -> Array:
+        """Return one canonical parameter of ours from the one of theirs."""
         for step in self.moves[folded(name)].steps:
             array = step(array)
         return array
+
+    @property
+    def moves_numbers(self) -> bool:
+        """Whether anything is done to some parameter on its way."""
+        return any(move.steps for move in self.moves.values())
 
 
 def numbered(general: str, name: str) -> str:
@@ -173,10 +181,12 @@ def _move(
     return Move(name, name, tuple(steps))
 
 
+_POSITIONS = 24
+"""Positions that are compared: wider windows do not show."""
 _ALIKE = (
     "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated", "output_projection",
     "positions", "embedding_norm", "final_norm", "head_width", "qk_norm", "score_cap", "logit_cap", "sinks",
-    "output_gate",
+    "output_gate", "experts", "experts_active", "expert_weights", "shared_expert",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
 _ONLY_WITH = {
@@ -186,7 +196,7 @@ _ONLY_WITH = {
 _OF_SCALING = ("rotary_factor", "rotary_length", "rotary_low", "rotary_high", "rotary_whole_pairs", "rotary_magnitude")
 
 
-def _obstacles(
+def _obstacles(  # noqa: C901 - a list of cases
     theirs: Variant, ours: Variant, sizes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     choices = [*_ALIKE, *(c for c, kind in _ONLY_WITH.items() if kind == theirs.positions == ours.positions)]
@@ -202,12 +212,20 @@ def _obstacles(
             one, other = sizes["head_width"], own["head_width"]
         if one != other:
             yield choice, (described(choice, one), described(choice, other))
+    if _windows_show(theirs, ours):
+        yield "window", (described("window", theirs.window), described("window", ours.window))
     if ours.tied and not theirs.tied:
         yield "tied", (described("tied", False), described("tied", True))
     if ours.tied and ours.embedding_scale != theirs.embedding_scale:
         yield "embedding_scale", tuple(described("embedding_scale", v.embedding_scale) for v in (theirs, ours))  # type: ignore[misc]
     if own["kv_heads"] % sizes["kv_heads"]:
         yield "kv_heads", tuple(f"{n} heads of keys and values" for n in (sizes["kv_heads"], own["kv_heads"]))  # type: ignore[misc]
+
+
+def _windows_show(theirs: Variant, ours: Variant) -> bool:
+    """Whether windows differ on the positions that are compared."""
+    one, other = (variant.window or math.inf for variant in (theirs, ours))
+    return one != other and min(one, other) < _POSITIONS
 
 
 def letters(parameter: Parameter) -> tuple[str, ...]:

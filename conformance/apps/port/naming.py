@@ -54,8 +54,12 @@ def _explained(
     layers, bad = right.own["num_layers"], set(wrong)
     examined = set(_few(wrong, layers))
     held = _few([name for name in there if name not in bad], layers)
-    tried = (_Fit.of(m, right, got, sorted(examined), held) for m in mistakes().values() if not m.choices)
-    fits = [fit for fit in tried if fit.explains]
+    known = [mistake for mistake in mistakes().values() if not mistake.of_code]
+    fits = [f for m in known if (f := _Fit.of(m, right, got, sorted(examined), held)).explains]
+    if right.plan.moves_numbers and not any(f.whole and f.explains | f.left_open == examined for f in fits):
+        first = right.before()  # the conversion was right, and what it was given was not
+        early = (_Fit.of(m, right, got, sorted(examined), held, first) for m in known)
+        fits += [fit for fit in early if fit.explains]
     for alone in (
         [fit for fit in fits if fit.whole and fit.explains == examined],
         [fit for fit in fits if fit.whole and fit.explains | fit.left_open == examined],
@@ -105,17 +109,26 @@ class _Fit:
 
     @staticmethod
     def of(
-        mistake: Mistake, right: Right, got: Callable[[str], Array], wrong: Sequence[str], held: Sequence[str]
-    ) -> _Fit:
-        """Try a mistake."""
-        if not mistake.possible(right):
+        mistake: Mistake, right: Right, got: Callable[[str], Array], wrong: Sequence[str], held: Sequence[str],
+        before: Right | None = None,
+    ) -> _Fit:  # fmt: skip
+        """Try a mistake; with `before`, one that was made in theirs, which then were moved rightly."""
+        if not mistake.possible(before or right):
             return _Fit(mistake)
-        made = {name: array for name in wrong if (array := mistake.altered(name, right)) is not None}
+
+        def altered(name: str) -> Array | None:
+            if before is None:
+                return mistake.altered(name, right)
+            source = right.plan.sources(name)
+            array = None if source is None else mistake.altered(source, before)
+            return None if array is None else right.plan.moved(name, array)
+
+        made = {name: array for name in wrong if (array := altered(name)) is not None}
         left_open = frozenset(name for name, array in made.items() if np.isnan(array).all())
         explains = frozenset(n for n, array in made.items() if n not in left_open and alike(got(n), array))
         if not explains:
             return _Fit(mistake)
-        against = tuple(name for name in held if _changes(mistake, right, name))
+        against = tuple(name for name in held if _changes(altered(name), right.ours(name)))
         return _Fit(mistake, explains, left_open, against)
 
     def named(self, right: Right, where: Sequence[str], certainty: str) -> NamedMistake:
@@ -136,10 +149,9 @@ class _Fit:
         return f"{names} of {blocks}" if blocks else names
 
 
-def _changes(mistake: Mistake, right: Right, name: str) -> bool:
-    """Whether a mistake would change a parameter that is right."""
-    array = mistake.altered(name, right)
-    return array is not None and not np.isnan(array).all() and not alike(right.ours(name), array)
+def _changes(array: Array | None, want: Array) -> bool:
+    """Whether a mistake, which makes this of a parameter that is right, would change it."""
+    return array is not None and not np.isnan(array).all() and not alike(want, array)
 
 
 def _nearest(fits: Sequence[_Fit]) -> list[_Fit]:

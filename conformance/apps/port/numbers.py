@@ -61,11 +61,9 @@ def _moved(name: str, got: Array, want: Array, right: Right) -> str:
     """Return how the right numbers stand in other places, if they do."""
     if got.ndim == 2 and got.shape[0] == got.shape[1] and alike(got, want.T):
         return "it is transposed"
-    if shifted := _shifted(got, want):
-        return shifted
     if np.array_equal(np.sort(got, axis=None), np.sort(want.astype(got.dtype), axis=None)):
-        return _heads(name, got, right) or _order(got, want)
-    return ""
+        return _heads(name, got, right) or _shifted(got, want) or _order(got, want)
+    return _shifted(got, want)
 
 
 def _shifted(got: Array, want: Array) -> str:
@@ -179,5 +177,9 @@ def _on_a_grid(numbers: Array, bits: int) -> bool:
     gaps = gaps[gaps > _CLOSE * max(float(values[-1]), 1e-30)]
     if not gaps.size or len(values) < 3:
         return False
-    steps = values / float(gaps.min())
-    return bool(values[-1] / gaps.min() <= 2 ** (bits - 1) + 0.5 and np.abs(steps - np.round(steps)).max() < _WHOLE)
+    levels, most = 2 ** (bits - 1), float(values[-1])
+    for step in (float(gaps.min()), most / (levels - 1), most / levels):
+        multiples = values / step
+        if most / step <= levels + 0.5 and np.abs(multiples - np.round(multiples)).max() < _WHOLE:
+            return True
+    return False

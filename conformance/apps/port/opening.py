@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -14,10 +15,10 @@ from conformkit.conformance.apps.port.checkpoint import WeightStore
 from conformkit.conformance.apps.port.code import Code
 from conformkit.conformance.apps.port.definition import Definition
 from conformkit.conformance.apps.port.family import Family, family, family_of_class, read_settings
-from conformkit.conformance.apps.port.mistake import mistakes
 from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.apps.port.request import PortRequest
 from conformkit.conformance.apps.port.sides import LANGUAGE_MODEL
+from conformkit.conformance.apps.port.slips import same_parameters, slipped, variant_said
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.diagnosis.undeclared import searched
 from conformkit.conformance.driver.limits import Limits
@@ -33,6 +34,9 @@ __all__ = ["code_side", "definition_of", "in_ratios", "settings_of"]
 
 _PARTS = ("MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransformerLM")
 _LIMITS = Limits(call_seconds=300.0, memory_bytes=16 << 30)
+_TRIES = 60
+"""Assignments of weights that are tried in one variant: the names of one's own model are mostly clear."""
+Step = Callable[[str, int], None]
 _BIASES = {"qkv_bias": "q", "output_bias": "out", "ffn_bias": "up", "norm_bias": "norm1"}
 
 
@@ -62,8 +66,14 @@ def definition_of(name: str, settings: Mapping[str, Any], weights: WeightStore |
     return Definition(known, in_ratios(variant, known.sizes(settings)), known.notes(settings))
 
 
-def _seen(known: Family, variant: Variant, names: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the choices that the names in a file show: which biases there are, and whether there is a head."""
+def _seen(known: Family, variant: Variant, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the choices that the names in a file show: biases, whether there is a head, the number of experts."""
+    one = next(
+        (rule.target.partition("{e}")[0].rpartition("{i}")[2] for rule in known.rules if "{e}" in rule.target), ""
+    )
+    numbers = {found[1] for name in names if one and (found := re.search(rf"{re.escape(one)}(\d+)\.", name))}
+    if variant.experts and numbers:
+        yield "experts", len(numbers)
     ends = {
         part.name.replace("blocks.{i}.", "").replace("attention.", "").replace("feed_forward.", ""):
             rule.target.rpartition("{i}")[2]
@@ -103,6 +113,7 @@ def code_side(
     like: Variant | None,
     settings: Mapping[str, Any],
     isolation: str = "process",
+    step: Step = lambda _what, _total: None,
 ) -> Iterator[Code]:
     """Load and bind what a name or a path stands for: code, or a class of transformers.
 
@@ -111,7 +122,7 @@ def code_side(
     Raises Unportable, ConfigError.
     """
     with _blamed(text):
-        yield from _opened(text, warm, like, settings, isolation)
+        yield from _opened(text, warm, like, settings, isolation, step)
 
 
 @contextmanager
@@ -125,8 +136,9 @@ def _blamed(text: str) -> Iterator[None]:
 
 
 def _opened(
-    text: str, warm: WorkerFactory | None, like: Variant | None, settings: Mapping[str, Any], isolation: str
-) -> Iterator[Code]:
+    text: str, warm: WorkerFactory | None, like: Variant | None, settings: Mapping[str, Any], isolation: str,
+    step: Step,
+) -> Iterator[Code]:  # fmt: skip
     known = family_of_class(text)
     if known is not None:
         request = RunRequest(
@@ -137,9 +149,9 @@ def _opened(
         with opened(request, warm, located=located, components={LANGUAGE_MODEL.name}) as (implementation, _):
             yield replace(_model_of(text, implementation), family=known, notes=known.notes(settings))
         return
-    request = RunRequest(text, limits=_LIMITS, isolation=isolation)
+    request = RunRequest(text, limits=_LIMITS, isolation=isolation, tries=_TRIES)
     with opened(request, warm, located=find(request), components=_PARTS) as (implementation, _):
-        yield _model_of(text, implementation, like)
+        yield _model_of(text, implementation, like, step)
 
 
 def _installed(package: str) -> str:
@@ -163,7 +175,10 @@ def _variant_of(known: Family, settings: Mapping[str, Any], like: Variant | None
     return variant.but(**same, **heads)
 
 
-def _model_of(text: str, implementation: Implementation, like: Variant | None = None) -> Code:
+def _model_of(
+    text: str, implementation: Implementation, like: Variant | None = None,
+    step: Step = lambda _what, _total: None,
+) -> Code:  # fmt: skip
     if not implementation.has(LANGUAGE_MODEL.name):
         unusable = implementation.unusable.get(LANGUAGE_MODEL.name)
         problem = unusable.problem if unusable else f"it exports no {LANGUAGE_MODEL.name}"
@@ -173,35 +188,40 @@ def _model_of(text: str, implementation: Implementation, like: Variant | None = 
     bound = implementation.subject(LANGUAGE_MODEL.name).bound
     if bound.failure is not None:
         raise Unportable(f"{text} cannot be built and called: {bound.failure}")
-    notes = () if bound.fits else _bound_otherwise(implementation, like)
+    notes = () if bound.fits else _bound_otherwise(text, implementation, like, step)
     bound = implementation.subject(LANGUAGE_MODEL.name).bound
     if bound.rules is None:
         raise Unportable(f"the weights of {text} cannot be bound", advice=bound.unbound)
     return Code(text, implementation.subject(LANGUAGE_MODEL.name), implementation, notes=notes)
 
 
-def _slips(declared: Variant, like: Variant | None) -> Iterator[Variant]:
-    """Yield what is declared, and the variant of the other side, with one choice as known mistakes of code make it."""
-    tried = [declared, *([like] if like is not None else [])]
-    for base in (declared, like):
-        for mistake in mistakes().values():
-            if base is None or not mistake.choices or not mistake.fits(base):
-                continue
-            if (variant := base.but(**mistake.choices)) not in tried:
-                tried.append(variant)
-                yield variant
+def _bound_otherwise(text: str, implementation: Implementation, like: Variant | None, step: Step) -> tuple[str, ...]:
+    """Bind the model in another variant whose numbers it gives: that of the other side, or the nearest one.
 
-
-def _bound_otherwise(implementation: Implementation, like: Variant | None) -> tuple[str, ...]:
-    """Bind the model in another variant whose numbers it gives: that of the other side, or the nearest one."""
+    Where names leave no doubt which weight is which, variants are tried on what the model says with known weights;
+    where none gives that, the code is compared as its names say. Else each variant is tried with many assignments.
+    """
     undeclared = "ours gives the numbers of a variant that its conform.toml does not declare"
-    if like is not None and implementation.rebind_as(LANGUAGE_MODEL.name, like):
+    name, subject = LANGUAGE_MODEL.name, implementation.subject(LANGUAGE_MODEL.name)
+    clear = subject.bound.rules is not None
+    if clear:
+        step("looking for the variant of ours", 1)
+        found = variant_said(Code(text, subject, implementation), like)
+        if found is not None and implementation.rebind_as(name, found):
+            return (f"{undeclared}: the one of theirs",) if found == like else (undeclared,)
+    if like is not None and implementation.rebind_as(name, like):
         return (f"{undeclared}: the one of theirs",)
-    for variant in _slips(implementation.subject(LANGUAGE_MODEL.name).variant, like):
-        if implementation.rebind_as(LANGUAGE_MODEL.name, variant):
+    slips = [v for v in slipped(subject.variant, like) if not clear or not same_parameters(subject.variant, v)]
+    step("looking for the variant of ours", len(slips))
+    for variant in slips:
+        step("", 0)
+        if implementation.rebind_as(name, variant):
             return (undeclared,)
+    if clear:
+        return ()
+    step("looking for the variant of ours, part by part", 1)
     try:
-        found = searched(implementation).found(LANGUAGE_MODEL.name)
+        found = searched(implementation).found(name)
     except PatternError:
         found = None
-    return (undeclared,) if found is not None and implementation.rebind_as(LANGUAGE_MODEL.name, found) else ()
+    return (undeclared,) if found is not None and implementation.rebind_as(name, found) else ()

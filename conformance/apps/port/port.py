@@ -68,7 +68,7 @@ def port(request: PortRequest, progress: Progress = lambda _what, _total: None) 
         progress("binding ours", 1)
         own = settings if theirs.family is not None and theirs.family is family_of_class(request.ours) else {}
         ours = closing.enter_context(
-            code_side(request.ours, warm, like=theirs.variant, settings=own, isolation=request.isolation)
+            code_side(request.ours, warm, like=theirs.variant, settings=own, isolation=request.isolation, step=progress)
         )
         return _Port(request, theirs, ours, progress, settings).report(weights, converted)
 
@@ -107,6 +107,8 @@ class _Port:
             tuple(f"ours has no place for {name} of theirs" for name in plan.missing), tuple(mistakes),
             (*self.theirs.notes, *self.ours.notes),
         )  # fmt: skip
+        if weights is not None and not code.compared:  # other shapes: nothing of a file can be moved
+            return found
         if weights is not None:
             sizes, own = self._sizes(weights)
             plan = planned(self.theirs.variant, self.ours.variant, sizes, own)
@@ -153,7 +155,10 @@ class _Port:
         if proof.holds:
             return proof, plan, []
         canonical = {name: plan.array(name, drawn.__getitem__).astype(np.float64) for name in plan.parameters}
-        return proof, plan, replayed(plan, drawn, canonical, self.theirs.variant, self.ours, sizes, own, scene, other)
+        named = replayed(
+            plan, drawn, canonical, self.theirs.variant, self.ours, sizes, own, scene, other, self.progress
+        )
+        return proof, plan, named
 
     # -- with those of the checkpoint ----------------------------------------------------------------------------
 

@@ -33,8 +33,10 @@ __all__ = [
     "Questions",
     "Read",
     "allowed_error",
+    "behind",
     "compared",
     "drawn_weights",
+    "parts_of",
     "said",
 ]  # fmt: skip
 
@@ -128,10 +130,16 @@ class Questions:
         return array[self.rows] if name in _BY_ID and len(self.rows) < len(array) else array
 
 
-def _parts(layers: int) -> list[str]:
+def parts_of(layers: int) -> list[str]:
     """Return the parts in the order of computation."""
     inner = [f"blocks.{i}.{half}" for i in range(layers) for half in ("attention", "feed_forward")]
     return [EMBEDDING, *inner]
+
+
+def behind(part: str, layers: int) -> list[str]:
+    """Return the parts that are silent where this one is compared; none where the whole is."""
+    parts = parts_of(layers)
+    return parts[parts.index(part) + 1 :] if part in parts else []
 
 
 def said(side: Side, sizes: Mapping[str, Any], scene: Questions, read: Read) -> dict[str, Array]:
@@ -146,7 +154,7 @@ def said(side: Side, sizes: Mapping[str, Any], scene: Questions, read: Read) -> 
         speaker.fill(quiet=True)
         found[QUIET] = speaker.logits()
         speaker.fill(quiet=False)
-    parts = _parts(sizes["num_layers"])
+    parts = parts_of(sizes["num_layers"])
     found[parts[-1]] = found[WHOLE]
     for part, behind in zip(parts[-2::-1], parts[:0:-1], strict=True):
         speaker.silence(behind)

@@ -72,7 +72,9 @@ class SafetensorsFile:
 
     def _read_header(self, stream: BinaryIO, size: int) -> None:
         first = stream.read(8)
-        if first[:2] in {b"PK", b"\x80\x02"} or first[:1] == b"\x80":
+        begins = stream.read(1) == b"{"  # a length may have a pickle's first bytes, too: 640 has
+        stream.seek(8)
+        if not begins and (first[:2] == b"PK" or first[:1] == b"\x80"):
             raise self._wrong("it is a pickle or an archive of torch, not safetensors", "its name should end in .pt")
         if first.startswith(b"version "):
             raise self._wrong("it is a pointer of Git LFS, not the file itself", "git lfs pull fetches it")

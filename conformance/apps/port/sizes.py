@@ -74,12 +74,12 @@ def _fitting(rules: Sequence[Rule], checkpoint: WeightStore) -> float:
 def _places(rules: Iterable[Rule], checkpoint: WeightStore) -> Iterator[tuple[Rule, tuple[int, ...], int | None]]:
     """Yield the rules with the shapes of the tensors that they are about, and the number of the layer."""
     rules = list(rules)
-    simple = {r.target.replace("{i}", "0") for r in rules}
+    simple = {r.target.replace("{i}", "0").replace("{e}", "0") for r in rules}
     shown = matched(checkpoint, simple, lambda _: False)
     for rule in rules:
         if not _is_counted(rule):
             continue
-        pattern = re.compile(re.escape(rule.target).replace(r"\{i\}", r"(\d+)"))
+        pattern = re.compile(re.escape(rule.target).replace(r"\{i\}", r"(\d+)").replace(r"\{e\}", r"\d+"))
         for name, entry in shown.entries.items():
             match = pattern.fullmatch(name)
             if match and not any(rule.stacks(part) for part in rule.parts):
@@ -87,14 +87,16 @@ def _places(rules: Iterable[Rule], checkpoint: WeightStore) -> Iterator[tuple[Ru
 
 
 def _is_counted(rule: Rule) -> bool:
-    """Whether a rule is about one tensor, of the whole or of each layer."""
-    return not re.search(r"\{(?!i\})", rule.target) and not rule.subtree
+    """Whether a rule is about one tensor, of the whole, of each layer or of each expert."""
+    return not re.search(r"\{(?![ie]\})", rule.target) and not rule.subtree
 
 
 def _solve(rule: Rule, shape: tuple[int, ...], found: dict[str, int]) -> None:
     """Add the sizes that the shape of one tensor tells."""
     axes = canonical_axes("TinyTransformerLM")
     parts = [part.name for part in rule.parts]
+    if not rule.axes and parts[0] not in axes:
+        return  # a router says nothing about sizes that other tensors do not
     groups = groups_of(rule.axes or axes[parts[0]])
     if len(groups) != len(shape):
         return

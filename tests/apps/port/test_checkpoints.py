@@ -43,6 +43,14 @@ def test_what_is_written_is_what_the_library_reads(tmp_path):
         np.testing.assert_array_equal(array, WEIGHTS[name])
 
 
+@pytest.mark.parametrize("length", [640, 0x0480, 0x4B50])
+def test_a_header_whose_length_begins_as_a_pickle_or_an_archive_does_is_read(tmp_path, length):
+    header = json.dumps({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    path, values = tmp_path / "w.safetensors", np.array([1.5, -2.0], np.float32)
+    path.write_bytes(length.to_bytes(8, "little") + header.ljust(length) + values.tobytes())
+    np.testing.assert_array_equal(opened_checkpoint(path).read("x"), values)
+
+
 def test_bfloat16_is_rounded_to_nearest_with_ties_to_even(tmp_path):
     path, values = tmp_path / "half.safetensors", np.array([1.0, 1.00390625, 1.01171875, -3.14159, 1e-30], np.float32)
     write_safetensors(path, {"x": TensorEntry("bfloat16", (5,))}, [("x", values)])

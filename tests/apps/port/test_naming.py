@@ -51,6 +51,28 @@ def test_one_tensor_off_by_one_layer_is_named_with_it() -> None:
     assert mistake.sentence.endswith("in feed_forward.down.weight alone")
 
 
+def test_a_mistake_made_before_the_weights_were_moved_is_named() -> None:
+    one = right(SCENES["to-pairs"])
+
+    def change(w: dict[str, Array]) -> None:  # what is called k is permuted, and holds the values
+        for i in range(3):
+            for kind in ("weight", "bias"):
+                k, v = (f"blocks.{i}.attention.{part}.{kind}" for part in "kv")
+                w |= {k: one.plan.moved(k, one.theirs(v)), v: one.theirs(k)}
+
+    (mistake,) = named("to-pairs", change)
+    assert (mistake.id, mistake.certainty) == ("qkv-order-qvk", "exact")
+
+
+def test_whole_heads_in_another_order_are_no_rows_added_in_front() -> None:
+    def change(w: dict[str, Array]) -> None:
+        for i in range(3):
+            name = f"blocks.{i}.attention.v.weight"
+            w[name] = w[name].reshape(2, 6, 24)[::-1].reshape(12, 24)
+
+    assert [m.id for m in named("llama", change)] == ["heads-reversed-v"]
+
+
 def test_mistakes_with_the_same_numbers_are_all_named() -> None:
     def change(w: dict[str, Array]) -> None:
         for i in range(3):
@@ -88,7 +110,8 @@ def _quantized(a: Array) -> Array:
     [
         ("embedding.weight", _shifted, "the right rows 3 later: 3 rows are added in front"),
         ("embedding.weight", lambda a: _shifted(a[::-1])[::-1], "the right rows 3 earlier: 3 rows are missing"),
-        ("blocks.1.attention.q.weight", lambda a: a.reshape(4, 6, 24)[::-1].reshape(24, 24), "the order 3, 2, 1, 0"),
+        ("blocks.1.attention.q.weight", lambda a: a.reshape(4, 6, 24)[[2, 0, 3, 1]].reshape(24, 24),
+         "the order 2, 0, 3, 1"),
         ("blocks.1.feed_forward.up.weight", _quantized, "rounded to 8 bits, with a scale for each row"),
         ("blocks.1.feed_forward.up.weight", lambda a: a + 1e-3 * np.sin(np.arange(a.size)).reshape(a.shape),
          "rounded: off by less than"),

@@ -13,7 +13,7 @@ from conformkit.conformance import port
 from conformkit.conformance.apps.port.definition import Definition
 from conformkit.conformance.apps.port.family import family
 from conformkit.conformance.apps.port.port import port as convert
-from conformkit.conformance.apps.port.proof import drawn_weights
+from conformkit.conformance.apps.port.proof import EMBEDDING, drawn_weights
 from conformkit.conformance.apps.port.request import PortReport, PortRequest
 from conformkit.conformance.apps.port.sides import parameters_of, rules_at
 from conformkit.conformance.binding.patterns import to_implementation
@@ -189,6 +189,20 @@ def test_code_with_another_activation_is_bound_and_its_first_difference_is_there
     assert report.first == "blocks.0.feed_forward"
     assert report.differences == {"activation": ("GELU's tanh approximation", "GELU")}
     assert [m.id for m in report.mistakes] == ["gelu-exact"]
+
+
+def test_two_mistakes_in_the_code_are_named_without_a_search_through_variants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(RIGHT / "nano_gpt", tmp_path / "nano_gpt", ignore=shutil.ignore_patterns("__pycache__"))
+    for source in (tmp_path / "nano_gpt").glob("*.py"):
+        text = source.read_text(encoding="utf-8").replace("x + self.mlp(", "self.mlp(")
+        text = text.replace("+ self.transformer.wpe(pos)", "+ 2 * self.transformer.wpe(pos)")
+        source.write_text(text, encoding="utf-8")
+    monkeypatch.setattr("conformkit.conformance.apps.port.opening.searched", pytest.fail)
+    report = port("", str(tmp_path / "nano_gpt"), like="gpt2")
+    assert report.first == EMBEDDING
+    assert {m.id for m in report.mistakes} == {"positions-added-twice", "residual-of-feed-forward-missing"}
 
 
 def test_a_file_is_only_written_when_it_is_proved(tmp_path: Path) -> None:

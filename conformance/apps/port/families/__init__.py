@@ -16,6 +16,7 @@ A file holds
     choices = ["norm_eps"]
     values = { gelu_new = "gelu_tanh" }    # its words and ours, where they differ
     also = "rope_parameters.rope_theta"    # where newer files have it
+    share_of = ["n_embd", "n_head"]        # it counts features of a head: a share of this width by this number of heads
     [only]                                 # key = { values = […], absent = … }: other values have no variant
     [noted]                                # key = a sentence about a value that does not show in what is compared
     [weights]                              # names in files, as in conform.toml; "" takes the parent's line away

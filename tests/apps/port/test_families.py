@@ -1,0 +1,68 @@
+"""Families with experts, ALiBi, or sublayers in parallel: proved in code by hand; what is refused, and why."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformkit.conformance import port
+from conformkit.conformance.apps.port.family import family
+from conformkit.conformance.apps.port.problems import Unportable
+from tests.apps.port.test_porting import RIGHT, checkpoint
+
+HERE = Path(__file__).parent
+BY_HAND: dict[str, tuple[Path, dict[str, int], dict[str, Any]]] = {
+    "bloom": (RIGHT / "bloom", {}, {"n_head": 4}),
+    "gpt_neox": (HERE / "beside", {"d_model": 32}, {"num_attention_heads": 4, "hidden_size": 32, "rotary_pct": 0.25}),
+    "mixtral": (HERE / "mixture", {"kv_heads": 2}, {"num_attention_heads": 4, "num_key_value_heads": 2}),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_a_family_is_proved_in_code_by_hand_and_its_map_makes_the_same(name: str, tmp_path: Path) -> None:
+    code, sizes, said = BY_HAND[name]
+    weights, config = checkpoint(name, **sizes), tmp_path / "config.json"
+    config.write_text(json.dumps(said), encoding="utf-8")
+    report = port("", str(code), weights, like=name, config=config)
+    assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
+    namespace: dict[str, Any] = {}
+    exec(report.map, namespace)
+    for target, array in namespace["convert"](weights).items():
+        np.testing.assert_allclose(array, report.converted[target], atol=1e-6, err_msg=target)
+
+
+def test_the_number_of_experts_is_read_from_the_names_and_another_one_is_a_difference(tmp_path: Path) -> None:
+    shutil.copytree(HERE / "mixture", tmp_path / "mixture", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, old, new in (
+        ("__init__.py", "few, hidden, 8)", "few, hidden, 4)"),
+        ("conform.toml", "kv_", "experts = 4\nkv_"),
+    ):
+        path = tmp_path / "mixture" / name
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    report = port(
+        "", str(tmp_path / "mixture"), checkpoint("mixtral", kv_heads=2), like="mixtral", sizes={"num_heads": 4}
+    )
+    assert report.differences == {"experts": ("experts = 8", "experts = 4")}
+    assert not report.proved
+
+
+def test_config_json_says_shares_of_heads_and_placements() -> None:
+    assert family("gptj").variant({"rotary_dim": 64, "n_embd": 4096, "n_head": 16}).rotary_fraction == 0.25
+    assert family("neox").variant({"use_parallel_residual": False}).placement == "pre"
+    assert family("qwen3_moe").variant({"norm_topk_prob": False, "num_experts": 4}).expert_weights == "all"
+    with pytest.raises(Unportable, match="cannot be had without n_embd and n_head"):
+        family("gptj").variant({"rotary_dim": 64})
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("vaswani", "a style"), ("bert", "predict the next id"), ("t5", "encoder-decoder")]
+)
+def test_a_preset_without_files_is_refused_with_the_reason(name: str, why: str) -> None:
+    with pytest.raises(Unportable, match=why) as refused:
+        family(name)
+    assert refused.value.usage
