@@ -47,7 +47,7 @@ _ALIASES: dict[str, Aliases] = {
     ),
     "num_layers": _names(
         "n_layers n_layer layers depth num_blocks n_blocks num_hidden_layers nlayers N",
-        likely="nblock numblock nblocks layercount numblks nblks blocks blks stacks",
+        likely="nblock numblock nblocks layercount numblks nblks blocks blks stacks n l",
     ),
     "block_size": _names(
         "context_length max_seq_len seq_len max_len context_size n_ctx max_length n_positions "

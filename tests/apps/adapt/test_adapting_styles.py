@@ -228,6 +228,10 @@ def test_a_reason_is_given_for_a_namesake_that_cannot_be_the_component():
     assert "freqs_cos, freqs_sin" in said
     function = Item("theirs:mha", "function", None, arguments("x", "c_attn", "c_proj", "n_head"), None)
     assert "its weights as arguments" in near_miss(COMPONENTS["MultiHeadAttention"], [function], [], [])
+    block = Item("theirs:block", "function", None, arguments("x", "mlp", "attn", "ln_1", "ln_2", "n_head"), None)
+    assert "its weights as arguments" in near_miss(COMPONENTS["TransformerBlock"], [block], [], [])
+    table = Item("theirs:sinusoid", "function", None, arguments("n", "d"), None)
+    assert "takes no input" in near_miss(COMPONENTS["PositionalEncoding"], [table], [], [])
     assert near_miss(COMPONENTS["FeedForward"], [attention, function], [], []) == ""
 
 
