@@ -48,7 +48,8 @@ Profile = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=profiles,
-        help="The named set of clauses that must hold: core, lm, seq2seq, encoder, vit, or milestone1 to milestone5.",
+        help="The named set of clauses that must hold: core, lm, model, paths, seq2seq, encoder, vit, or milestone1 to "
+        "milestone5. model: block and model of core alone.",
     ),
 ]
 Strictness = Annotated[
