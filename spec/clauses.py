@@ -46,8 +46,8 @@ PATHS = (
 )
 MODEL = (
     "windows", "soft_caps", "alibi", "block", "norms", "norm_weights", "placements", "embedding", "model",
-    "model_parts", "generation", "sampling", "gradients", "stability", "behaviour", "modes", "initialization", "devices", "refusals",
-    "cost",
+    "model_parts", "generation", "sampling", "gradients", "stability", "behaviour", "modes", "initialization",
+    "devices", "refusals", "cost",
 )  # fmt: skip
 """The documents of core that speak of a block or a model."""
 ABOUT: Mapping[str, frozenset[str]] = {"model": frozenset({"TransformerBlock", "TinyTransformerLM", "all"})}
