@@ -127,6 +127,16 @@ NOBODY_KNOWS = """
         def forward(self, x):
             return self.down(F.gelu(self.up(x)))
 """
+LOOKING_AHEAD = """
+    class Attention(nn.Module):
+        def __init__(self, dim, num_heads):
+            super().__init__()
+            self.heads, self.qkv, self.proj = num_heads, nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+        def forward(self, x):
+            q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+            return self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+"""
 ALWAYS_ADDED = """
     def attention(q, k, v, mask):
         return (q @ k.mT / math.sqrt(q.shape[-1]) + mask).softmax(-1) @ v
@@ -203,6 +213,14 @@ def test_a_block_that_looks_ahead_behind_a_norm_is_not_called_causal(tmp_path):
     found = drafted(tmp_path, code)
     text = found.text().partition("[components.TransformerBlock]")[2]
     assert '# causal = "never"' in text
+
+
+def test_choices_are_found_in_code_that_looks_ahead_and_it_stays_a_mistake(tmp_path):
+    """Would break if such code were compared with causal definitions only: no choice gives its numbers then."""
+    found = drafted(tmp_path, LOOKING_AHEAD)
+    assert tables(found)["MultiHeadAttention"]["causal"] == "always"
+    assert tomllib.loads(found.text())["variant"] == {"qkv_bias": True, "output_bias": True}
+    assert '# causal = "never"' in found.text()
 
 
 def test_components_that_a_constructor_takes_are_built_for_it():
