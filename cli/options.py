@@ -48,7 +48,8 @@ Profile = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=profiles,
-        help="The clauses that must hold: core, lm, seq2seq, encoder, vit, paths, milestone1 to milestone5.",
+        help="The clauses that must hold, separated by commas: core, lm, model (block and model of core alone), paths, "
+        "seq2seq, encoder, vit, milestone1 to milestone5.",
     ),
 ]
 Strictness = Annotated[

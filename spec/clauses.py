@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 __all__ = [
-    "MILESTONE_PROFILES", "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level",
+    "ABOUT", "MILESTONE_PROFILES", "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level",
     "UnknownClauseError", "clause", "clauses", "clauses_of", "select",
 ]  # fmt: skip
 
@@ -44,6 +44,14 @@ PATHS = (
     "paths_modes",
     "paths_compiled",
 )
+MODEL = (
+    "windows", "soft_caps", "alibi", "block", "norms", "norm_weights", "placements", "embedding", "model",
+    "model_parts", "generation", "sampling", "gradients", "stability", "behaviour", "modes", "initialization",
+    "devices", "refusals", "cost",
+)  # fmt: skip
+"""The documents of core that speak of a block or a model."""
+ABOUT: Mapping[str, frozenset[str]] = {"model": frozenset({"TransformerBlock", "TinyTransformerLM", "all"})}
+"""What a profile's clauses are about, where it takes some of those of its documents only."""
 MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
     "milestone1": ("attention", "attention_properties", "masks", "padding"),
     "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
@@ -58,6 +66,7 @@ MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
 PROFILES: Mapping[str, tuple[str, ...]] = {
     "core": CORE,
     "lm": LM,
+    "model": MODEL,
     "seq2seq": SEQ2SEQ,
     "encoder": ENCODER,
     "vit": VISION,
@@ -157,7 +166,8 @@ def clauses() -> Mapping[str, Clause]:
 
 def clauses_of(profile: str) -> Mapping[str, Clause]:
     """Return the clauses of one profile by id, without reading the documents of other profiles."""
-    return _joined(PROFILES[profile])
+    found, about = _joined(PROFILES[profile]), ABOUT.get(profile)
+    return found if about is None else {name: item for name, item in found.items() if item.component in about}
 
 
 def clause(clause_id: str) -> Clause:
@@ -198,7 +208,8 @@ def select(prefixes: tuple[str, ...], profile: str | None = None) -> tuple[Claus
         return _selected(prefixes)
     if not prefixes:
         return tuple(clauses_of(profile).values())
-    return tuple(clause for clause in _selected(prefixes) if clause.document in PROFILES[profile])
+    own = clauses_of(profile)
+    return tuple(clause for clause in _selected(prefixes) if clause.id in own)
 
 
 def _selected(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:

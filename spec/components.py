@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.block import transformer_block
-from conformkit.spec.clauses import clauses_of
+from conformkit.spec.clauses import ABOUT, clauses_of
 from conformkit.spec.component import DROPOUT, Argument, Component, Method, heads, required
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.model import tiny_transformer_lm
@@ -183,6 +183,8 @@ def components_of(profile: str) -> Mapping[str, Component]:
     """Return the components of a profile, in the order in which one builds them."""
     if profile in {"core", "lm"}:
         return COMPONENTS
+    if profile == "model":
+        return {name: COMPONENTS[name] for name in COMPONENTS if name in ABOUT[profile]}
     if profile in {"encoder", "vit"}:
         return _encoder() if profile == "encoder" else _vit()
     if profile == "paths":

@@ -36,7 +36,7 @@ _ALIASES: dict[str, Aliases] = {
         "n_inner ff_hidden d_hid nhid",
         likely="dimff mlphidden mlpwidth innerdim ffsize ffwidth dffn ffnhidden dmlp mlpsize inner "
         "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim ffn ff mlp "
-        "dimhidden",
+        "dimhidden hiddenfeatures hiddenchannels",
     ),
     "d_k": _names("dk key_dim"),
     "d_v": _names("dv value_dim"),
@@ -47,7 +47,7 @@ _ALIASES: dict[str, Aliases] = {
     ),
     "num_layers": _names(
         "n_layers n_layer layers depth num_blocks n_blocks num_hidden_layers nlayers N",
-        likely="nblock numblock nblocks layercount numblks nblks blocks blks stacks",
+        likely="nblock numblock nblocks layercount numblks nblks blocks blks stacks n l",
     ),
     "block_size": _names(
         "context_length max_seq_len seq_len max_len context_size n_ctx max_length n_positions "

@@ -239,7 +239,7 @@ def refuse_empty(request: RunRequest, location: Location) -> None:
 
 def _otherwise(request: RunRequest) -> str:
     """Introduce the lines that declare other names; mention `conform adapt`, except for profile lm."""
-    named = [] if request.profile in {"core", "lm"} else ["--profile", request.profile]
+    named = [] if request.profile in {"core", "lm", "model"} else ["--profile", request.profile]
     words = ["conform", "adapt", request.impl, *named]
     drafts = f" ({shlex.join(words)} drafts it)" if request.profile != "lm" else ""
     return f"if yours are called otherwise, say where they are in conform.toml{drafts}:"

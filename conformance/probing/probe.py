@@ -360,11 +360,13 @@ def _by_name(
     return replace(instance.subject.bound, rules=first)
 
 
-def _unsure(instance: Instance, guess: tuple[Rule, ...]) -> Bound:
+_NO_ORDER = "no order of your weights reproduces your numbers, and their names do not tell which is which"
+
+
+def _unsure(instance: Instance, guess: tuple[Rule, ...], why: str = _NO_ORDER) -> Bound:
     """Leave the weights unbound, with both lists: no order of them fits, and names do not say which is which."""
     theirs = ", ".join(f"{p['name']} {list(p['shape'])}" for p in instance.trainable)
     ours = ", ".join(f"{name} {list(p.shape)}" for name, p in instance.canonical.items())
-    why = "no order of your weights reproduces your numbers, and their names do not tell which is which"
     return replace(_without_weights(instance, why, f"yours: {theirs}", f"the definition's: {ours}"), guess=guess)
 
 
@@ -380,9 +382,12 @@ def _near(instance: Instance) -> tuple[float, float]:
 
 
 def _without_place(instance: Instance, nothing: Unassignable) -> Bound:
-    """Name the parameters without a counterpart, on both sides."""
-    theirs, ours = (", ".join(names) or "none" for names in (nothing.theirs, nothing.ours))
-    return _without_weights(instance, f"yours, not matched: {theirs}", f"the definition's: {ours}")
+    """Name the parameters without a counterpart, on both sides; where each one alone has one, name them all."""
+    theirs, ours = (", ".join(names) for names in (nothing.theirs, nothing.ours))
+    if not theirs and not ours:
+        return _unsure(instance, (), "each of your weights has a place, but not all of them together")
+    yours = f"yours, not matched: {theirs}" if theirs else "all of yours are matched, and the definition has more"
+    return _without_weights(instance, yours, f"the definition's: {ours or 'all of its own are matched'}")
 
 
 def _without_weights(instance: Instance, *problems: str) -> Bound:

@@ -10,6 +10,7 @@ import pytest
 
 from conformkit.conformance.driver.wire.arrays import OutputError
 from conformkit.conformance.driver.worker.frameworks.numpy import Numpy
+from conformkit.conformance.driver.worker.outputs import describe, pick
 from conformkit.conformance.driver.worker.sequences import rows, stacked
 
 X = np.arange(6.0).reshape(2, 3)
@@ -46,6 +47,13 @@ def test_results_are_stacked_whatever_holds_them():
     assert stacked([SimpleNamespace(out=X)] * 2, FRAMEWORK).out.shape == (2, 2, 3)
     assert stacked([[1, 2], [3, 4]], FRAMEWORK) == [[1, 2], [3, 4]]
     assert stacked([None, None], FRAMEWORK) is None
+
+
+@pytest.mark.parametrize("row", [[1.0, 2.0], [np.float32(1), np.float32(2)], [[1.0], [2.0]]])
+def test_lists_within_lists_are_one_array_for_each_sequence(row):
+    result = stacked([[row] * 3] * 2, FRAMEWORK)
+    assert np.shape(pick(result, None, FRAMEWORK.is_array)["out"])[:3] == (2, 3, 2)
+    assert describe(result, FRAMEWORK.is_array) == "numbers"
 
 
 def test_results_that_differ_are_refused():

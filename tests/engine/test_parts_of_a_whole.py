@@ -43,6 +43,27 @@ def test_a_part_without_a_name_of_its_own_may_be_written_inline(tmp_path: Path) 
     assert verdict_line(report).endswith("; not seen on their own, written inline?: FeedForward")
 
 
+def test_a_block_and_a_model_are_a_profile_of_their_own(tmp_path: Path) -> None:
+    both = package(tmp_path, "from conformkit.reference import TinyTransformerLM, TransformerBlock\n")
+    report = check(both, profile="model", only=("BLOCK-ORACLE", "BLOCK-CAUSAL", *FEW), diagnose=False)
+    assert report.conforms
+    assert share(report) == ""
+    assert "not seen" not in verdict_line(report)
+
+
+def test_in_that_profile_a_wrong_attention_inside_a_block_is_red(tmp_path: Path) -> None:
+    wrong = """
+from conformkit.reference import TransformerBlock as Right
+
+class TransformerBlock(Right):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.0, causal=True):
+        super().__init__(d_model, num_heads, d_ff, dropout, causal=False)
+"""
+    report = check(package(tmp_path, wrong), profile="model", only=("BLOCK-ORACLE", "BLOCK-CAUSAL"), diagnose=False)
+    assert not report.conforms
+    assert "BLOCK-CAUSAL" in {r.clause.id for r in report.failures()}
+
+
 def test_a_whole_that_is_wrong_judges_no_part(tmp_path: Path) -> None:
     wrong = (
         WHOLE

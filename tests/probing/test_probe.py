@@ -13,6 +13,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.config import load_config
 from conformkit.conformance.binding.exports import ExportMismatch
 from conformkit.conformance.binding.rules import describe
+from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.driver.client.session import InProcess, locate
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.implementation import Implementation
@@ -290,14 +291,30 @@ def test_a_missing_output_projection_is_named_on_the_side_that_has_it(attention)
     source = SEPARATE.replace("return mixed @ self.wo", "return mixed").replace("self.wv, self.wo =", "self.wv =")
     bound = attention(source.replace("range(4)", "range(3)")).bound
     assert bound.rules is None
-    assert bound.unbound == ("yours, not matched: none", "the definition's: out.weight [12, 12]")
+    assert bound.unbound == (
+        "all of yours are matched, and the definition has more", "the definition's: out.weight [12, 12]",
+    )  # fmt: skip
     assert not bound.same_count
+
+
+def test_where_each_alone_has_a_place_both_lists_are_told(attention, monkeypatch):
+    def none(*_args, **_options):
+        raise Unassignable([], [])
+        yield
+
+    monkeypatch.setattr("conformkit.conformance.probing.probe.placements", none)
+    why, theirs, ours = attention(SEPARATE).bound.unbound
+    assert "each of your weights has a place" in why
+    assert theirs.startswith("yours: wq [12, 12]")
+    assert ours.startswith("the definition's: q.weight [")
 
 
 def test_a_parameter_too_many_is_named_on_the_other_side(attention):
     source = SEPARATE.replace("self.heads, self.causal =", "self.scale = np.ones(5)\n        self.heads, self.causal =")
     subject = attention(source)
-    assert subject.bound.unbound == ("yours, not matched: scale [5]", "the definition's: none")
+    assert subject.bound.unbound == (
+        "yours, not matched: scale [5]", "the definition's: all of its own are matched",
+    )  # fmt: skip
     with pytest.raises(ClauseFailure) as caught:
         subject.build().randomize(Draw(0, "test"))
     assert caught.value.details == subject.bound.unbound

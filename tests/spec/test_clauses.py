@@ -260,6 +260,13 @@ def test_facts_are_of_known_kinds() -> None:
     assert offenders(lambda c: c.document in law.PROFILES[c.profile]) == []
 
 
+def test_a_profile_may_take_some_of_the_clauses_of_its_documents() -> None:
+    own, core = law.clauses_of("model"), law.clauses_of("core")
+    about = {"TransformerBlock", "TinyTransformerLM", "all"}
+    assert own == {name: one for name, one in core.items() if one.component in about}
+    assert {c.id for c in law.select(("NUM",), "model")} < {c.id for c in law.select(("NUM",), "core")}
+
+
 def test_clauses_about_every_component_have_no_conditions() -> None:
     assert offenders(lambda c: c.component != "all" or not c.applies) == []
 

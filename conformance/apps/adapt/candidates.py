@@ -55,6 +55,8 @@ _NOT = {
 _MIXTURE = re.compile(r"moe|mixture|experts")
 """In names of networks made of several, in each of which a plain one is found as well."""
 _MOST = 8
+_WEIGHTS_PASSED = "is a function with its weights as arguments: write a wrapper class that keeps them as attributes"
+_NO_INPUT = "is a function that takes no input: write a class that is called with one"
 
 
 def ranked(
@@ -75,15 +77,20 @@ def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str],
         if spare:
             more = f"its call needs {', '.join(spare)}, which the contract does not have"
             return f"{item.path} has its name, but {more}: write a wrapper class whose call creates them"
-        if item.kind == "function" and _sized(component, item) < 2:
-            why = "is a function with its weights as arguments: write a wrapper class that keeps them as attributes"
-            return f"{item.path} {why}"
+        if item.kind == "function" and (_reads(component, item) or _sized(component, item) < 2):
+            return f"{item.path} {_WEIGHTS_PASSED if _reads(component, item) else _NO_INPUT}"
         why = next((text for text in refusals if text.startswith(f"{item.path}:")), "")
         if why and "NotImplementedError" in why:
             return f"{item.path} {UNFINISHED}"
         if why and item.kind == "class":
             return f"{why}: declare with construct and call how it is built and called"
     return ""
+
+
+def _reads(component: Component, item: Item) -> bool:
+    """Whether a function's first argument is the component's input, not a size."""
+    first = next((p["name"] for p in item.call or () if p["kind"] == "positional"), "")
+    return bool(meaning(first, component.inputs))
 
 
 def _may_be(component: Component, item: Item) -> bool:

@@ -17,8 +17,9 @@ from conformkit.conformance.binding.config import MASK_SHAPES
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component
 
-__all__ = ["settled"]
+__all__ = ["looks_ahead", "settled"]
 
+_NEVER = 'causal = "never"'
 _KINDS = (("bool", "attend"), ("bool", "hide"), ("float", "attend"))
 
 
@@ -53,7 +54,12 @@ def settled(
         table["causal"] = "always"
         why = "it looks at later positions, and no argument prevents that"
         proposal.doubts.append(f"{why}: left as a mistake; if it is meant for complete texts, declare")
-        proposal.offered.append(('causal = "never"', why))
+        proposal.offered.append((_NEVER, why))
+
+
+def looks_ahead(proposal: Proposal) -> bool:
+    """Whether it looks at later positions, and its author may say that this is meant."""
+    return any(line == _NEVER for line, _ in proposal.offered)
 
 
 def _flag(call: Call) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench, missing_setting
 from conformkit.conformance.apps.adapt.calling import Call, call_of
 from conformkit.conformance.apps.adapt.candidates import LIKELY, named, ranked
-from conformkit.conformance.apps.adapt.causality import settled
+from conformkit.conformance.apps.adapt.causality import looks_ahead, settled
 from conformkit.conformance.apps.adapt.construction import Construction, names_in, numbers, ways
 from conformkit.conformance.apps.adapt.evenness import limit_to_even
 from conformkit.conformance.apps.adapt.fitting import (
@@ -137,7 +137,9 @@ def _fits(subject: Subject, bench: Bench) -> bool:
 
 
 def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
-    return bench.probed(bench.subject(proposal.component, proposal.table), search.known())
+    """Find its weights; those of code that looks at later positions, as if that were meant: no other choice fits it."""
+    table = {**proposal.table, **({"causal": "never"} if looks_ahead(proposal) else {})}
+    return bench.probed(bench.subject(proposal.component, table), search.known())
 
 
 def _proposals(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:

@@ -9,6 +9,9 @@ from typing import Any
 
 __all__ = ["Returned", "pick", "returned"]
 
+_LISTS = "numbers"
+"""How lists of lists of numbers are described: one array, not native."""
+
 
 @dataclass(frozen=True, slots=True)
 class Returned:
@@ -21,7 +24,7 @@ class Returned:
     @property
     def is_array(self) -> bool:
         """Whether it is an array: their types are named in lower case."""
-        return not self.parts and self.name.islower() and self.name not in {"int", "float", "bool", "str"}
+        return not self.parts and self.name.islower() and self.name not in {"int", "float", "bool", "str", _LISTS}
 
 
 def returned(structure: str) -> Returned:
@@ -41,7 +44,7 @@ def pick(value: Returned, selector: Any) -> tuple[str, bool]:
     """Return the expression for the array, with `{}` for the call, and whether that is a native array."""
     if selector is not None:
         return _selected(value, selector), True
-    if value.is_array or not value.parts:
+    if value.is_array or not (value.parts or value.name == _LISTS):
         return ("{}", True) if value.is_array or not value.name[:1].isupper() else (_OF_OBJECT, True)
     if all(part.name in {"int", "float", "bool"} for part in value.parts):
         return "{}", False

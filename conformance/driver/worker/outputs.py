@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
+from numbers import Real
 from typing import Any
 
 from conformkit.conformance.driver.wire.arrays import OutputError
 
-__all__ = ["describe", "part", "pick", "remainder", "taken"]
+__all__ = ["all_numbers", "describe", "part", "pick", "remainder", "taken"]
 
 _DEPTH = 4
 _WIDTH = 8
@@ -71,6 +72,8 @@ def describe(value: Any, is_array: IsArray, depth: int = 3) -> str:
         return type(value).__name__.lower()
     if value is None or isinstance(value, bool | int | float):
         return str(type(value).__name__) if value is not None else "None"
+    if all_numbers(value) and any(isinstance(item, list | tuple) for item in value):
+        return "numbers"  # one array, not several results
     name = type(value).__name__[:40]
     if isinstance(value, Mapping):
         parts = [f"{str(k)[:40]}: {_inner(v, is_array, depth)}" for k, v in list(value.items())[:_WIDTH]]
@@ -118,15 +121,23 @@ def _taken_once(value: Any, selector: int | str, default: Any) -> Any:
 
 
 def _default(value: Any, is_array: IsArray) -> Any:
-    if is_array(value) or isinstance(value, bool | int | float) or _all_numbers(value):
+    if is_array(value) or isinstance(value, bool | int | float) or all_numbers(value):
         return value
     return next(_arrays(value, is_array, _DEPTH), None)
 
 
-def _all_numbers(value: Any) -> bool:
+def all_numbers(value: Any) -> bool:
+    """Whether it is a list of numbers, or of such lists: an array in plain Python."""
     if not isinstance(value, list | tuple) or not value:
         return False
-    return all(isinstance(item, bool | int | float) or _all_numbers(item) for item in value)
+    return all(isinstance(item, bool | int | float) or _is_row(item) for item in value)
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is a list within one of numbers; those that come from an array have its kind, as `float32`."""
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(isinstance(item, Real) or _is_row(item) for item in value)
 
 
 def _arrays(value: Any, is_array: IsArray, depth: int) -> Iterator[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.worker.frameworks.base import Framework
+from conformkit.conformance.driver.worker.outputs import all_numbers
 
 __all__ = ["rows", "stacked"]
 
@@ -58,7 +59,7 @@ def _inside(first: Any, values: Sequence[Any], join: Callable[[list[Any]], Any])
     if isinstance(first, Mapping):
         return {key: join([value[key] for value in values]) for key in first}
     if isinstance(first, list | tuple):
-        if first and all(isinstance(item, bool | int | float) for item in first):
+        if all_numbers(first):
             return list(values)
         parts = [join([value[place] for value in values]) for place in range(len(first))]
         return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)

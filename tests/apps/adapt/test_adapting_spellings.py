@@ -96,6 +96,14 @@ def test_hidden_is_the_width_of_the_model_where_another_argument_is_the_inner_on
     assert not unknown
 
 
+@pytest.mark.parametrize("layers", ["n", "L", "N", "num_layers"])
+def test_one_letter_may_be_the_number_of_layers(layers):
+    parameters = [{"name": name, "required": False} for name in ("vocab", "d", "h", layers, "f", "context")]
+    known, missing, _ = passed(parameters, component("TinyTransformerLM"))
+    assert known[layers] == "num_layers"
+    assert not missing
+
+
 def test_a_flag_that_changes_nothing_is_no_causality(tmp_path):
     (found,) = [p for p in drafted(tmp_path, CAUSAL).proposals if p.component == "TransformerBlock"]
     assert found.table["causal"] == "always"

@@ -127,6 +127,16 @@ NOBODY_KNOWS = """
         def forward(self, x):
             return self.down(F.gelu(self.up(x)))
 """
+LOOKING_AHEAD = """
+    class Attention(nn.Module):
+        def __init__(self, dim, num_heads):
+            super().__init__()
+            self.heads, self.qkv, self.proj = num_heads, nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+        def forward(self, x):
+            q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+            return self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+"""
 ALWAYS_ADDED = """
     def attention(q, k, v, mask):
         return (q @ k.mT / math.sqrt(q.shape[-1]) + mask).softmax(-1) @ v
@@ -205,6 +215,14 @@ def test_a_block_that_looks_ahead_behind_a_norm_is_not_called_causal(tmp_path):
     assert '# causal = "never"' in text
 
 
+def test_choices_are_found_in_code_that_looks_ahead_and_it_stays_a_mistake(tmp_path):
+    """Would break if such code were compared with causal definitions only: no choice gives its numbers then."""
+    found = drafted(tmp_path, LOOKING_AHEAD)
+    assert tables(found)["MultiHeadAttention"]["causal"] == "always"
+    assert tomllib.loads(found.text())["variant"] == {"qkv_bias": True, "output_bias": True}
+    assert '# causal = "never"' in found.text()
+
+
 def test_components_that_a_constructor_takes_are_built_for_it():
     """Would break if a layer that takes its parts as arguments could not be constructed."""
     item = Item("theirs:EncoderLayer", "class", arguments("size", "self_attn", "feed_forward", "dropout"), None, None)
@@ -228,6 +246,10 @@ def test_a_reason_is_given_for_a_namesake_that_cannot_be_the_component():
     assert "freqs_cos, freqs_sin" in said
     function = Item("theirs:mha", "function", None, arguments("x", "c_attn", "c_proj", "n_head"), None)
     assert "its weights as arguments" in near_miss(COMPONENTS["MultiHeadAttention"], [function], [], [])
+    block = Item("theirs:block", "function", None, arguments("x", "mlp", "attn", "ln_1", "ln_2", "n_head"), None)
+    assert "its weights as arguments" in near_miss(COMPONENTS["TransformerBlock"], [block], [], [])
+    table = Item("theirs:sinusoid", "function", None, arguments("n", "d"), None)
+    assert "takes no input" in near_miss(COMPONENTS["PositionalEncoding"], [table], [], [])
     assert near_miss(COMPONENTS["FeedForward"], [attention, function], [], []) == ""
 
 
