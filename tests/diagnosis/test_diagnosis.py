@@ -264,6 +264,14 @@ class TestDiagnosis:
         assert {certainty for _, certainty in named(first)} == {Certainty.UNSURE}
         assert len(named(first)) == 2
 
+    def test_of_more_than_two_guesses_two_are_given(self, three):
+        """Would break if a student had to check three places for one red line, and none of them were right."""
+        words = ({"SDPA-SCALE": WORDS, "MHA-OUT-PROJ": f"{word} was accepted"} for word in ("one", "two", "three"))
+        answers = {(name,): answer for name, answer in zip(three, words, strict=True)}
+        red = [failed("SDPA-SCALE", WORDS), failed("MHA-OUT-PROJ", "all was accepted")]
+        first, _ = diagnose(red, CANONICAL, Witness(answers))
+        assert [certainty for _, certainty in named(first)] == [Certainty.UNSURE] * 2
+
     def test_the_same_words_without_numbers_prove_nothing(self, three):
         (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness({(three[0],): WORDS}))
         assert named(result) == [(three[0], Certainty.LIKELY)]
