@@ -197,6 +197,19 @@ def test_a_memory_that_is_hidden_as_a_whole_leaves_everything_finite(cross_atten
             check_finite(f"the gradient of {name}", np.zeros(1) if gradient is None else gradient)
 
 
+@clause("XATTN-NOTHING")
+def test_a_mask_that_allows_nothing_is_not_taken_for_none(cross_attention: Subject, draw: Draw) -> None:
+    instance = build(cross_attention).scatter(draw)
+    q, k, v, some = hiding(instance, draw, 0, 3)
+    some[-1] = False
+    want, got = (instance(q, k, v, keys_mask(real))[-1] for real in (some, np.zeros_like(some)))
+    label = "the output of a sequence, where no sequence sees any memory,"
+    if np.isfinite(want).all() and np.isfinite(got).all():
+        check_close(label, got, want, cross_attention.tolerance())
+    elif np.isfinite(got).all():  # that the other one is NaN is XATTN-PAD-ALL's affair
+        check_differs(f"{label} compared with the one without a mask,", got, instance(q, k, v)[-1])
+
+
 @clause("XATTN-ORACLE")
 def test_the_output_is_that_of_the_definition(cross_attention: Subject, draw: Draw) -> None:
     for width, heads in ((12, 3), (8, 1), (8, 4)):
