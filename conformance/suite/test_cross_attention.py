@@ -28,6 +28,7 @@ from conformkit.conformance.evidence.dependence import (
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_memory
+from conformkit.conformance.evidence.sublayers import check_rate_used
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -244,6 +245,12 @@ def test_gradients_reach_everything(cross_attention: Subject, draw: Draw) -> Non
 def test_evaluation_drops_nothing(cross_attention: Subject, draw: Draw) -> None:
     instance = build(cross_attention, dropout=0.5).scatter(draw)
     check_drops_nothing(instance, build(cross_attention, dropout=0.0), sequences(instance, draw, 2, 4, 6))
+
+
+@clause("XATTN-DROPOUT-TRAIN")
+def test_a_dropout_rate_that_is_accepted_is_used(cross_attention: Subject, draw: Draw) -> None:
+    instance, plain = (build(cross_attention, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
+    check_rate_used(instance, plain, sequences(instance, draw, 2, 4, 6))
 
 
 @clause("XATTN-INPUT-KEPT")
