@@ -20,7 +20,8 @@ class ScaledDotProductAttention(Named, Protocol[ArrayT]):
     Shapes: q (…, Tq, dk), k (…, Tk, dk), v (…, Tk, dv), mask broadcastable to (…, Tq, Tk) → (…, Tq, dv), or a pair
             of this output and the weights (…, Tq, Tk).
     Mask:   boolean, True = may attend; or float, added to the scaled scores.
-    Raises: anything, when widths, lengths or the mask do not fit.
+    Raises: anything, when widths do not fit, there are fewer values than keys, or the mask is too small; more values
+            than keys, and a mask that is too large, should raise.
     Source: Vaswani et al. 2017, eq. 1; handout §4.
     """
 

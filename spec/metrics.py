@@ -31,8 +31,9 @@ class BitsPerCharacter(Named, Protocol[ArrayT_contra]):
 
 @runtime_checkable
 class Evaluate(Named, Protocol[ArrayT]):
-    """Return the mean loss over all targets of all batches, in eval mode, without changing the model.
+    """Return the mean loss over all targets of all batches, in eval mode, without changing weights or gradients.
 
+    A model in training mode is in it again afterwards; one in eval mode should be, too.
     Shapes: batches are pairs x, y (B, T) → a number, in nats per token
     Source: handout §8.4; Shakespeare report §3.2.
     """

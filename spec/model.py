@@ -25,7 +25,8 @@ class TinyTransformerLM(Protocol[ArrayT]):
 
     Construct: (vocab_size, d_model, num_heads, num_layers, d_ff, block_size, dropout=0.0).
     Shapes:    int64 ids (B, T) → logits (B, T, vocab_size), T at most block_size.
-    Raises:    anything, when T is larger than block_size or an id is not in 0 … vocab_size - 1.
+    Raises:    anything, when an id is vocab_size or more; should raise for one below 0, and when T is larger than
+               block_size, which may otherwise be read as a whole.
     Source:    handout §8.
     """
 

@@ -19,7 +19,7 @@ __all__ = [
 
 @runtime_checkable
 class ClipGradNorm(Named, Protocol[ArrayT]):
-    """Multiply all gradients by min(1, max_norm / norm), in place, and return their joint norm before that.
+    """Multiply all gradients by min(1, max_norm / norm), in place; what is returned should be their norm before.
 
     Source: handout §8.4; Pascanu et al. 2013, §3.2.
     """

@@ -17,7 +17,7 @@ __all__ = ["CreateCausalMask", "CreateMasks", "CreatePaddingMask", "padding_mask
 class CreatePaddingMask(Named, Protocol[ArrayT]):
     """Return which keys are not padding: True = may attend.
 
-    Shapes: ids (B, T) → boolean (B, 1, 1, T)
+    Shapes: ids (B, T) → (B, 1, 1, T), which should be boolean
     Source: design document §10.
     """
 

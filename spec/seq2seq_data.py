@@ -26,7 +26,9 @@ class ShiftRight(Named, Protocol[ArrayT]):
 
 @runtime_checkable
 class Collate(Named, Protocol[ArrayT]):
-    """Pad pairs of source and target to the longest of each: [bos, y, pad …] is read, [y, eos, pad …] predicted.
+    """Pad pairs of source and target: [bos, y, pad …] is read, [y, eos, pad …] predicted.
+
+    All sources get one length and all targets another; it should be that of the longest.
 
     Shapes: pairs of (m,) and (n,) → src (B, max m), tgt_in and tgt_out (B, max n + 1), integers
     Source: design document §10, which omits the end id.

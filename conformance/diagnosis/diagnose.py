@@ -38,8 +38,10 @@ _AT_ONCE = 2
 """Number of references with defects that run at the same time."""
 _COMPARED = 12
 """Maximum number of failures to compare."""
-_NEARLY_RIGHT = 100.0
-"""An error of less than this many times what is allowed is rather one of rounding than of the idea."""
+_NEARLY_RIGHT, _ROUNDING = 100.0, 1e-3
+"""An error of less than this many times what is allowed is rather one of rounding than of the idea, if no more than
+this share is allowed: of a clause that allows a hundredth, every error is less."""
+_ALLOWED = re.compile(r"relative tolerance ([\d.e+-]+)")
 _BEHIND = 2.0
 """A suspect that is this much less plausible than one that fails alike is not tried."""
 
@@ -93,7 +95,8 @@ def _known_elsewhere(result: Result, named: Sequence[Result]) -> tuple[LooksLike
 def _named(result: Result, explanation: Explanation) -> tuple[LooksLike, ...]:
     """Return the mistakes to name; of results that are nearly right only one that gives these very numbers."""
     found = explanation.looks_like(result.clause.id)
-    if result.verdict is Verdict.FAIL and result.distance is not None and result.distance < _NEARLY_RIGHT:
+    near = result.verdict is Verdict.FAIL and result.distance is not None and result.distance < _NEARLY_RIGHT
+    if near and float((_ALLOWED.findall(result.message) or [0.0])[0]) < _ROUNDING:
         return tuple(like for like in found if like.certainty is Certainty.EXACT)
     return found
 

@@ -20,7 +20,8 @@ _WEIGHTS = {
 """Weight of the similarity of one failure, in addition to the prior plausibility of the hypothesis."""
 _CLEARLY = 2.0
 """A hypothesis is better than another if its weight is larger by this much."""
-_SHOWN = 3
+_SHOWN, _GUESSED = 3, 2
+"""How many are named at most: those that fit, and those that are a guess."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,10 @@ class Explanation:
         like = self.hypotheses[0].likenesses.get(name, Likeness.NONE)
         sure = self.certainty is not Certainty.EXACT or like is Likeness.EXACT
         certainty = self.certainty if sure else Certainty.LIKELY
+        shown = _GUESSED if certainty is Certainty.UNSURE else _SHOWN
         return tuple(
             LooksLike(d.id, d.title, certainty, tuple(o.id for o in hypothesis.defects if o is not d), d.hint)
-            for hypothesis in self.hypotheses[:_SHOWN]
+            for hypothesis in self.hypotheses[:shown]
             for d in hypothesis.defects
             if like >= Likeness.KIND
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformkit.conformance.assertions.checks import check_close, check_differs, under
+from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, under
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
-__all__ = ["build", "check_in_turn", "check_varies", "layers_of", "silent", "with_silent"]
+__all__ = ["build", "check_in_turn", "check_rate_used", "check_varies", "layers_of", "silent", "with_silent"]
 
 
 def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
@@ -57,6 +57,13 @@ def check_varies(instance: Instance, plain: Instance, inputs: tuple[Array | None
     check_differs("output in training mode, dropout 0.5, another seed,", first, second)
     got, want = plain(*inputs, mode="train", seed=1), plain(*inputs)
     check_close("output in training mode, dropout 0", got, want, plain.subject.tolerance(2))
+
+
+def check_rate_used(instance: Instance, plain: Instance, inputs: tuple[Array | None, ...]) -> None:
+    """Check the same of a rate that is an argument of its own; an entry of settings may be for another part."""
+    if not instance.subject.takes("dropout"):
+        raise NotApplicable("it takes no dropout rate as an argument of its own")
+    check_varies(instance, plain, inputs)
 
 
 def check_each_varies(instance: Instance, sublayers: Sequence[str], inputs: tuple[Array | None, ...]) -> None:

@@ -28,6 +28,7 @@ from conformkit.conformance.evidence.dependence import (
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_memory
+from conformkit.conformance.evidence.sublayers import check_rate_used
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -197,6 +198,19 @@ def test_a_memory_that_is_hidden_as_a_whole_leaves_everything_finite(cross_atten
             check_finite(f"the gradient of {name}", np.zeros(1) if gradient is None else gradient)
 
 
+@clause("XATTN-NOTHING")
+def test_a_mask_that_allows_nothing_is_not_taken_for_none(cross_attention: Subject, draw: Draw) -> None:
+    instance = build(cross_attention).scatter(draw)
+    q, k, v, some = hiding(instance, draw, 0, 3)
+    some[-1] = False
+    want, got = (instance(q, k, v, keys_mask(real))[-1] for real in (some, np.zeros_like(some)))
+    label = "the output of a sequence, where no sequence sees any memory,"
+    if np.isfinite(want).all() and np.isfinite(got).all():
+        check_close(label, got, want, cross_attention.tolerance())
+    elif np.isfinite(got).all():  # that the other one is NaN is XATTN-PAD-ALL's affair
+        check_differs(f"{label} compared with the one without a mask,", got, instance(q, k, v)[-1])
+
+
 @clause("XATTN-ORACLE")
 def test_the_output_is_that_of_the_definition(cross_attention: Subject, draw: Draw) -> None:
     for width, heads in ((12, 3), (8, 1), (8, 4)):
@@ -231,6 +245,12 @@ def test_gradients_reach_everything(cross_attention: Subject, draw: Draw) -> Non
 def test_evaluation_drops_nothing(cross_attention: Subject, draw: Draw) -> None:
     instance = build(cross_attention, dropout=0.5).scatter(draw)
     check_drops_nothing(instance, build(cross_attention, dropout=0.0), sequences(instance, draw, 2, 4, 6))
+
+
+@clause("XATTN-DROPOUT-TRAIN")
+def test_a_dropout_rate_that_is_accepted_is_used(cross_attention: Subject, draw: Draw) -> None:
+    instance, plain = (build(cross_attention, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
+    check_rate_used(instance, plain, sequences(instance, draw, 2, 4, 6))
 
 
 @clause("XATTN-INPUT-KEPT")

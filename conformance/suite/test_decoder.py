@@ -32,6 +32,7 @@ from conformkit.conformance.evidence.sublayers import (
     build,
     check_each_varies,
     check_in_turn,
+    check_rate_used,
     check_varies,
     layers_of,
     silent,
@@ -320,6 +321,12 @@ def test_past_silent_layers_there_is_the_last_norm_alone(decoder: Subject, draw:
     instance.write(silent(instance, *layers_of(instance, SUBLAYERS)))
     x, memory = inputs(instance, draw, 2, 5, 7, scale=3.0)
     check_close("output", instance(x, memory), instance.expected(x, memory), decoder.tolerance(2))
+
+
+@clause("DEC-STACK-DROPOUT")
+def test_a_dropout_rate_that_is_accepted_reaches_the_layers(decoder: Subject, draw: Draw) -> None:
+    instance, plain = (build(decoder, num_layers=2, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
+    check_rate_used(instance, plain, inputs(instance, draw, 2, 5, 6))
 
 
 @clause("DEC-STACK")

@@ -30,6 +30,7 @@ from conformkit.conformance.evidence.sublayers import (
     build,
     check_each_varies,
     check_in_turn,
+    check_rate_used,
     check_varies,
     layers_of,
     silent,
@@ -225,6 +226,12 @@ def test_past_silent_layers_there_is_the_last_norm_alone(encoder: Subject, draw:
 def test_padding_stays_out_of_every_layer(encoder: Subject, draw: Draw) -> None:
     for layers in (1, 3):
         check_pad(build(encoder, num_layers=layers).scatter(draw), draw)
+
+
+@clause("ENC-STACK-DROPOUT")
+def test_a_dropout_rate_that_is_accepted_reaches_the_layers(encoder: Subject, draw: Draw) -> None:
+    instance, plain = (build(encoder, num_layers=2, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
+    check_rate_used(instance, plain, (inputs(instance, draw, 2, 5),))
 
 
 @clause("ENC-STACK")

@@ -27,7 +27,7 @@ from conformkit.conformance.evidence.dependence import check_all_arrive, check_d
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.own_draws import check_own_draws
 from conformkit.conformance.evidence.padding_at_sizes import with_masks, with_padded_ids
-from conformkit.conformance.evidence.sublayers import silent
+from conformkit.conformance.evidence.sublayers import check_rate_used, silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
 from conformkit.conformance.suite.registry import clause
@@ -447,6 +447,13 @@ def test_evaluation_drops_nothing(transformer: Subject, draw: Draw) -> None:
     src, tgt = pairs(instance, draw, 2, 5, 6)
     plain = build(transformer, dropout=0.0)
     check_drops_nothing(instance, plain, (src, tgt, *masks(instance, src, tgt)))
+
+
+@clause("S2S-DROPOUT-USED")
+def test_a_dropout_rate_that_is_accepted_is_used(transformer: Subject, draw: Draw) -> None:
+    instance, plain = (build(transformer, dropout=rate).randomize(draw) for rate in (0.5, 0.0))
+    src, tgt = pairs(instance, draw, 2, 5, 6)
+    check_rate_used(instance, plain, (src, tgt, *masks(instance, src, tgt)))
 
 
 @clause("S2S-SIZES")

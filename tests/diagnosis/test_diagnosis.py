@@ -233,6 +233,15 @@ class TestDiagnosis:
         (result,) = diagnose([near], CANONICAL, Witness(answers))
         assert bool(named(result)) is known
 
+    def test_where_much_is_allowed_no_error_is_near(self, three):
+        """Would break if another ε in the last norm had no name: its clause allows a hundredth, and it is off by two
+        thirds.
+        """
+        ours = "the logits[1, 0, 3] is -0.327785, want -0.999531 (float64, relative tolerance 1e-02)"
+        answers = {(three[0],): ours.replace("-0.327785", "-0.412").replace("0.999", "0.912"), (three[1],): ""}
+        (result,) = diagnose([replace(failed("SDPA-SCALE", ours), distance=67.0)], CANONICAL, Witness(answers))
+        assert named(result)[0][0] == three[0]
+
     def test_an_error_near_the_tolerance_is_named_after_what_gives_these_numbers(self, three):
         answers = {(three[0],): NUMBERS, (three[1],): "", (three[2],): ""}
         (result,) = diagnose([replace(failed("SDPA-SCALE"), distance=40.0)], CANONICAL, Witness(answers))
@@ -263,6 +272,14 @@ class TestDiagnosis:
         first, _ = diagnose(red, CANONICAL, Witness(answers))
         assert {certainty for _, certainty in named(first)} == {Certainty.UNSURE}
         assert len(named(first)) == 2
+
+    def test_of_more_than_two_guesses_two_are_given(self, three):
+        """Would break if a student had to check three places for one red line, and none of them were right."""
+        words = ({"SDPA-SCALE": WORDS, "MHA-OUT-PROJ": f"{word} was accepted"} for word in ("one", "two", "three"))
+        answers = {(name,): answer for name, answer in zip(three, words, strict=True)}
+        red = [failed("SDPA-SCALE", WORDS), failed("MHA-OUT-PROJ", "all was accepted")]
+        first, _ = diagnose(red, CANONICAL, Witness(answers))
+        assert [certainty for _, certainty in named(first)] == [Certainty.UNSURE] * 2
 
     def test_the_same_words_without_numbers_prove_nothing(self, three):
         (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness({(three[0],): WORDS}))

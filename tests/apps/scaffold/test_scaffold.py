@@ -9,7 +9,7 @@ from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.milestones import next_step
 from conformkit.conformance.report.terminal import render
 from conformkit.conformance.runner import run
-from conformkit.spec.clauses import MILESTONE_PROFILES, Level, clauses_of, select
+from conformkit.spec.clauses import MILESTONE_PROFILES, Level, clauses, clauses_of, select
 from conformkit.spec.components import COMPONENTS, components_of
 from conformkit.spec.sources import sources
 from conformkit.spec.tools import TOOLS, tools_of
@@ -52,6 +52,27 @@ def test_every_binding_clause_of_a_separate_group_is_named_in_its_docstring():
         own = [c.id for c in clauses_of("core").values() if c.prefix == component.prefix and c.level == "MUST"]
         assert own
         assert all(name in ast.get_docstring(found[component.export]) for name in own if name.startswith("MHA"))
+
+
+ADVICE = {
+    "scaled_dot_product_attention": ("ERRH-VALUES-LEFT", "ERRH-MASK-CUT"),
+    "MultiHeadAttention": ("ERRH-DIVISIBLE",),
+    "PositionalEncoding": ("PE-OVERLONG-REFUSED",),
+    "TinyTransformerLM": ("LM-OOB-NEGATIVE", "ERRH-OVERLONG"),
+    "clip_grad_norm": ("OPT-CLIP-PRENORM",),
+    "evaluate": ("METRIC-EVAL-STAYS",),
+    "collate": ("S2SDATA-LONGEST",),
+    "create_padding_mask": ("PAD-BOOL",),
+}
+"""Clauses that advise, by the part whose stub speaks of the same."""
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_a_stub_says_should_where_the_law_does(name):
+    """Would break if a stub promised what the law only advises."""
+    found = exports(package("mypkg", profile="lm")) | exports(package("mypkg", profile="seq2seq"))
+    assert all(clauses()[one].level is Level.SHOULD for one in ADVICE[name])
+    assert "should" in ast.get_docstring(found[name])
 
 
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
