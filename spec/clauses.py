@@ -45,7 +45,7 @@ PATHS = (
     "paths_compiled",
 )
 MODEL = (
-    "windows", "soft_caps", "alibi", "block", "norms", "norm_weights", "placements", "embedding", "model",
+    "windows", "soft_caps", "alibi", "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model",
     "model_parts", "generation", "sampling", "gradients", "stability", "behaviour", "modes", "initialization",
     "devices", "refusals", "cost",
 )  # fmt: skip

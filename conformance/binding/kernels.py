@@ -10,7 +10,7 @@ from typing import Any
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.binding.toml_nodes import Node
 
-__all__ = ["Kernel", "Kernels", "kernels_of", "read_kernels"]
+__all__ = ["Kernels", "OtherKernel", "kernels_of", "read_kernels"]
 
 Kernels = Mapping[str, Sequence[str | bool]]
 """By argument, the values that it takes."""
@@ -31,7 +31,7 @@ _MOST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class OtherKernel:
     """One value of such an argument that is not its default."""
 
     argument: str
@@ -46,21 +46,23 @@ class Kernel:
         return f"{self.argument}={self.value!r}"
 
 
-def kernels_of(signature: Signature | None, declared: Kernels) -> tuple[Kernel, ...]:
+def kernels_of(signature: Signature | None, declared: Kernels) -> tuple[OtherKernel, ...]:
     """Return the values to compare with the default."""
     if declared:
         own = {parameter["name"] for parameter in signature or ()}
-        return tuple(Kernel(name, value, name in own, declared=True) for name in declared for value in declared[name])
+        return tuple(
+            OtherKernel(name, value, name in own, declared=True) for name in declared for value in declared[name]
+        )
     return tuple(kernel for parameter in signature or () for kernel in _others(parameter))
 
 
-def _others(parameter: Mapping[str, Any]) -> Iterator[Kernel]:
+def _others(parameter: Mapping[str, Any]) -> Iterator[OtherKernel]:
     name, default = parameter["name"], parameter["default"]
     if name in _SWITCHES and default in {"True", "False"}:
-        yield Kernel(name, default == "False")
+        yield OtherKernel(name, default == "False")
     if name in _NAMED and default is not None and default[:1] in {"'", '"'}:
         usual = ast.literal_eval(default)
-        yield from (Kernel(name, word) for word in _WORDS if word != usual)
+        yield from (OtherKernel(name, word) for word in _WORDS if word != usual)
 
 
 def read_kernels(node: Node) -> Kernels:

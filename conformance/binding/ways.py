@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformkit.conformance.binding.kernels import Kernel, kernels_of
+from conformkit.conformance.binding.kernels import OtherKernel, kernels_of
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
@@ -72,7 +72,7 @@ class Ways:
     """Arguments of an attention function."""
     maker: str | None = None
     """The method that makes an empty cache."""
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[OtherKernel, ...] = ()
     """What its constructor can be given besides, to compute attention in other ways."""
     config: PathsConfig = field(default_factory=PathsConfig)
     declared: frozenset[str] = frozenset()

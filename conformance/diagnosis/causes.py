@@ -73,7 +73,7 @@ def _diagnosed(
 
 
 _WHOLES = {
-    **dict.fromkeys(("core", "lm", "paths"), ("TinyTransformerLM",)),
+    **dict.fromkeys(("core", "lm", "model", "paths"), ("TinyTransformerLM",)),
     "encoder": ("BertForPreTraining", "BertModel"), "vit": ("VisionTransformer",),
 }  # fmt: skip
 """By profile, the models that contain all that it is about, the largest first."""

@@ -18,7 +18,7 @@ from conformkit.conformance.engine.providers import components_asked
 from conformkit.conformance.suite.registry import arguments, tests
 from conformkit.spec.clauses import clauses, clauses_of
 
-__all__ = ["Named", "measure", "named_with", "red_with"]
+__all__ = ["Breakage", "measure", "named_with", "red_with"]
 
 _AT_ONCE = 2
 """Number of references with defects that are judged at the same time."""
@@ -51,7 +51,7 @@ def red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Named:
+class Breakage:
     """What a defect does to the clauses that it names."""
 
     red: tuple[str, ...]
@@ -60,7 +60,7 @@ class Named:
     """What is said of those that are red without any call before them: id, message, details."""
 
 
-def named_with(defect: Defect, warm: WorkerFactory) -> Named:
+def named_with(defect: Defect, warm: WorkerFactory) -> Breakage:
     """Judge the reference with a defect on the clauses that it names. Raises PatchError."""
     try:
         with _witness(defect, _components(defect), warm, 0) as judge:
@@ -68,14 +68,14 @@ def named_with(defect: Defect, warm: WorkerFactory) -> Named:
             alone = [judge.alone(name) for name in defect.clauses]
             after = [result if result.verdict.red else judge.result(result.clause.id) for result in alone]
     except LoadFailure as failure:
-        return Named(defect.clauses, (("", str(failure), ()),))
+        return Breakage(defect.clauses, (("", str(failure), ()),))
     red = [result for result in after if result.verdict.red]
     for result in red:
         if "raised NameError" in result.message:
             what = "by a name that is missing, not by its mistake"
             raise PatchError(f"{defect.id} breaks {result.clause.id} {what}: {result.message}")
     said = tuple((r.clause.id, r.message, tuple(r.details)) for r in alone if r.verdict.red)
-    return Named(tuple(result.clause.id for result in red), said)
+    return Breakage(tuple(result.clause.id for result in red), said)
 
 
 def _witness(

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.binding.kernels import Kernel
+from conformkit.conformance.binding.kernels import OtherKernel
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import draw_ids, own_tolerance, rows
 from conformkit.conformance.subject.component import Instance, Subject
@@ -38,7 +38,7 @@ def built(model: Subject, draw: Draw, *, block_size: int = 12, gain: float = 1.5
     return Path(instance.scatter(draw, gain=gain))
 
 
-def kernels(path: Path, draw: Draw) -> list[tuple[Kernel, Path]]:
+def kernels(path: Path, draw: Draw) -> list[tuple[OtherKernel, Path]]:
     """Return the same model with each other kernel of attention that its constructor takes.
 
     What it refuses is left out, unless it is declared. Raises NotApplicable if nothing is left.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_shape
-from conformkit.conformance.binding.kernels import Kernel
+from conformkit.conformance.binding.kernels import OtherKernel
 from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
@@ -76,7 +76,7 @@ class Path:
         made = replace(self, instance=replace(self.instance, handle=int(reply["handle"])))
         return made, str(reply["closed"])
 
-    def with_kernel(self, kernel: Kernel) -> Path:
+    def with_kernel(self, kernel: OtherKernel) -> Path:
         """Return the same model with the same weights, constructed to compute attention in another way."""
         old, subject = self.instance, self.instance.subject
         construct = subject.bound.construct.setting(kernel.argument, kernel.value, own=kernel.own)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.binding.arguments import Arguments, read_arguments
-from conformkit.conformance.binding.kernels import Kernel, kernels_of, read_kernels
+from conformkit.conformance.binding.kernels import OtherKernel, kernels_of, read_kernels
 from conformkit.conformance.binding.toml_nodes import ConfigError, Node
 
 
@@ -34,7 +34,7 @@ def test_a_name_with_another_default_means_something_else() -> None:
 def test_what_is_declared_must_be_taken_and_may_be_a_setting() -> None:
     found = kernels_of([argument("config", None), argument("flash", "True")], {"flash": [False], "impl": ["plain"]})
     assert found == (
-        Kernel("flash", False, own=True, declared=True), Kernel("impl", "plain", own=False, declared=True)
+        OtherKernel("flash", False, own=True, declared=True), OtherKernel("impl", "plain", own=False, declared=True)
     )  # fmt: skip
 
 

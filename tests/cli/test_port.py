@@ -70,7 +70,7 @@ def test_a_wrong_conversion_is_named_and_the_map_is_the_right_one(process, weigh
 
 USAGE = {
     "one-side": ([NANO], "give THEIRS and OURS"),
-    "misspelt": (["--like", "gpt3", NANO], "there is no family 'gpt3'; nearest: gpt2"),
+    "misspelt": (["--like", "gpt3", NANO], "there is no family 'gpt3'; nearest: gptj, gpt2"),
     "refused": (["--like", "deepseek_v3", NANO], "it has latent attention"),
     "no-family": (["--check", "FILE", NANO], "needs the family"),
     "no-weights": (["--like", "gpt2", NANO, "--out", "x.safetensors"], "needs weights to convert"),

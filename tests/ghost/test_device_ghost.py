@@ -69,7 +69,7 @@ def test_the_reference_conforms_there(profile: str, dtype: str, warm: LentFactor
 
 
 @pytest.mark.full(guard="test_some_clauses_hold_there")
-@pytest.mark.parametrize(("number", "impl"), enumerate(RIGHT), ids=[impl.stem for impl in RIGHT])
+@pytest.mark.parametrize(("number", "impl"), list(enumerate(RIGHT)), ids=[impl.stem for impl in RIGHT])
 def test_no_right_implementation_breaks_a_clause_there(number: int, impl: Path, warm: LentFactory) -> None:
     """Each meets a quarter of the law, each clause a quarter of them: on the CPU all are judged whole."""
     with judging(str(impl), warm) as judge:

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from conformkit.conformance.defects import Defect
-from conformkit.conformance.diagnosis.measuring import Named, named_with
+from conformkit.conformance.diagnosis.measuring import Breakage, named_with
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 
 
-def judged_once(defect: Defect, warm: WorkerFactory, session: Path) -> Named:
+def judged_once(defect: Defect, warm: WorkerFactory, session: Path) -> Breakage:
     """Return what a known mistake does to the clauses that it names; `session` is a folder of this session."""
     file = session / f"{defect.id}.json"
     if not file.exists():
@@ -21,4 +21,4 @@ def judged_once(defect: Defect, warm: WorkerFactory, session: Path) -> Named:
         written.replace(file)
         return found
     red, failures = json.loads(file.read_text(encoding="utf-8"))
-    return Named(tuple(red), tuple((name, message, tuple(details)) for name, message, details in failures))
+    return Breakage(tuple(red), tuple((name, message, tuple(details)) for name, message, details in failures))
