@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from conformkit.spec.positional_encoding import first_position
@@ -30,8 +31,12 @@ class Parameter:
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents: those of a parenthesized group are multiplied."""
-        groups = re.findall(r"\(([^)]*)\)|(\w+)", self.axes)
-        return tuple(math.prod(self.sizes[a] for a in (group or single).split()) for group, single in groups)
+        return tuple(math.prod(self.sizes[a] for a in group) for group in _groups(self.axes))
+
+
+@lru_cache(maxsize=256)
+def _groups(axes: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple((group or single).split()) for group, single in re.findall(r"\(([^)]*)\)|(\w+)", axes))
 
 
 def matrix(out: str, into: str, **sizes: int) -> Parameter:

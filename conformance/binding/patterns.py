@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def to_implementation(
     `parameters` are the canonical ones of this instance, `sizes` the values that expressions may use.
     """
     found: dict[str, Array] = {}
-    for place in _places(rules, parameters):
+    for place in _places_at(rules, parameters):
         arrays = []
         for piece in place.pieces:
             layers = [_fitting(place.rule, name, canonical, parameters[name].shape) for name in piece.names]
@@ -57,7 +58,7 @@ def to_canonical(
     A part that several rules place is read by the first one.
     """
     found: dict[str, Array] = {}
-    for place in _places(rules, parameters):
+    for place in _places_at(rules, parameters):
         if all(name in found for piece in place.pieces for name in piece.names):
             continue
         arrays = [_fitting(place.rule, target, theirs, place.shape) for target in place.targets]
@@ -71,7 +72,7 @@ def to_canonical(
 
 def shapes(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> dict[str, tuple[int, ...]]:
     """Return the shape that the rules want of each of the implementation's parameters."""
-    return {target: place.shape for place in _places(rules, parameters) for target in place.targets}
+    return {target: place.shape for place in _places_at(rules, parameters) for target in place.targets}
 
 
 def single_rules(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Iterator[Rule]:
@@ -98,7 +99,7 @@ class _Piece:
     stacked: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Place:
     """A rule for one layer. With one array per head (or per row, …), these are a leading axis."""
 
@@ -116,12 +117,12 @@ class _Place:
         """The dimension along which parts are concatenated, None if they are stacked."""
         return next((n for n, group in enumerate(self.groups) if group[:1] == ("s",) and len(group) > 1), None)
 
-    @property
+    @cached_property
     def grouping(self) -> Grouping | None:
         """How parts are laid out in groups, if they differ in the number of heads."""
         return None if self.per_item else grouping(self.groups, [piece.parameter for piece in self.pieces])
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape of each target."""
         if self.grouping:
@@ -136,6 +137,16 @@ class _Place:
                 raise self.rule.error(f"the parts differ: {where} is {said}", advice)
             extents.append(sum(own) if n == self.joint else own[0] * (len(own) if "s" in group else 1))
         return tuple(extents[self.per_item :])
+
+
+def _places_at(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> tuple[_Place, ...]:
+    """Return where rules put parameters of these sizes: it is asked again for every object that is built."""
+    return _remembered(tuple(rules), tuple((name, p.axes, *p.sizes.items()) for name, p in parameters.items()))
+
+
+@lru_cache(maxsize=256)
+def _remembered(rules: tuple[Rule, ...], parameters: tuple[tuple[Any, ...], ...]) -> tuple[_Place, ...]:
+    return tuple(_places(rules, {name: Parameter(axes, dict(sizes)) for name, axes, *sizes in parameters}))
 
 
 def _places(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:

@@ -58,7 +58,8 @@ class Deadline:
         if left <= 0:
             raise OutOfTime
         limits = session.limits
-        session.limits = replace(limits, load_seconds=min(limits.load_seconds, left))
+        if limits.load_seconds > left:
+            session.limits = replace(limits, load_seconds=left)
         return min(limits.call_seconds, left)
 
     @contextmanager

@@ -30,7 +30,11 @@ _SHORT = 6
 """A block that is shorter than prompts are: what is wrong then at small sizes is the finding of GEN-CROP."""
 _NEW_IDS = (1, 64)
 """Where each new id is read after a longer text; with a short block as many as the domain has."""
+_LONG_TEXT = {"tokens": (2, 12), "new_ids": (1, 136), "block_size": (8, 24), "vocab_size": (7, 40), "batch": (1, 1)}
+"""A text of which most is new, in a block that is made as long: few rows, since all of it is read for each id."""
 _GAINS = (1.5, 4.0, 10.0, 4.0, 1.5)
+_LIVELY = (10.0, 4.0, 10.0)
+"""For texts that are costly to write: with large weights they seldom end in one id."""
 _CHANGES = 0.5
 """Rows of a long text whose end still changes: where one id is repeated for ever, little can go wrong."""
 _LOOKED_AT = 4
@@ -44,7 +48,7 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
         own = draw.at(sizes)
         prompts = own.ids(sizes["vocab_size"], rows(model, _prompts(sizes)), sizes["tokens"])
         instance = _built(model, sizes)
-        for gain in _GAINS:
+        for gain in _LIVELY if _long_in_sight(sizes) else _GAINS:
             text = written(instance.scatter(own, gain=gain), prompts, sizes["new_ids"], **GREEDY)
             for end in _ends(sizes):
                 logits = read_logits(instance, text[:, :end])[:, None]
@@ -62,6 +66,8 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
 
     few = {**draw.domain, "new_ids": _NEW_IDS}
     check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="some bands", domain=few)
+    long = {**draw.domain, **_LONG_TEXT}
+    check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="last bands", domain=long)
     short = {**draw.domain, "block_size": (_SHORT, _SHORT), "vocab_size": (7, 40), "batch": (1, 2)}
     with suppress(NotApplicable):  # texts longer than a block are refused
         check_at_sizes(
@@ -115,7 +121,14 @@ def _ends(sizes: Case) -> list[int]:
     return sorted({round(first + (last - first) * part / (windows - 1)) for part in range(windows)})
 
 
+def _long_in_sight(sizes: Case) -> bool:
+    """Whether many ids are new, and all of them are read for the last one."""
+    return _NEW_IDS[1] < sizes["new_ids"] < sizes["block_size"]
+
+
 def _prompts(sizes: Case) -> int:
+    if _long_in_sight(sizes):
+        return 2
     window = min(sizes["tokens"], sizes["block_size"])
     return max(sizes["batch"], _FEWEST_ROWS if window > _LONG else _PLACES // len(_ends(sizes)))
 

@@ -482,7 +482,7 @@ class Instance:
         return rounded(array, self.dtype) if self.dtype in HALF else array
 
     def _cast(self, array: Array) -> Array:
-        if not np.issubdtype(array.dtype, np.floating):
+        if array.dtype.kind != "f":
             return array
         form = np.float32 if self.dtype != "float64" else np.float64
         return np.ascontiguousarray(array, form).reshape(array.shape)  # NumPy adds an axis to a scalar

@@ -32,6 +32,8 @@ PAYLOAD_LIMIT = 256 << 20
 WIRE_DTYPES = frozenset({"float64", "float32", "int64", "bool"})
 """The dtypes that cross the wire. Everything else is converted before, or refused."""
 
+_WIRE_DTYPES = frozenset(map(np.dtype, WIRE_DTYPES))
+"""The same in this machine's order of bytes: NumPy makes a name anew whenever it is asked for."""
 _LENGTHS = struct.Struct("<QQ")
 LENGTHS = _LENGTHS.size
 
@@ -85,7 +87,7 @@ def _check_lengths(head: int, payload: int) -> None:
 
 def _checked(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an array that safetensors can take: it reads the raw memory and ignores strides."""
-    if array.dtype.name not in WIRE_DTYPES:
+    if array.dtype not in _WIRE_DTYPES and array.dtype.name not in WIRE_DTYPES:
         message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
         raise ProtocolError(message)
     return np.asarray(array, order="C")
@@ -124,7 +126,7 @@ def _decode_arrays(payload: bytes) -> dict[str, Any]:
         message = f"the payload is not safetensors: {error!s:.200}"
         raise ProtocolError(message) from error
     for name, array in arrays.items():
-        if array.dtype.name not in WIRE_DTYPES:
+        if array.dtype not in _WIRE_DTYPES and array.dtype.name not in WIRE_DTYPES:
             message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
             raise ProtocolError(message)
         if math.prod(max(extent, 1) for extent in array.shape) > PAYLOAD_LIMIT:  # an extent of 0 makes it empty
