@@ -36,17 +36,16 @@ def as_it_stands(instance: Instance) -> Bound:
 
 def _otherwise(bound: Bound) -> Iterator[tuple[str, Bound]]:
     """Yield other ways to bind it, the contract's own first."""
-    placed = replace(bound, **bound.by_position)  # type: ignore[arg-type]
+    construct = bound.by_position.get("construct", bound.construct)
+    call = bound.by_position.get("call", bound.call)
+    placed = replace(bound, construct=construct, call=call)
     if bound.causal == "flag":
         bare = replace(placed, call=_without_flag(placed.call), causal="always")
         note = "without its flag for causality than with True or with False: it is judged without"
         yield note, replace(bare, offers={**bound.offers, **abilities(bare)})
     note = "if its arguments are passed by position, as the contract has them: it is judged so"
-    yield from ((note, other) for other in (placed, *_one_by_one(bound)) if other != bound)
-
-
-def _one_by_one(bound: Bound) -> Iterator[Bound]:
-    return (replace(bound, **{key: arguments}) for key, arguments in bound.by_position.items())  # type: ignore[arg-type]
+    one_by_one = (replace(bound, construct=construct), replace(bound, call=call))
+    yield from ((note, other) for other in (placed, *one_by_one) if other != bound)
 
 
 def _differs(instance: Instance, other: Bound) -> bool:
