@@ -104,6 +104,11 @@ class Mistake:
         """Whether it is one of the code, not of its weights."""
         return bool(self.choices or self.patches)
 
+    @property
+    def of_layout(self) -> bool:
+        """Whether it only has numbers of a projection in other places, as a wrong guess about its layout has."""
+        return bool({"read", "permuted"} & set(self.body))
+
     def said(self, right: Right) -> str:
         """Return how a sentence about your numbers goes on, with the sizes and choices of this conversion."""
         known = {n: _written(n, getattr(right.variants[0], n)) for n in Variant.__slots__}

@@ -23,8 +23,12 @@ _SAME = 1e-12
 
 
 def python_map(theirs: Side, ours: Side, plan: MovePlan, sizes: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """Return the source of a function `convert` that takes a dictionary of theirs and returns one of ours."""
-    return "\n".join(_Writer(theirs, ours, plan, sizes, own).lines()) + "\n"
+    """Return the source of a function `convert` that takes a dictionary of theirs and returns one of ours.
+
+    A tensor that ours has under two names, such as a tied head, is returned under both.
+    """
+    twice = {name: of for name, of in ours.others(own).items() if of}
+    return "\n".join(_Writer(theirs, ours, plan, sizes, own).lines(twice)) + "\n"
 
 
 class _Writer:
@@ -40,8 +44,8 @@ class _Writer:
         self._read: set[str] = set()
         self._imports = {"rearrange"}
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of a module."""
+    def lines(self, twice: Mapping[str, str]) -> Iterator[str]:
+        """Yield the lines of a module; `twice` gives further names of tensors of ours."""
         whole = [rule for rule in self._here if not self._in_layer(rule)]
         inner = [rule for rule in self._here if self._in_layer(rule)]
         body = [*self._body(whole, "    ")]
@@ -59,6 +63,7 @@ class _Writer:
         yield '    """Return our tensors by name for theirs: arrays, or tensors of any framework that einops knows."""'
         yield "    ours = {}"
         yield from body
+        yield from (f"    ours[{json.dumps(name)}] = ours[{json.dumps(of)}]" for name, of in twice.items())
         yield "    return ours"
 
     def _in_layer(self, rule: Rule) -> bool:

@@ -97,7 +97,7 @@ def replayed(
     for base in dict.fromkeys((ours.variant, aim)):
         found, up_to = tried.found(base, possible)
         if found:
-            return [_named(mistakes()[name], right, up_to) for name in found]
+            return [_named(mistakes()[name], right, up_to, alone=False) for name in found]
     return []
 
 
@@ -126,7 +126,7 @@ class Replay:
         """Whether the definition with a change says all that the code said, the whole and with small embeddings."""
         return all(self.same(variant, change, part) for part in (WHOLE, QUIET) if part in self._said)
 
-    def found(self, variant: Variant, possible: Mapping[str, Alteration]) -> tuple[list[str], str]:
+    def found(self, variant: Variant, possible: Mapping[str, Alteration], pairs: int = _PAIRS) -> tuple[list[str], str]:
         """Return the changes that together say what the code said, and the part up to which; nothing: all of it.
 
         One part after the other: a change explains the first part that differs, another one a later part.
@@ -136,7 +136,7 @@ class Replay:
         for part in self.parts:
             if self.same(variant, whole, part):
                 continue
-            more = self._next(variant, whole, part, possible) if len(chosen) < _MOST else ()
+            more = self._next(variant, whole, part, possible, pairs) if len(chosen) < _MOST else ()
             if not more:
                 return chosen, part
             chosen += more
@@ -145,18 +145,20 @@ class Replay:
         return chosen, ""
 
     def _next(
-        self, variant: Variant, whole: Alteration, part: str, possible: Mapping[str, Alteration]
-    ) -> Sequence[str]:
+        self, variant: Variant, whole: Alteration, part: str, possible: Mapping[str, Alteration], pairs: int
+    ) -> Sequence[str]:  # fmt: skip
         """Return the change, or the two, that explain one more part, and as many of the later ones as any does."""
         open_ = {name: change for name, change in possible.items() if whole.apart(change)}
         alone = [name for name, c in open_.items() if self.same(variant, whole.and_(c), part)]
         if alone:
             later = self.parts[self.parts.index(part) + 1 :]
             return (max(alone, key=lambda name: self._many(variant, whole.and_(open_[name]), later)),)
+        if not pairs:
+            return ()
         acting = [name for name, c in open_.items() if self._acts(variant, whole, c, part)]
         for tried, (one, other) in enumerate(combinations(acting, 2)):
             both = open_[one], open_[other]
-            if tried >= _PAIRS:
+            if tried >= pairs:
                 break
             if both[0].apart(both[1]) and self.same(variant, whole.and_(both[0]).and_(both[1]), part):
                 return one, other
@@ -202,7 +204,9 @@ def _alike(got: Array | None, said: Array | None) -> bool:
     return error <= _SAME * max(float(np.abs(said).max(initial=0.0)), 1e-30)
 
 
-def _named(mistake: Mistake, right: Right, up_to: str = "") -> NamedMistake:
+def _named(mistake: Mistake, right: Right, up_to: str = "", *, alone: bool = True) -> NamedMistake:
+    if not alone and mistake.of_layout:  # where a mistake keeps code from being bound, its layouts are a guess
+        return NamedMistake(mistake.id, f"your numbers {mistake.said(right)}, or the kit binds them so", "likely")
     if up_to:
         return NamedMistake(mistake.id, f"your numbers up to {up_to} {mistake.said(right)}", "likely")
     return NamedMistake(mistake.id, f"exactly your numbers {mistake.said(right)}", "exact")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,8 @@ __all__ = ["same_parameters", "slipped", "variant_said"]
 
 _SIZES = {"d_model": 24, "num_heads": 4, "d_ff": 96, "vocab_size": 19, "num_layers": 3, "block_size": 17}
 _SHAPES = {**_SIZES, "kv_heads": 2, "head_width": 6}
+_PAIRS = 300
+"""Pairs of choices in one part that are tried."""
 _OF_OTHERS = {
     "shared_embeddings", "shared_positions", "segments", "pooler", "head_transform", "next_sentence_head", "pooling",
     "temperature_last", "repetition_counts", "penalty_counts", "positions_scale",
@@ -64,23 +65,25 @@ def variant_said(ours: Code, like: Variant | None) -> Variant | None:
         {n: a.astype(np.float64) for n, a in drawn.items()}, sizes, scene.ids, heard, scene.small
     )  # fmt: skip
     others = [like] if like is not None and same_parameters(declared, like) else []
-    for base, laid_out in product((*others, declared), (False, True)):
-        changes = dict(_changes(base))
-        if laid_out:
-            changes |= _layouts(base, drawn, sizes)
-        found, up_to = replay.found(base, changes)
-        if found and not up_to:
-            return base.but(**{name: value for change in found for name, value in changes[change].choices.items()})
+    for layouts, pairs in ((False, 0), (True, 0), (False, _PAIRS)):
+        for base in (*others, declared):
+            changes, further = dict(_changes(base)), _known(base, drawn, sizes)
+            if any(replay.explains(base, change) for change in further.values() if change.patches):
+                return None  # a mistake, which is named later
+            if layouts:
+                changes |= {name: change for name, change in further.items() if change.weights}
+            found, up_to = replay.found(base, changes, pairs)
+            if found and not up_to:
+                return base.but(**{name: value for one in found for name, value in changes[one].choices.items()})
     return None
 
 
-def _layouts(variant: Variant, drawn: Mapping[str, Array], sizes: Mapping[str, Any]) -> dict[str, Alteration]:
-    """Return weights as they are where names hid in which order a fused or permuted projection is stored."""
+def _known(variant: Variant, drawn: Mapping[str, Array], sizes: Mapping[str, Any]) -> dict[str, Alteration]:
+    """Return known mistakes in formulas, and weights as they are where names hid how a fused projection is stored."""
     plan = planned(variant, variant, sizes, sizes)
-    read = drawn.__getitem__
-    right = Right(plan, read, read, (variant, variant), sizes, sizes)
-    known = (m for m in mistakes().values() if {"read", "permuted"} & set(m.body) and m.possible(right))
-    return {m.id: change for m in known if not (change := change_of(m, right)).empty}
+    right = Right(plan, drawn.__getitem__, drawn.__getitem__, (variant, variant), sizes, sizes)
+    asked = (m for m in mistakes().values() if (m.patches or m.of_layout) and m.possible(right))
+    return {m.id: change for m in asked if not (change := change_of(m, right)).empty}
 
 
 def _changes(base: Variant) -> Iterator[tuple[str, Alteration]]:

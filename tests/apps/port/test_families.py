@@ -32,7 +32,9 @@ def test_a_family_is_proved_in_code_by_hand_and_its_map_makes_the_same(name: str
     assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
     namespace: dict[str, Any] = {}
     exec(report.map, namespace)
-    for target, array in namespace["convert"](weights).items():
+    made = namespace["convert"](weights)
+    assert made.keys() == report.converted.keys()
+    for target, array in made.items():
         np.testing.assert_allclose(array, report.converted[target], atol=1e-6, err_msg=target)
 
 
