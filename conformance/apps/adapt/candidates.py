@@ -90,7 +90,7 @@ def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str],
 def _reads(component: Component, item: Item) -> bool:
     """Whether a function's first argument is the component's input, not a size."""
     first = next((p["name"] for p in item.call or () if p["kind"] == "positional"), "")
-    return bool(meaning(first, component.inputs))
+    return bool(meaning(first, component.inputs)) and not meant(first, required_sizes(component))
 
 
 def _may_be(component: Component, item: Item) -> bool:

@@ -250,6 +250,8 @@ def test_a_reason_is_given_for_a_namesake_that_cannot_be_the_component():
     assert "its weights as arguments" in near_miss(COMPONENTS["TransformerBlock"], [block], [], [])
     table = Item("theirs:sinusoid", "function", None, arguments("n", "d"), None)
     assert "takes no input" in near_miss(COMPONENTS["PositionalEncoding"], [table], [], [])
+    maker = Item("theirs:mha", "function", None, arguments("h", "d_model", "dropout"), None)
+    assert near_miss(COMPONENTS["MultiHeadAttention"], [maker], [], []) == ""
     assert near_miss(COMPONENTS["FeedForward"], [attention, function], [], []) == ""
 
 
