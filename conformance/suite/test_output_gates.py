@@ -18,7 +18,7 @@ from conformkit.spec.layers import linear, sigmoid
 def test_heads_that_give_ones_show_their_gates(multi_head: Subject, draw: Draw) -> None:
     for heads in each_of("heads", [3, 2]):
         instance = _ones(multi_head, draw, heads)
-        out = {n: np.zeros(a.shape) for n, a in instance.weights.items() if n.startswith("out.")}
+        out: dict[str, Array] = {n: 0.0 * a for n, a in instance.weights.items() if n.startswith("out.")}
         instance.write(out | {"out.weight": np.eye(*out["out.weight"].shape)})
         x = _constant_first(instance, draw)
         gates = _gates(instance, x)
