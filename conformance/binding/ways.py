@@ -104,7 +104,7 @@ def ways_of(
     """Return what a call takes, and what the constructor offers for attention."""
     own = config or PathsConfig()
     taken = list(signature or ())
-    found = {what: getattr(own, what) or _found(what, taken) for what in _NAMES}
+    found: dict[str, Any] = {what: getattr(own, what) or _found(what, taken) for what in _NAMES}
     maker = next((name for name in _MAKERS if _needs_nothing(methods.get(name))), None)
     kernels = kernels_of(constructor, own.kernels)
     named = frozenset(what for what in _NAMES if getattr(own, what))
@@ -118,7 +118,7 @@ def flags_of(signature: Signature | None, config: PathsConfig | None) -> Ways:
     found = {what: name for what, (name, defaults) in _FLAGS.items() if taken.get(name) in defaults}
     if len(found) < _TORCH:
         found = {}
-    named = {what: getattr(own, what) or found.get(what) for what in _FLAGS}
+    named: dict[str, Any] = {what: getattr(own, what) or found.get(what) for what in _FLAGS}
     return Ways(**named, config=own, declared=frozenset(what for what in _FLAGS if getattr(own, what)))
 
 
