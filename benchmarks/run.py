@@ -1,6 +1,10 @@
 """Compare `conform` with a bare `import torch` by ratios, because seconds differ from machine to machine.
 
 python benchmarks/run.py [--rounds N] [--impl NAME]
+python benchmarks/run.py --processor encoder vit [--rounds N]
+
+The second form compares runs of whole profiles by processor time, which other work on the machine stretches less than
+seconds.
 
 Commands take turns within each round, so a machine that slows down affects all of them; medians are compared. The
 rows are part of the table in docs/quality.md.
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -40,7 +45,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--impl", default="conformkit.reference")
+    parser.add_argument("--processor", nargs="+", metavar="PROFILE", help="compare these profiles by processor time")
     options = parser.parse_args()
+    if options.processor:
+        return by_processor(options.processor, options.impl, options.rounds)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         commands = {
@@ -72,6 +80,31 @@ def measure(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, lis
         for name, command in commands.items():
             found[name].append(once(command))
     return found
+
+
+def by_processor(profiles: Sequence[str], impl: str, rounds: int) -> int:
+    """Print how much processor time, of all processes, a run of each profile takes, as a multiple of torch's import."""
+    base = (sys.executable, "-c", "import torch")
+    commands = {name: (*CONFORM, "run", "--impl", impl, "--quiet", "--profile", name) for name in profiles}
+    imports: list[float] = []
+    found: dict[str, list[float]] = {name: [] for name in profiles}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            imports.append(processor_seconds(base))
+            found[name].append(processor_seconds(command))
+    print(f"{impl}: medians of {rounds} rounds, processor time\n")
+    for name, each in found.items():
+        told = ratio(statistics.median(each), statistics.median(imports), "s")
+        print(f"| `conform run --profile {name}` ÷ `import torch` | {told} | at most 3 |")
+    return 0
+
+
+def processor_seconds(command: Sequence[str]) -> float:
+    """Run a command, and return the processor time of it and of all that it waited for. Raises CalledProcessError."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def once(command: Sequence[str]) -> Run:

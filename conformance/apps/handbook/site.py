@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +113,20 @@ class _Contents:
         return self._known[folder].replace(link, link.replace("toctree-l1", "toctree-l1 current"), 1)
 
 
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Look for garbage seldom: pages are trees of millions of nodes, which Python would walk again and again."""
+    usual = gc.get_threshold()
+    gc.set_threshold(100_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
 def _run(texts: Path, out: Path, trees: Path, steps: _Steps, settings: Mapping[str, Any]) -> None:
     warnings = io.StringIO()
-    with patch_docutils(), docutils_namespace():
+    with patch_docutils(), docutils_namespace(), _seldom_collected():
         made = Sphinx(
             srcdir=texts, confdir=None, outdir=out, doctreedir=trees, buildername="html",
             confoverrides={**_SETTINGS, **settings}, status=None, warning=warnings, freshenv=True, keep_going=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -163,3 +164,11 @@ def test_a_link_that_leads_nowhere_is_an_error_and_leaves_nothing(monkeypatch, t
     with pytest.raises(site.BuildError, match="sdpa-gone"):
         site.build(tmp_path / "pages")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_garbage_is_looked_for_seldom_and_afterwards_as_before(tmp_path):
+    """Would break if Python walked the trees of all pages again and again, or if a caller's settings were changed."""
+    before, during = gc.get_threshold(), []
+    site.build(tmp_path / "p", {"index": "# One\n"}, lambda *_: during.append(gc.get_threshold()))
+    assert gc.get_threshold() == before
+    assert min(during) > before
