@@ -29,7 +29,8 @@ class Transformer(Protocol[ArrayT]):
                max_len=5000, dropout=0.0, pad_id=0).
     Shapes:    int64 src (B, S), tgt (B, T) → logits (B, T, tgt_vocab_size), S and T at most max_len.
     Masks:     boolean, True = may attend; src_mask (B, 1, 1, S), which hides the source's padding in the encoder and in
-               the memory; tgt_mask (B, 1, T, T), causality and the target's padding. Without it, causality still holds.
+               the memory; tgt_mask (B, 1, T, T), causality and the target's padding. Without it, the
+               target should be causal all the same.
     Source:    Vaswani et al. 2017, figure 1; design document §9.
     """
 

@@ -61,6 +61,7 @@ ADVICE = {
     "TinyTransformerLM": ("LM-OOB-NEGATIVE", "ERRH-OVERLONG"),
     "clip_grad_norm": ("OPT-CLIP-PRENORM",),
     "evaluate": ("METRIC-EVAL-STAYS",),
+    "Transformer": ("S2S-MASKS-BUILT",),
     "collate": ("S2SDATA-LONGEST",),
     "create_padding_mask": ("PAD-BOOL",),
 }
