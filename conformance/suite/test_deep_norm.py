@@ -61,7 +61,7 @@ def test_the_output_is_that_of_the_definition(block: Subject, draw: Draw) -> Non
 
 @clause("DEEP-DEPTH")
 def test_logits_at_several_depths(model: Subject, draw: Draw) -> None:
-    for depth in each_of("number of blocks", DEPTHS):
+    for depth in each_of("depth", DEPTHS):
         instance = model.build(num_layers=depth).randomize(draw)
         ids = draw.ids(instance.sizes["vocab_size"], 2, model.tokens(5))
         check_close("logits", instance(ids), instance.expected(ids), model.tolerance(5))
