@@ -98,11 +98,13 @@ _SIZES = (
 """Numbers of heads with different divisors: two sizes distinguish `2` from `num_heads // 6`, and from `pad_id + 1`."""
 _CONSIDERED = 4000
 _COMPUTED = 300
+_MODERN_COMPUTED = 4000
 _RANKED = 8
 _ASSIGNED = 16
 """Limits of the search in one component, in variants; with RANKED, every assignment of parameters is tried.
 
-ASSIGNED are tried for each variant that is near a known model.
+ASSIGNED are tried for each variant that is near a known model. Of variants with parts of newer models, MODERN_COMPUTED
+are tried in a run, which looks for choices where code is wrong, and all for a draft.
 """
 Fits = Callable[[Variant], bool]
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
@@ -209,7 +211,8 @@ class Search:
         found = found or self._mixture(trial, loose)
         if not found:
             trial.forget_ranks()
-            found = self._first(trial, self._modern_candidates(trial), loose)
+            most = None if self._red is None else _MODERN_COMPUTED
+            found = self._first(trial, islice(self._modern_candidates(trial), most), loose)
         if not found and not loose and self._red is None and trial.subject.name == "TinyTransformerLM":
             found = self._near(trial, trial.close)
         return found or loose

@@ -57,6 +57,10 @@ class Trial:
     _placed: dict[Any, tuple[list[_Placed], Iterator[_Placed]]] = field(default_factory=dict)
     _turns: dict[int, int] = field(default_factory=dict)
     """By identity of an assignment, its place in the order of names."""
+    _distances: dict[tuple[Variant, int], list[float]] = field(default_factory=dict)
+    """By variant and identity of an assignment, how far the definition is off, for the calls that were compared."""
+    _shapes: dict[Variant, dict[str, Parameter] | None] = field(default_factory=dict)
+    """The parameters of each variant."""
 
     @classmethod
     def of(cls, subject: Subject, known: Known, **wanted: Any) -> Trial:
@@ -101,9 +105,9 @@ class Trial:
 
     def rules(self, variant: Variant, error: float, most: int = FEW_PLACEMENTS) -> tuple[Rule, ...] | None:
         """Return the first assignment of its parameters with which the definition is that near; None if none is."""
-        for rules, weights in islice(self._weights(variant), most):
-            if self._error(variant, weights, self.calls) <= error:
-                return rules
+        for placed in islice(self._weights(variant), most):
+            if all(self._distance(variant, placed, call) <= error for call in range(len(self.calls))):
+                return placed[0]
         return None
 
     def starts_from_sinusoids(self, variant: Variant) -> bool:
@@ -123,7 +127,7 @@ class Trial:
         nearest: dict[int, float] = {}
         for variant in variants:
             for placed in islice(self._weights(variant), self._most()):
-                distance = self._error(variant, placed[1], self.calls[:1])
+                distance = self._distance(variant, placed, 0)
                 nearest[id(placed)] = min(nearest.get(id(placed), math.inf), distance)
         for so_far, _ in self._placed.values():
             so_far.sort(key=lambda placed: nearest.get(id(placed), math.inf))
@@ -142,16 +146,17 @@ class Trial:
     def _component(self) -> Component:
         return self.subject.bound.component
 
-    def _error(
-        self, variant: Variant, weights: Mapping[str, Array], calls: Sequence[tuple[tuple[Array, ...], Array]]
+    def _distance(self, variant: Variant, placed: _Placed, call: int) -> float:
+        """Return how far the definition is off in a call; those before it have been compared."""
+        known = self._distances.setdefault((variant, id(placed)), [])
+        if len(known) == call:
+            known.append(self._computed(variant, placed[1], *self.calls[call]))
+        return known[call]
+
+    def _computed(
+        self, variant: Variant, weights: Mapping[str, Array], inputs: tuple[Array, ...], output: Array
     ) -> float:
         sizes = self._sizes(variant) or {}
-        return max(self._distance(weights, *call, sizes, variant) for call in calls)
-
-    def _distance(
-        self, weights: Mapping[str, Array], inputs: tuple[Array, ...], output: Array, sizes: Mapping[str, Any],
-        variant: Variant,
-    ) -> float:  # fmt: skip
         named = dict(zip(self._component.inputs, inputs, strict=False))
         try:
             want = self._component.forward(weights, named, sizes, variant)
@@ -208,8 +213,10 @@ class Trial:
         return all(name in self.raw and self.raw[name].shape == shape for name, shape in wanted.items())
 
     def _parameters(self, variant: Variant) -> dict[str, Parameter] | None:
-        sizes = self._sizes(variant)
-        return None if sizes is None else self._component.parameters(sizes, variant)
+        if variant not in self._shapes:
+            sizes = self._sizes(variant)
+            self._shapes[variant] = None if sizes is None else self._component.parameters(sizes, variant)
+        return self._shapes[variant]
 
     def _sizes(self, variant: Variant) -> dict[str, Any] | None:
         """Return the sizes with this variant's heads; None if it does not allow such heads, or needs a padding id."""
