@@ -397,7 +397,9 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["norm_bias"] if variant.norm_weight == "none" else []
     idle += ["key_bias"] if not variant.qkv_bias else []
     idle += ["output_bias"] if not variant.output_projection else []
-    return variant.but(**{choice: getattr(CANONICAL, choice) for choice in idle})
+    changes = {choice: getattr(CANONICAL, choice) for choice in idle}
+    changes = {choice: value for choice, value in changes.items() if getattr(variant, choice) != value}
+    return variant.but(**changes) if changes else variant
 
 
 def _distinct(found: Iterable[Variant], name: str, *known: Variant) -> Iterator[Variant]:
