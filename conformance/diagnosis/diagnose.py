@@ -95,7 +95,8 @@ def _known_elsewhere(result: Result, named: Sequence[Result]) -> tuple[LooksLike
 def _named(result: Result, explanation: Explanation) -> tuple[LooksLike, ...]:
     """Return the mistakes to name; of results that are nearly right only one that gives these very numbers."""
     found = explanation.looks_like(result.clause.id)
-    near = result.verdict is Verdict.FAIL and result.distance is not None and result.distance < _NEARLY_RIGHT
+    # with 1 or less every comparison passed, and what failed is no number
+    near = result.verdict is Verdict.FAIL and 1.0 < (result.distance or 0.0) < _NEARLY_RIGHT
     if near and float((_ALLOWED.findall(result.message) or [0.0])[0]) < _ROUNDING:
         return tuple(like for like in found if like.certainty is Certainty.EXACT)
     return found

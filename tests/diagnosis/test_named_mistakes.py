@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -138,7 +139,7 @@ BINDING = sorted(
 
 
 @pytest.mark.full(guard="test_an_inverted_mask_is_one_red_line_with_its_name_though_rows_end_in_nan")
-@pytest.mark.parametrize("name", BINDING[7::110])
+@pytest.mark.parametrize("name", [name for name in BINDING if crc32(name.encode()) % 110 == 7 or name == "moe-by-rank"])
 def test_a_run_on_the_reference_names_the_mistake_in_it(name: str, tmp_path: Path) -> None:
     defect = defects()[name]
     impl = write_reference(tmp_path / "witness", defect.patches, defect.variant)
