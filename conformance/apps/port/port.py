@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,9 @@ class _Port:
         """Compare with small random weights, then with those of the checkpoint."""
         sizes, own = self._tiny()
         code, plan, mistakes = self._code(sizes, own)
+        if weights is not None and not code.compared:  # other shapes: perhaps not at the checkpoint's sizes
+            with suppress(Unportable):
+                code, plan, mistakes = self._code(*self._sizes(weights))
         found = PortReport(
             self.theirs.title, self.ours.title, code, None, "", dict(plan.obstacles),
             tuple(f"ours has no place for {name} of theirs" for name in plan.missing), tuple(mistakes),
