@@ -44,9 +44,9 @@ class TransformerBlockConstructor(Protocol[Built_co]):
     ) -> Built_co: ...  # fmt: skip
 
 
-def stream_factor(layers: int) -> float:
-    """Return DeepNorm's α, by which the stream is multiplied before a sublayer's output is added. Decoders: (2L)^¼."""
-    return float((2 * layers) ** 0.25)
+def stream_factor(variant: Variant, layers: int) -> float:
+    """Return by what the stream is multiplied before a sublayer's output is added: DeepNorm's α, (2L)^¼; else 1."""
+    return float((2 * layers) ** 0.25) if variant.placement == "deepnorm" else 1.0
 
 
 def transformer_block(
@@ -69,7 +69,7 @@ def transformer_block(
 
     match variant.placement:
         case "post" | "deepnorm":
-            alpha = stream_factor(layers) if variant.placement == "deepnorm" else 1.0
+            alpha = stream_factor(variant, layers)
             x = norm("norm1", alpha * x + attend(x))
             return norm("norm2", alpha * x + feed(x))
         case "output":

@@ -11,7 +11,7 @@ from conformkit.conformance.assertions.checks import NotApplicable, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.logits import draw_ids
-from conformkit.conformance.evidence.ways import batch, check_same_logits, padded
+from conformkit.conformance.evidence.ways import batch, check_same_logits, check_texts_alone, padded
 from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
@@ -61,10 +61,7 @@ def check_padded(path: Path, draw: Draw, way: str) -> None:
         further = {"mask": texts.real, "positions": texts.positions}
         model = model or recorded(path, way, texts.ids, **further)
         logits = model(texts.ids, **further)
-        for row in range(len(texts.ids)):
-            under(f"{way}, padding on the {side}, row {row} of {len(texts.ids)}")
-            alone = path(texts.text(row))
-            check_same_logits("the logits of its text", logits[row, texts.real[row]], alone[0], path.instance)
+        check_texts_alone(path, texts, logits, f"{way}, padding on the {side}")
 
 
 @contextmanager

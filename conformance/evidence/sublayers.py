@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, under
+from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, each_of, under
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
-__all__ = ["build", "check_in_turn", "check_rate_used", "check_varies", "layers_of", "silent", "with_silent"]
+__all__ = [
+    "build", "check_definition", "check_in_turn", "check_rate_used", "check_varies", "layers_of", "silent",
+    "with_silent",
+]  # fmt: skip
 
 
 def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
@@ -18,6 +22,15 @@ def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **o
     instance = layer.build(d_model=width, num_heads=heads, d_ff=hidden, **options)
     under(", ".join(f"{name} = {instance.sizes[name]}" for name in ("d_model", "num_heads", "d_ff")))
     return instance
+
+
+def check_definition(layer: Subject, draw: Draw) -> None:
+    """Check that a layer is that of its definition, for usual, faint and large inputs."""
+    for width, heads, hidden in each_of("width, heads, hidden", [(12, 3, 20), (8, 2, 9)]):
+        instance = layer.build(d_model=width, num_heads=heads, d_ff=hidden).randomize(draw)
+        for tokens, scale in ((5, 1.0), (1, 0.01), (3, 30.0)):
+            x = draw.values(2, layer.tokens(tokens), instance.sizes["d_model"], scale=scale)
+            check_close("output", instance(x), instance.expected(x), layer.tolerance(3))
 
 
 def silent(instance: Instance, *sublayers: str) -> dict[str, Array]:

@@ -125,9 +125,8 @@ class NormWindow:
         self.instance = block.build(d_model=width, num_heads=heads, dtype=dtype)
         self.variant = block.variant
         self.post = self.variant.placement in {"post", "deepnorm"}
-        self.name = {"post": "norm2", "deepnorm": "norm2", "sandwich": "norm1_after"}.get(
-            self.variant.placement, "norm1"
-        )
+        inner = "norm1_after" if self.variant.placement == "sandwich" else "norm1"
+        self.name = "norm2" if self.post else inner
         self.width: int = self.instance.sizes["d_model"]
         self._start = {**draw.weights(self.instance.canonical), **silent_feed_forward(self.instance)}
 
@@ -192,7 +191,7 @@ class NormWindow:
         first = self._parameters("norm1", spread, offset if centers else 0.0)
         self.instance.write({**own, **silent_attention(self.instance), **first})
         x = self.instance.held(rows if centers else rows + offset)
-        alpha = stream_factor(1) if self.variant.placement == "deepnorm" else 1.0
+        alpha = stream_factor(self.variant, 1)
         read = alpha * normalize(self.instance.weights, "norm1", alpha * x, self.variant)
         return Norm(read, self._output(x), max(1.0, float(np.abs(read).max())))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_close
+from conformkit.conformance.assertions.checks import NotApplicable, check_close, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.kernels import OtherKernel
 from conformkit.conformance.driver.errors import ImplementationFailure
@@ -16,7 +16,10 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
-__all__ = ["PaddedTexts", "batch", "built", "check_same_logits", "kernels", "masked", "padded", "placed"]
+__all__ = [
+    "PaddedTexts", "batch", "built", "check_same_logits", "check_texts_alone", "kernels", "masked", "padded",
+    "placed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,16 @@ def _hides(path: Path, ids: Array) -> bool:
 def check_same_logits(label: str, got: Array, want: Array, instance: Instance) -> None:
     """Check that two ways through one model give the same logits; right code may round in another order."""
     check_close(label, got, want, own_tolerance(instance))
+
+
+def check_texts_alone(
+    path: Path, texts: PaddedTexts, logits: Array, setting: str, label: str = "the logits of its text"
+) -> None:
+    """Check that each text of a padded batch has the logits that it has alone."""
+    for row in range(len(texts.ids)):
+        under(f"{setting}, row {row} of {len(texts.ids)}")
+        alone = path(texts.text(row))
+        check_same_logits(label, logits[row, texts.real[row]], alone[0], path.instance)
 
 
 def batch(path: Path, wanted: int = 3) -> int:

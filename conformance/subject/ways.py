@@ -48,6 +48,11 @@ class Path:
             if getattr(self.ways, name) is None:
                 raise NotApplicable(f"its call takes no {_WORDS[name]}", lacks=name)
 
+    def requires_rows(self) -> None:
+        """Raise NotApplicable if rows cannot have positions of their own."""
+        if self.placing == "one":
+            raise NotApplicable("its positions (T,) are those of all rows")
+
     def __call__(self, ids: Array, **further: Any) -> Array:
         """Return the logits (B, T, V)."""
         return self.answer(ids, **further).logits

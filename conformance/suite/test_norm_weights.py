@@ -40,7 +40,7 @@ def test_rows_have_mean_square_1(block: Subject, draw: Draw) -> None:
     window = NormWindow(block, draw)
     if window.width < 3:
         raise NotApplicable.from_sizes("rows of two features have no size of their own")
-    spread = 1.0 if block.half or block.variant.placement in {"post", "deepnorm"} else LARGE
+    spread = 1.0 if block.half or window.post else LARGE
     given = window(draw.values(5, window.width), spread=spread).given
     centered = given - given.mean(axis=-1, keepdims=True) if block.variant.norm == "layernorm" else given
     divisor = window.width - (block.variant.norm == "layernorm" and block.variant.norm_deviation == "sample")

@@ -109,8 +109,7 @@ def test_padded_texts_are_continued_as_alone(model: Subject, draw: Draw) -> None
     path = replace(path, form=known.form, placing=known.placing)
     texts = padded(path, draw, [8, 6, 7][: batch(path)], side="left")
     whole = path(texts.ids, mask=texts.real, positions=texts.positions)
-    if path.ways.positions is not None and path.placing == "one":
-        raise NotApplicable("its positions (T,) are those of all rows")
+    path.requires_rows()
     text, done = begun(path, len(texts.ids)), 0
     for piece in pieces_of(texts.ids, (4, 1)):
         until = done + piece.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_close, remark, under
+from conformkit.conformance.assertions.checks import check_close, remark, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
 from conformkit.conformance.evidence.recorded import check_padded, check_same, recorded
@@ -64,8 +64,7 @@ def test_padding_is_hidden_in_an_exported_model(model: Subject, draw: Draw) -> N
 
 def _padding(model: Subject, draw: Draw) -> Path:
     path = masked(model, draw)
-    if path.placing == "one":
-        raise NotApplicable("its positions (T,) are those of all rows")
+    path.requires_rows()
     return path
 
 

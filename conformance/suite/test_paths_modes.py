@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_close, under
+from conformkit.conformance.assertions.checks import check_close, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
-from conformkit.conformance.evidence.ways import batch, built, check_same_logits, kernels, masked, padded
+from conformkit.conformance.evidence.ways import (
+    batch,
+    built,
+    check_same_logits,
+    check_texts_alone,
+    kernels,
+    masked,
+    padded,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
@@ -52,8 +60,7 @@ def test_training_with_dropout_is_causal(model: Subject, draw: Draw) -> None:
 @clause("PATH-TRAIN-PADDED")
 def test_padding_is_hidden_in_training_too(model: Subject, draw: Draw) -> None:
     path = masked(model, draw)
-    if path.placing == "one":
-        raise NotApplicable("its positions (T,) are those of all rows")
+    path.requires_rows()
     ways: list[tuple[str, dict[str, Any]]] = [("training mode", {"mode": "train"})]
     if path.ways.weights is not None:
         ways.append(("weights returned", {"weights": True}))
@@ -61,10 +68,7 @@ def test_padding_is_hidden_in_training_too(model: Subject, draw: Draw) -> None:
         texts = padded(path, draw, [7, 4, 5][: batch(path)], side=side)
         for name, further in ways:
             logits = path(texts.ids, mask=texts.real, positions=texts.positions, **further)
-            for row in range(len(texts.ids)):
-                under(f"{name}, padding on the {side}, row {row} of {len(texts.ids)}")
-                alone = path(texts.text(row))
-                check_same_logits("the logits of its text", logits[row, texts.real[row]], alone[0], path.instance)
+            check_texts_alone(path, texts, logits, f"{name}, padding on the {side}")
 
 
 @clause("PATH-KERNELS")
@@ -86,16 +90,13 @@ def test_each_kernel_of_attention_is_causal(model: Subject, draw: Draw) -> None:
 @clause("PATH-KERNELS-PADDED")
 def test_each_kernel_of_attention_hides_padding(model: Subject, draw: Draw) -> None:
     path = masked(model, draw)
-    if path.placing == "one":
-        raise NotApplicable("its positions (T,) are those of all rows")
+    path.requires_rows()
     for kernel, other in kernels(path, draw):
         for side in ("left", "right"):
             texts = padded(path, draw, [7, 4, 5][: batch(path)], side=side)
             logits = other(texts.ids, mask=texts.real, positions=texts.positions)
-            for row in range(len(texts.ids)):
-                under(f"another kernel of attention, padding on the {side}, row {row} of {len(texts.ids)}")
-                label, alone = f"the logits of its text with `{kernel}`", path(texts.text(row))
-                check_same_logits(label, logits[row, texts.real[row]], alone[0], path.instance)
+            setting = f"another kernel of attention, padding on the {side}"
+            check_texts_alone(path, texts, logits, setting, f"the logits of its text with `{kernel}`")
 
 
 def _check_causal(path: Path, draw: Draw, label: str = "earlier logits", **further: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_close, under
+from conformkit.conformance.assertions.checks import check_close, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
 from conformkit.conformance.evidence.ways import batch, built, check_same_logits, placed
@@ -68,8 +68,7 @@ def test_positions_follow_from_segments(model: Subject, draw: Draw) -> None:
 @clause("PATH-PACK-ROWS")
 def test_each_row_is_packed_in_its_own_way(model: Subject, draw: Draw) -> None:
     path = _packing(model, draw)
-    if path.placing == "one":
-        raise NotApplicable("its positions (T,) are those of all rows")
+    path.requires_rows()
     _check_alone(path, draw, [(3, 4), (2, 1, 4), (6, 1)][: batch(path)])
 
 

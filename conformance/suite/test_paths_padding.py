@@ -163,8 +163,8 @@ def _with_positions(model: Subject, draw: Draw) -> Path:
 
 def _logits(path: Path, texts: PaddedTexts) -> Array:
     """Return the logits (B, T, V) of padded texts. Raises NotApplicable where rows need other positions each."""
-    if path.ways.positions is not None and path.placing == "one" and not _alike(texts):
-        raise NotApplicable("its positions (T,) are those of all rows")
+    if not _alike(texts):
+        path.requires_rows()
     return path(texts.ids, mask=texts.real, positions=texts.positions)
 
 
