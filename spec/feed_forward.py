@@ -52,7 +52,8 @@ def expert_weights(logits: Array, variant: Variant) -> Array:
 
     Source: Shazeer et al. 2017, eq. 3 to 5 without noise; Fedus et al. 2022, §2.1 for the softmax over all experts.
     """
-    order = np.argsort(-logits, axis=-1, kind="stable")[..., : variant.experts_active]
+    chances = np.exp(logits - logits.max(axis=-1, keepdims=True))  # in their order: where two round to one, so may code
+    order = np.argsort(-chances, axis=-1, kind="stable")[..., : variant.experts_active]
     selected = np.zeros(logits.shape, np.bool_)
     np.put_along_axis(selected, order, np.True_, axis=-1)
     kept = np.where(selected, logits, -np.inf) if variant.expert_weights == "selected" else logits

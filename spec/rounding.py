@@ -23,12 +23,17 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 
-__all__ = ["UNIT", "roundings"]
+__all__ = ["SIGMAS", "UNIT", "allowed_by", "room", "roundings"]
 
 UNIT: Mapping[str, float] = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 """The largest relative error of one rounding."""
 _RUNS = 12
 """How often a definition is evaluated: its standard deviations are then known to a fifth."""
+_LARGER, _LARGER_RUNS = 4.0, 24
+"""Larger roundings are drawn as well, and oftener: a choice that some of them change, such as that of an expert, may
+be made either way."""
+SIGMAS = 5.0
+"""How many standard deviations one of some thousand results may be off."""
 _EXACT = {
     np.negative, np.absolute, np.maximum, np.minimum, np.sign, np.isfinite, np.greater, np.greater_equal, np.less,
     np.less_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_not,
@@ -91,15 +96,34 @@ def _drawing(unit: float, seed: int) -> Iterator[None]:
         _drawn.reset(token)
 
 
+Definition = Callable[[Mapping[str, Array], Mapping[str, Array]], Array]
+
+
 def roundings(
-    definition: Callable[[Mapping[str, Array], Mapping[str, Array]], Array],
-    weights: Mapping[str, Array], inputs: Mapping[str, Array], want: Array, precision: str,
+    definition: Definition, weights: Mapping[str, Array], inputs: Mapping[str, Array], want: Array, precision: str,
+    *, times: float = 1.0, runs: int = _RUNS,
 ) -> Array:  # fmt: skip
-    """Return how far drawn roundings took the definition's result from the right one, (_RUNS, …)."""
+    """Return how far drawn roundings, or ones `times` as large, took the definition's result, (runs, …)."""
     found = []
-    for seed in range(_RUNS):
-        with _drawing(UNIT[precision], seed):
+    for seed in range(runs):
+        with _drawing(times * UNIT[precision], seed):
             marked = {name: _marked(array) for name, array in weights.items()}
             result = definition(marked, {name: _marked(array) for name, array in inputs.items()})
         found.append(_plain(result) - want)
     return np.stack(found)
+
+
+def allowed_by(drawn: Array, want: Array, precision: str) -> Array:
+    """Return how far each number may be off: as far as the others of its row, and by its own rounding."""
+    spread = np.sqrt((drawn**2).mean(axis=0))
+    row = np.sqrt((spread**2).mean(axis=-1, keepdims=True))
+    return np.asarray(SIGMAS * np.maximum(spread, row) + UNIT[precision] * np.abs(want))
+
+
+def room(
+    definition: Definition, weights: Mapping[str, Array], inputs: Mapping[str, Array], want: Array, precision: str
+) -> Array:  # fmt: skip
+    """Return how far roundings may take each number of a definition's result."""
+    usual = allowed_by(roundings(definition, weights, inputs, want, precision), want, precision)
+    larger = roundings(definition, weights, inputs, want, precision, times=_LARGER, runs=_LARGER_RUNS)
+    return np.asarray(usual + np.abs(larger).max(axis=0))

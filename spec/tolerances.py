@@ -11,7 +11,8 @@ own precision, rounded up to 1e-9, which leaves room for rounded tables and cons
 Half precision needs more where there is a softmax: one rounding of a score s changes its weight by s times the format's
 unit, which is 4 % in bfloat16 for a score of 10. Scores are therefore drawn below 5 there, and both formats are allowed
 ten units. The worst error measured on correct code in either is 6 units. Signs of roundings are random: after many
-components the error is little more than after two, where 15 units were measured; at most 25 are allowed.
+components the error is little more than after two. There 15 units were measured, and 32 in a model of gated networks
+between norms; at most 40 are allowed. Where a clause compares with a definition, drawn roundings may allow more.
 
 Finite differences: a central difference with step h of a function of order 1 errs by h² plus rounding / h; with
 h = 1e-5 in float64 that is about 1e-10 + 1e-11, and 1e-6 leaves room for curvature. Float32 differences need h = 1e-2
@@ -46,5 +47,5 @@ ROOM = 1000.0
 
 def tolerance(precision: Precision, depth: int = 1) -> float:
     """Return the relative error allowed to a result that passed through `depth` components."""
-    most = 2.5 if precision in {"float16", "bfloat16"} else math.inf
+    most = 4.0 if precision in {"float16", "bfloat16"} else math.inf
     return _ORACLE[precision] * min(max(1, depth), most)

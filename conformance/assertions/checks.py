@@ -40,7 +40,9 @@ __all__ = [
     "check_refuses",
     "check_shape",
     "check_zero",
+    "explains",
     "gathering",
+    "part_of",
     "quoted",
     "refusing",
     "remark",
@@ -145,12 +147,16 @@ class Evidence:
     """What the reader of a report is told, whatever the verdict."""
     finest: float = 0.0
     """The relative error that this format explains; results are never compared more strictly."""
+    explained: list[tuple[Array, Callable[[], Array]]] = field(default_factory=list)
+    """Wanted results, and what works out how far from each of their numbers roundings may take one."""
 
     def compared(self, distance: float) -> None:
         """Keep the worst error."""
         self.distance = max(distance, self.distance or 0.0)
 
 
+_EXPLANATIONS = 4
+"""So many wanted results are remembered with what explains errors: a comparison follows soon."""
 _current: ContextVar[Evidence] = ContextVar("evidence")
 
 
@@ -190,6 +196,23 @@ def remark(sentence: str) -> None:
     evidence = _current.get(None)
     if evidence is not None:
         evidence.remark = sentence
+
+
+def explains(want: Array, allowed: Callable[[], Array]) -> None:
+    """Give what works out how far roundings may take each number of a wanted result; it is asked where one is off."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.explained.append((want, allowed))
+        del evidence.explained[:-_EXPLANATIONS]
+
+
+def part_of(want: Array, index: Any) -> Array:
+    """Return a part of a wanted result, which roundings explain as they do the whole."""
+    part: Array = want[index]
+    evidence = _current.get(None)
+    if evidence is not None and (allowed := _explanation(evidence, want)) is not None:
+        explains(part, lambda: allowed()[index])
+    return part
 
 
 def called(component: str, sizes: Mapping[str, int]) -> None:
@@ -267,7 +290,8 @@ def check_close(
     """Check that every entry is within `tolerance` of the wanted one, relative to the largest wanted number.
 
     `scale` replaces that largest number if the result is a small difference of large ones; `hidden` marks what a
-    mask hides, for the reader of a failure. In half precision the tolerance is never below what the format explains.
+    mask hides, for the reader of a failure. In half precision the tolerance is never below what the format explains,
+    and a number may be as far off as drawn roundings take the definition's own result.
     """
     check_shape(label, got, np.shape(want))
     check_finite(label, got)
@@ -276,9 +300,15 @@ def check_close(
     tolerance = max(tolerance, evidence.finest)
     allowed = tolerance * (scale if scale is not None else max(float(np.abs(want).max(initial=0.0)), 1e-30))
     error = np.abs(got.astype(np.float64) - want)
+    if (error > allowed).any() and (explanation := _explanation(evidence, want)) is not None:
+        error = np.where(error <= explanation(), np.minimum(error, allowed), error)
     evidence.compared(float(error.max(initial=0.0)) / max(allowed, 1e-300))
     if (error > allowed).any():
         raise _mismatch(label, got, want, error > allowed, f"relative tolerance {tolerance:.0e}", allowed, hidden)
+
+
+def _explanation(evidence: Evidence, want: Array) -> Callable[[], Array] | None:
+    return next((allowed for known, allowed in reversed(evidence.explained) if known is want), None)
 
 
 def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:

@@ -21,6 +21,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.outcomes import Gradients
 from conformkit.spec.arrays import Array
+from conformkit.spec.rounding import UNIT
 
 __all__ = [
     "Point",
@@ -35,9 +36,12 @@ __all__ = [
     "output_shape",
     "slope",
     "slope_of_definition",
+    "spread_of_slopes",
     "wide_enough",
 ]  # fmt: skip
 
+_PLACES, _ROUNDINGS = 8, 4.0
+"""Places at which slopes are compared in half precision, so many roundings apart."""
 _FINER = 16
 """A step that crosses few kinks is so many times smaller; rounding is then still far below the tolerance."""
 Maybe = Mapping[str, Array | None]
@@ -166,17 +170,42 @@ def wide_enough(every: Sequence[Subject]) -> list[Subject]:
 
 
 def slope_of_definition(
-    instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], cotangent: Array
-) -> Slope:
-    """Return how fast the definition changes along a direction, in float64, with the weights last written or read."""
+    instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], cotangent: Array,
+    *, there: Mapping[str, Array] | None = None,
+) -> Slope:  # fmt: skip
+    """Return how fast the definition changes along a direction, in float64, with the weights last written or read.
+
+    `there` has weights and inputs to use in their place.
+    """
     component, variant = instance.subject.bound.component, instance.subject.variant
     given = {n: instance.held(a) for n, a in zip(component.inputs, inputs, strict=False)}
+    given |= {n: a for n, a in (there or {}).items() if n in given}
+    held = {n: (there or {}).get(n, a) for n, a in instance.weights.items()}
 
     def value(amount: float) -> float:
-        weights, arrays = moved(instance.weights, ways, amount), moved(given, ways, amount)
+        weights, arrays = moved(held, ways, amount), moved(given, ways, amount)
         return float((component.forward(weights, arrays, instance.sizes, variant) * cotangent).sum())
 
     return slope(value, 1e-6, value(0.0))
+
+
+def spread_of_slopes(
+    instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], cotangent: Array, draw: Draw
+) -> float:  # fmt: skip
+    """Return how far the definition's slope differs between places that are a few roundings apart.
+
+    Where ReLU bends, one rounding decides on which side a number is.
+    """
+    arrays = {**instance.weights, **differentiable(instance, inputs)}
+    reach = _ROUNDINGS * UNIT[instance.subject.precision]
+    slopes = [
+        slope_of_definition(
+            instance, inputs, ways, cotangent,
+            there={n: a * draw.uniform(*a.shape, low=1.0 - reach, high=1.0 + reach) for n, a in arrays.items()},
+        ).central
+        for _ in range(_PLACES)
+    ]  # fmt: skip
+    return float(np.std(slopes))
 
 
 @dataclass(frozen=True, slots=True)

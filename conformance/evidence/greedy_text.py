@@ -91,6 +91,9 @@ def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int 
         variety = np.array([len(set(row)) for row in new.tolist()])
         chosen = np.lexsort((-variety, narrowest <= margin))[:keep]
         chosen = chosen[narrowest[chosen] > margin]
+        if instance.subject.half and len(chosen):  # a batch of other rows is rounded otherwise
+            again, _ = _tell(instance, prompts[chosen], steps)
+            chosen = chosen[(again == text[chosen]).all(axis=-1)]
         if len(chosen) == keep and (keep < 4 or len(np.unique(new[chosen])) >= 4):
             break
     if not len(chosen):
@@ -117,11 +120,12 @@ def decided(instance: Instance) -> Instance:
 def _tell(instance: Instance, prompts: Array, steps: int) -> tuple[Array, Array]:
     """Continue greedily by the model's own logits; return ids (B, T + n) and the smallest lead in each row (B,)."""
     narrowest = np.full(len(prompts), np.inf)
+    least = 0.5 if instance.subject.half else 1e-30  # probabilities of logits that are closer round to one number
 
     def logits(context: Array) -> Array:
         out = read_logits(instance, context)  # (B, V)
         ranked = np.sort(out, axis=-1)
-        margin = (ranked[:, -1] - ranked[:, -2]) / np.maximum(ranked[:, -1] - ranked[:, 0], 1e-30)
+        margin = (ranked[:, -1] - ranked[:, -2]) / np.maximum(ranked[:, -1] - ranked[:, 0], least)
         np.minimum(narrowest, margin, out=narrowest)
         return out[:, None]
 

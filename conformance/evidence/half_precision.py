@@ -10,12 +10,10 @@ from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
-from conformkit.spec.rounding import UNIT, roundings
+from conformkit.spec.rounding import SIGMAS, allowed_by, roundings
 
-__all__ = ["check_halves", "unexplained"]
+__all__ = ["check_halves"]
 
-_TIMES = 5.0
-"""How many standard deviations one of some thousand results may be off."""
 _TIMES_ON_AVERAGE = 5.0
 """The same of an average, whose standard deviation drawn roundings give as well."""
 
@@ -45,11 +43,11 @@ def _check_roundings(label: str, instance: Instance, inputs: tuple[Array, ...], 
     check_shape(label, got, want.shape)
     check_finite(label, got)
     drawn = roundings(instance.defined, instance.weights, instance.named(*inputs), want, instance.dtype)
-    allowed = _allowed(drawn, want, instance.dtype)
-    times = _TIMES * float((np.abs(got - want) / np.maximum(allowed, 1e-30)).max(initial=0.0))
+    allowed = allowed_by(drawn, want, instance.dtype)
+    times = SIGMAS * float((np.abs(got - want) / np.maximum(allowed, 1e-30)).max(initial=0.0))
     check(
-        f"{label} is off by up to {times:.3g} standard deviations of drawn roundings, want at most {_TIMES:g}",
-        times <= _TIMES,
+        f"{label} is off by up to {times:.3g} standard deviations of drawn roundings, want at most {SIGMAS:g}",
+        times <= SIGMAS,
     )
     gain, usual = _gain(got - want, want), max(_gain(one, want, absolute=True) for one in drawn)
     typical = float(np.sqrt(np.mean([_gain(one, want) ** 2 for one in drawn])))
@@ -58,30 +56,6 @@ def _check_roundings(label: str, instance: Instance, inputs: tuple[Array, ...], 
         f"{label} is on average {1 + gain:.6f} times what the definition gives; roundings explain {limit:.1e}",
         abs(gain) <= limit,
     )
-
-
-def _allowed(drawn: Array, want: Array, precision: str) -> Array:
-    """Return how far each number may be off: as far as the others of its row, and by its own rounding."""
-    spread = np.sqrt((drawn**2).mean(axis=0))
-    row = np.sqrt((spread**2).mean(axis=-1, keepdims=True))
-    return np.asarray(_TIMES * np.maximum(spread, row) + UNIT[precision] * np.abs(want))
-
-
-def unexplained(
-    instance: Instance, inputs: tuple[Array | None, ...], got: Array, want: Array, tolerance: float
-) -> Array:  # fmt: skip
-    """Return an output with those numbers put right that are too far off for a tolerance, but not for roundings.
-
-    A norm of few features, or a difference that nearly vanishes, makes roundings larger than usual.
-    """
-    precision = instance.subject.precision
-    if precision not in UNIT or got.shape != want.shape:
-        return got
-    error = np.abs(got.astype(np.float64) - want)
-    if not (error > tolerance * float(np.abs(want).max(initial=0.0))).any():
-        return got
-    drawn = roundings(instance.defined, instance.weights, instance.named(*inputs), want, precision)
-    return np.where(error <= _allowed(drawn, want, precision), want, got)
 
 
 def _gain(error: Array, want: Array, *, absolute: bool = False) -> float:

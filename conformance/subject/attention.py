@@ -48,6 +48,10 @@ class Attend:
         identity = np.broadcast_to(np.eye(k.shape[-2]), (*k.shape[:-2], k.shape[-2], k.shape[-2]))
         return self(q, k, np.ascontiguousarray(identity), mask)
 
+    def expected(self, q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+        """Return the definition's output (…, Tq, dv)."""
+        return self.instance.expected(q, k, v, mask)
+
     def vjp(self, q: Array, k: Array, v: Array, mask: Array | None = None, *, cotangent: Array) -> Gradients:
         """Differentiate the sum of cotangent · output with respect to q, k and v."""
         return self.instance.vjp(q, k, v, mask, cotangent=cotangent, wrt=("q", "k", "v"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, called, check_shape
+from conformkit.conformance.assertions.checks import NotApplicable, called, check_shape, explains
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.assertions.shifts import AS_ASKED, Shift
@@ -24,6 +25,7 @@ from conformkit.conformance.subject.parameters import check_same_extent, readabl
 from conformkit.conformance.subject.random_weights import noise, placed_noise
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
+from conformkit.spec.rounding import room
 from conformkit.spec.tolerances import ROOM, Precision, tolerance
 from conformkit.spec.variants import Variant
 
@@ -407,7 +409,12 @@ class Instance:
 
     def expected(self, *inputs: Array | None, method: str | None = None) -> Array:
         """Return the definition's output for the weights last written or read."""
-        return self.defined(self.weights, self.named(*inputs, method=method), method=method)
+        named = self.named(*inputs, method=method)
+        want = self.defined(self.weights, named, method=method)
+        if self.dtype in HALF:
+            weights, definition = dict(self.weights), partial(self.defined, method=method)
+            explains(want, lambda: room(definition, weights, named, want, self.dtype))
+        return want
 
     def named(self, *inputs: Array | None, method: str | None = None) -> dict[str, Array]:
         """Return inputs by the names that the definition has for them, as the component sees them."""

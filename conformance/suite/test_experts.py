@@ -90,6 +90,8 @@ def test_each_position_uses_the_experts_with_the_largest_logits(feed_forward: Su
     wanted = expert_weights(logits, feed_forward.variant) > 0.0
     used = np.abs(shares) > 1e-6
     for position, (one, want, own) in enumerate(zip(used, wanted, logits, strict=True)):
+        if own[want].min() - own[~want].max(initial=-np.inf) < feed_forward.no_finer(0.0):
+            continue  # in half precision either of the two may be chosen
         told = ", ".join(f"{logit:.3g}" for logit in own)
         check(
             f"position {position} uses {_listed(one)}, want {_listed(want)}", bool((one == want).all()),

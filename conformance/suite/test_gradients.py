@@ -26,6 +26,7 @@ from conformkit.conformance.evidence.differences import (
     directions,
     moved,
     slope_of_definition,
+    spread_of_slopes,
     wide_enough,
 )
 from conformkit.conformance.evidence.for_each_component import depth, each
@@ -37,6 +38,7 @@ from conformkit.conformance.subject.outcomes import Gradients
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
+from conformkit.spec.rounding import SIGMAS
 from conformkit.spec.tolerances import GRADIENT, STEP, tolerance
 
 
@@ -110,14 +112,18 @@ def test_float32_gradients_equal_differences_of_the_definition(every: list[Subje
         given = compare(gradients, ways | _raw(instance, ways), wanted)
         # rounding adds up forward and backward
         allowed = GRADIENT[form] if subject.half else 10 * tolerance("float32", depth(instance))
-        given.check(f"{subject.name}: the derivative along all inputs and parameters", allowed)
+        bends = SIGMAS * spread_of_slopes(instance, inputs, ways, cotangent, draw) if subject.half else 0.0
+        given.check(
+            f"{subject.name}: the derivative along all inputs and parameters", max(allowed, bends / given.scale)
+        )
         if subject.half:  # only this clause compares it
             least = given.scale / np.sqrt(len(ways))
             for name, way in ways.items():
                 wanted = slope_of_definition(instance, inputs, {name: way}, cotangent)
                 alone = {name: way} if name in found.inputs else _raw(instance, {name: way})
                 part = compare(gradients, alone, wanted, scale=least)
-                part.check(f"{subject.name}: the derivative along {name}", allowed)
+                bends = SIGMAS * spread_of_slopes(instance, inputs, {name: way}, cotangent, draw)
+                part.check(f"{subject.name}: the derivative along {name}", max(allowed, bends / part.scale))
 
 
 @clause("GRAD-REPEAT")
@@ -167,6 +173,8 @@ def test_with_dropout_gradients_are_those_of_what_was_kept(every: list[Subject],
 def test_the_gradient_of_one_element_is_the_same_in_a_batch_and_alone(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "gradients"):
         instance, inputs = subject.example(draw, num_layers=1)
+        if subject.half and subject.variant.activation == "relu" and any("up." in n for n in instance.canonical):
+            continue  # a batch rounds otherwise than one element, and a bend turns that into another gradient
         cotangent = cotangent_for(instance, inputs, draw)
         cotangent[1:] = 0.0
         batch, alone = (differentiate(instance, tuple(a[:n] for a in inputs), cotangent[:n]) for n in (2, 1))

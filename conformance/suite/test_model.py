@@ -270,7 +270,8 @@ def test_a_prefix_has_the_logits_that_it_has_within_a_longer_row(model: Subject,
 
 @clause("LM-USES-PAST")
 def test_every_earlier_id_reaches_the_last_logits(model: Subject, draw: Draw) -> None:
-    for length, places in ((8, range(7)), (140, (0, 9, 75))):
+    long = 24 if model.half else 140  # in half precision one of many ids changes less than a rounding
+    for length, places in ((8, range(7)), (long, (0, 9, long // 2))):
         instance = model.as_asked.build(num_layers=1, block_size=length).scatter(draw, gain=0.7)
         ids = draw_ids(instance, draw, 1, length)
         logits, count = _changed_one_by_one(instance, ids, places, draw), ids.shape[1]

@@ -80,5 +80,5 @@ def test_no_result_is_compared_more_closely_than_its_format_allows() -> None:
 
 def test_errors_of_half_precision_add_up_to_a_bound() -> None:
     assert tolerance("bfloat16", 2) == 2 * tolerance("bfloat16")
-    assert tolerance("bfloat16", 4) == tolerance("bfloat16", 20) == 2.5 * tolerance("bfloat16")
+    assert tolerance("bfloat16", 4) == tolerance("bfloat16", 20) == 4 * tolerance("bfloat16")
     assert tolerance("float32", 4) == 4 * tolerance("float32")

@@ -51,3 +51,34 @@ def test_gradients_at_sizes_are_not_compared_in_half_precision(warm: LentFactory
     with opened(request, warm, components=("CrossAttention",)) as (implementation, _):
         result = Judge(implementation, registry.tests("seq2seq"), seed=0).alone("XATTN-GRAD-SIZES")
     assert result.verdict is Verdict.NOT_APPLICABLE, result
+
+
+HARD = [
+    ("cut_masks.py", "float16", 13, "SDPA-SIZES"),  # weights of few large scores
+    ("gemma", "bfloat16", 9, "GEN-TOPP-KEEP-ONE"),  # a batch of other rows rounds otherwise
+    ("grouped_qkv", "bfloat16", 0, "GEN-SAMPLE-SIZES"),  # ids that are equally probable there
+    ("mixtral", "bfloat16", 2, "FFN-SIZES"),  # experts that are equally probable there
+    ("mixtral", "bfloat16", 3, "MOE-CHOICE"),
+    ("torch_layers", "bfloat16", 1, "GRAD-ORACLE"),  # ReLU bends between two roundings
+    ("torch_layers", "bfloat16", 1, "GRAD-BATCH-MEAN"),
+]
+
+
+@pytest.mark.parametrize(
+    "case", sampled(HARD, lambda case: f"{case[0]}-{case[3]}", always=["torch_layers-GRAD-ORACLE"], most=1)
+)
+def test_right_code_passes_in_half_precision(case: tuple[str, str, int, str], warm: LentFactory) -> None:
+    name, form, seed, clause = case
+    impl = Path(__file__).parents[1] / "right" / name
+    with opened(RunRequest(impl=str(impl), dtype=form, only=(clause,)), warm) as (implementation, _):
+        result = Judge(implementation, registry.tests(), seed=seed).alone(clause)
+    assert result.verdict in JUDGED, result
+
+
+@pytest.mark.full(guard="test_right_code_passes_in_half_precision")
+def test_positions_in_the_model_s_own_format_are_wrong_from_257_on(warm: LentFactory) -> None:
+    rope = Path(__file__).parents[1] / "right" / "rope32"
+    with opened(RunRequest(impl=str(rope), dtype="bfloat16", only=("MHA-SIZES",)), warm) as (implementation, _):
+        result = Judge(implementation, registry.tests(), seed=0).alone("MHA-SIZES")
+    assert result.verdict is Verdict.FAIL, result
+    assert "wrong from T = 2" in result.threshold
