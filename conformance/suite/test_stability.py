@@ -139,6 +139,8 @@ def test_rows_of_equal_features_give_finite_outputs(block: Subject, draw: Draw) 
 
 @clause("NUM-NORM-ZERO-GRAD")
 def test_rows_of_equal_features_give_finite_gradients(block: Subject, draw: Draw) -> None:
+    if block.precision == "float16":
+        raise NotApplicable.from_formats("gradients of such rows, 1 / √ε for each norm, are too large for float16")
     for instance, x in _constant_rows(block, draw):
         found = differentiate(instance, (x,), cotangent_for(instance, (x,), draw))
         check_finite("the output", found.out)
