@@ -119,7 +119,7 @@ class NoValue(ClauseFailure):
 class NotYet(Exception):
     """The clause is not checked until another one passes: what it would find is that one's finding.
 
-    Where that one passes, a `failure` is this clause's own.
+    Where that one finds nothing, a `failure` is this clause's own.
     """
 
     def __init__(self, clause_id: str, failure: Exception | None = None) -> None:

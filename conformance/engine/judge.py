@@ -260,13 +260,14 @@ class Judge:
 
     @contextmanager
     def _own_findings(self) -> Iterator[None]:
-        """Raise what would be another clause's finding as this one's own if that clause passes."""
+        """Raise what would be another clause's finding as this one's own unless that clause finds something."""
         try:
             yield
         except NotYet as early:
-            if early.failure is not None and self.result(early.clause_id).verdict is Verdict.PASS:
-                raise early.failure from None
-            raise
+            other = self.result(early.clause_id).verdict
+            if early.failure is None or other.red or other is Verdict.BLOCKED:
+                raise
+            raise early.failure from None
 
     def _clock(self) -> float:
         return seconds_running(self.implementation.session)

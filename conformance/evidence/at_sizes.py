@@ -92,14 +92,13 @@ class _Trials:
 def check_at_sizes(
     draw: Draw, check: Check, cost: Cost, nearest: Nearest, *, after: str, limit: float = LIMIT,
     domain: Domain | None = None, coverage: Coverage = "every band", following: Sequence[str] = FOLLOWING,
-    renew: Callable[[], None] = lambda: None, alone: bool = False,
+    renew: Callable[[], None] = lambda: None,
 ) -> None:  # fmt: skip
     """Check at sizes that cover the clause's domain; raise the smallest failure, with the size at which it begins.
 
     `cost` says how many multiplications a case needs; `nearest` makes sizes go together and keeps them within limits.
-    `after` is the clause about small sizes: what fails there is its finding, unless this clause is `alone`, and that
-    one passes. Sizes that are `following` grow as others need it. `renew` is called when the worker was
-    lost, and with it every object in it.
+    `after` is the clause about small sizes: what fails there is its finding, unless it passes. Sizes that are
+    `following` grow as others need it. `renew` is called when the worker was lost, and with it every object in it.
     """
     domain = domain or draw.domain
     trials, most = _Trials(check, renew), float("inf")
@@ -116,7 +115,7 @@ def check_at_sizes(
         if trials.wrong(accepted):
             for smallest in _small(domain, nearest):
                 if trials.wrong(smallest):
-                    raise NotYet(after, trials.failure(smallest) if alone else None)
+                    raise NotYet(after, trials.failure(smallest))
             _explain(trials, accepted, domain, nearest, following, shrunk=draw.shrinks)
     if not held:
         raise NotApplicable.from_sizes("none of the sizes that are drawn is accepted: all are refused, or too slow")

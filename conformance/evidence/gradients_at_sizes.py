@@ -46,7 +46,6 @@ def check_gradients_at_sizes(subject: Subject, draw: Draw, *, after: str, padded
     check_at_sizes(
         draw, check, lambda sizes: _CALLS * multiplications(sizes), lambda sizes: nearest(subject, sizes),
         after=after, domain=_domain(subject, draw), coverage="last bands", renew=built.renew,
-        alone=True,
     )  # fmt: skip
 
 

@@ -62,6 +62,11 @@ def test_what_is_wrong_at_small_sizes_is_the_finding_of_another_clause(judged: J
     assert (result.verdict, result.blocked_by) == (Verdict.BLOCKED, "SDPA-FORMULA")
 
 
+def test_what_the_clause_about_small_sizes_does_not_meet_is_its_own_finding(judged: Judged) -> None:
+    _, result = judged("scores = scores * (1.0 if k.shape[-2] < 10 or k.shape[-2] in (34, 66, 130) else 2.0)")
+    assert (result.verdict, result.blocked_by) == (Verdict.FAIL, "")
+
+
 def test_the_ledger_says_which_sizes_were_tried(judged: Judged) -> None:
     report, result = judged()
     assert result.verdict is Verdict.PASS
