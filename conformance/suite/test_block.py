@@ -243,7 +243,8 @@ def test_a_later_position_leaves_earlier_outputs_unchanged(block: Subject, draw:
         label, allowed = "the change of output t when x changes at j > t", causal_mask(x.shape[1])
         check_hidden(label, moved.T, allowed, at_most=10 * block.tolerance())
         seen = moved[-block.variant.window :, -1]  # -0: all
-        check("the last output does not depend on every x before it", bool((seen > 1e-6).all()))
+        if not block.half:  # a small change may be lost in rounding there
+            check("the last output does not depend on every x before it", bool((seen > 1e-6).all()))
     if block.offers("gradients"):
         each = np.arange(x.shape[1])
         cotangent = np.zeros((len(each), *x.shape[1:]))

@@ -187,6 +187,8 @@ def test_the_gradient_of_one_element_is_the_same_in_a_batch_and_alone(every: lis
 
 @clause("GRAD-FINITE")
 def test_gradients_of_long_and_large_inputs_are_finite(every: list[Subject], draw: Draw) -> None:
+    if any(subject.precision == "float16" for subject in every):
+        raise NotApplicable.from_formats("gradients beyond 65504 are what losses are scaled for in float16")
     for subject in each(every, "gradients"):
         gain = 1.0 if "ids" not in subject.bound.component.inputs else subject.up_to(30.0, power=4)
         instance = subject.build(block_size=48, max_len=48).scatter(draw, gain=gain)
