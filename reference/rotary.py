@@ -16,7 +16,7 @@ from torch import Tensor
 from conformkit.reference.scaled_rotary import attention_factor, scaled
 from conformkit.spec.variants import Variant
 
-__all__ = ["rotate"]
+__all__ = ["own_rotation", "rotate"]
 
 
 def rotate(x: Tensor, variant: Variant) -> Tensor:
@@ -28,6 +28,7 @@ def rotate(x: Tensor, variant: Variant) -> Tensor:
     """
     if variant.rotary_fraction < 1.0:
         return _rotate_first(x, variant)
+    variant = own_rotation(variant)
     base, layout = variant.rotary_base, variant.rotary_layout
     length, width = x.shape[-2:]
     exponents = torch.arange(0, width, 2, dtype=torch.float64) / width  # (dh/2,)
@@ -44,6 +45,16 @@ def rotate(x: Tensor, variant: Variant) -> Tensor:
         return turned.flatten(-2)  # (…, T, dh)
     a, b = x.chunk(2, dim=-1)  # (…, T, dh/2) each
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)  # (…, T, dh)
+
+
+def own_rotation(variant: Variant) -> Variant:
+    """Return the choices of a layer: with a window it may have a base of its own, and then no scaling.
+
+    Source: Gemma Team 2025, §2.
+    """
+    if variant.window and variant.window_rotary_base:
+        return variant.but(rotary_base=variant.window_rotary_base, rotary_scaling="none")
+    return variant
 
 
 def _rotate_first(x: Tensor, variant: Variant) -> Tensor:

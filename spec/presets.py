@@ -17,6 +17,10 @@ _LLAMA = FAMOUS["llama"].but(norm_eps=1e-6, kv_heads="num_heads")
 _GEMMA = _LLAMA.but(
     norm_weight="offset", activation="gelu_tanh", embedding_scale=True, tied=True, kv_heads="1",
 )  # fmt: skip
+_GEMMA3 = _GEMMA.but(
+    placement="sandwich", qk_norm="heads", kv_heads="num_heads // 2", rotary_base=1e6, window=1024,
+    window_layers="5 of 6", window_rotary_base=10000.0,
+)  # fmt: skip
 _NEOX = Variant(
     placement="parallel_two_norms", qkv_bias=True, output_bias=True, positions="rotary", rotary_layout="halves",
     rotary_fraction=0.25, head_bias=False,
@@ -79,6 +83,8 @@ PRESETS: Mapping[str, Variant] = {
         placement="sandwich", kv_heads="num_heads // 2", score_cap=50.0, logit_cap=30.0, window=4096,
         window_layers="even",
     ),
+    "gemma3": _GEMMA3,
+    "gemma3_text": _GEMMA3,
     "vaswani": FAMOUS["vaswani"],
     "annotated": FAMOUS["annotated"],
     "bert": FAMOUS["bert"],
@@ -90,15 +96,14 @@ LACKING: Mapping[str, str] = {
     "cohere": "its logits are multiplied by a factor",
     "deepseek_v2": "it has latent attention and experts",
     "deepseek_v3": "it has latent attention and experts",
-    "gemma3": "its layers with a window have a rotary base of their own",
-    "gemma3_text": "its layers with a window have a rotary base of their own",
     "gpt_oss": "it has experts, whose activation is clamped",
     "t5": "it is an encoder-decoder with relative positions that are learned, and scores that are not divided",
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
 
 _OPEN = (
-    "kv_heads", "head_width", "window", "rotary_base", "rotary_fraction", "norm_eps", "tied", "experts",
+    "kv_heads", "head_width", "window", "window_layers", "rotary_base", "window_rotary_base",
+    "rotary_scaling", "rotary_factor", "rotary_fraction", "norm_eps", "tied", "experts",
     "experts_active",
 )  # fmt: skip
 """Choices in which models of one family differ."""

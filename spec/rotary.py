@@ -41,6 +41,7 @@ def frequencies(turned: int, variant: Variant) -> Array:
     original length stay, pairs that turn seldom are divided by s, those between are mixed.
     Source: Chen et al. 2023, §2; Peng et al. 2024, §3; llama-models, apply_scaling.
     """
+    variant = variant.turning
     own, factor = unscaled_frequencies(turned, variant), variant.rotary_factor
     if variant.rotary_scaling == "none":
         return own
@@ -85,6 +86,7 @@ def magnitude(variant: Variant) -> float:
 
     Source: Peng et al. 2024, §3.4.
     """
+    variant = variant.turning
     if variant.rotary_scaling != "yarn":
         return 1.0
     return variant.rotary_magnitude or (

@@ -81,6 +81,8 @@ class Variant:
     """PositionalEncoding multiplies its input by √d_model; models say so with embedding_scale, wherever it is done."""
     rotary_layout: Literal["pairs", "halves"] = "pairs"
     rotary_base: float = 10000.0
+    window_rotary_base: float = 0.0
+    """The base of rotation in layers with the window, whose frequencies are not scaled; 0: as in the others."""
     rotary_fraction: float = 1.0
     """The share of each head's features that rotate, its first ones; their frequencies count these features only."""
     rotary_scaling: Literal["none", "linear", "ntk", "llama3", "yarn"] = "none"
@@ -149,6 +151,13 @@ class Variant:
         sees_all = {"all": False, "even": layer % 2 == 1, "odd": layer % 2 == 0, "5 of 6": layer % 6 == 5}
         return self.but(window=0) if self.window and sees_all[self.window_layers] else self
 
+    @property
+    def turning(self) -> Variant:
+        """The variant whose rotary choices hold in this layer: layers with the window may have a base of their own."""
+        if not (self.window and self.window_rotary_base):
+            return self
+        return self.but(rotary_base=self.window_rotary_base, rotary_scaling="none", window_rotary_base=0.0)
+
     def meets(self, choice: str, wanted: str) -> bool:
         """Whether a choice has one of the values `a | b`, or none of those of `not a | b`, as clauses write them."""
         value = getattr(self, choice)
@@ -184,6 +193,7 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "window": (2, 3, 4, 1, 8, 16, 32, 64),
     "experts": (8, 4, 2, 3, 16, 6, 5, 32, 64),
     "experts_active": (1, 4, 3, 8, 6),
+    "window_rotary_base": (10000.0, 1000.0, 100000.0),
     "rotary_fraction": (0.5, 0.25, 0.75, 0.4),
     "rotary_factor": (2.0, 4.0, 32.0, 16.0, 40.0, 64.0),
     "rotary_length": (4096, 2048, 1024, 16, 32, 64, 128, 256, 512, 32768),
@@ -296,6 +306,7 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("positions_scale", False): "a positional encoding that adds to its input as it is",
     ("rotary_layout", "pairs"): "rotation of neighboring features",
     ("rotary_layout", "halves"): "rotation of features half a head apart",
+    ("window_rotary_base", 0.0): "one base of rotation in all layers",
     ("rotary_fraction", 1.0): "rotation of all features",
     ("rotary_scaling", "none"): "unscaled rotary frequencies",
     ("rotary_scaling", "linear"): "rotary positions divided by a factor",

@@ -26,6 +26,8 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
     for name in {"output_gate", "output_projection"} & own.keys():
         if variant.output_gate != "none" and not variant.output_projection:
             raise own[name].error("a gate on the output without an output projection", "declare one of the two")
+    if variant.window_rotary_base and not variant.window and "window_rotary_base" in own:
+        raise own["window_rotary_base"].error("there is no window", "declare window too, or leave it out")
     high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:

@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.diagnosis import mixtures, modern, rotary_variants
+from conformkit.conformance.diagnosis import families, mixtures, modern, rotary_variants, two_bases
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -67,13 +67,24 @@ _CHOICES = {
 }  # fmt: skip
 """By component, the older choices that concern it."""
 _MODERN = {
-    "MultiHeadAttention": ("norm", *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
+    "MultiHeadAttention": ("norm", *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
     "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
     **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
     "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
 }
+_OF_QK_NORM = ("norm", "norm_weight", "norm_eps")
+"""Choices that attention shows only where its queries and keys have a norm."""
 _MIXED = dict.fromkeys(mixtures.IN, mixtures.EXPERTS)
-_ALL = {name: (*older, *_MODERN.get(name, ()), *_MIXED.get(name, ())) for name, older in _CHOICES.items()}
+_NEAR = {
+    "MultiHeadAttention": ("window_rotary_base", "norm_eps"),
+    "TransformerBlock": ("window_rotary_base",),
+    "TinyTransformerLM": ("window_rotary_base",),
+}
+"""By component, choices that are tried where a family has them, and in the model."""
+_ALL = {
+    name: (*older, *_MODERN.get(name, ()), *_MIXED.get(name, ()), *_NEAR.get(name, ()))
+    for name, older in _CHOICES.items()
+}
 """By component, all choices that concern it."""
 _SHAPING = {
     "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm",
@@ -99,12 +110,13 @@ _SIZES = (
 _CONSIDERED = 4000
 _COMPUTED = 300
 _MODERN_COMPUTED = 4000
+_NEAR_FAMILIES = 2000
 _RANKED = 8
 _ASSIGNED = 16
 """Limits of the search in one component, in variants; with RANKED, every assignment of parameters is tried.
 
 ASSIGNED are tried for each variant that is near a known model. Of variants with parts of newer models, MODERN_COMPUTED
-are tried in a run, which looks for choices where code is wrong, and all for a draft.
+are tried in a run, which looks for choices where code is wrong, and all for a draft; NEAR_FAMILIES near presets.
 """
 Fits = Callable[[Variant], bool]
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
@@ -208,7 +220,10 @@ class Search:
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
-        found = found or self._mixture(trial, loose)
+        found = found or self._mixture(trial, loose) or self._with_two_bases(trial, loose)
+        if not found and trial.subject.name in families.WITH_FAMILIES:
+            trial.forget_ranks()
+            found = self._first(trial, islice(self._families(trial), _NEAR_FAMILIES), loose)
         if not found:
             trial.forget_ranks()
             most = None if self._red is None else _MODERN_COMPUTED
@@ -230,6 +245,24 @@ class Search:
                 if trial.gives(variant, error) and (least := self._confirmed(trial, variant, error)):
                     return least
         return None
+
+    def _with_two_bases(self, trial: Trial, loose: Variant | None) -> Variant | None:
+        """Return the variant with a base of its own in layers with the window; None if there is none.
+
+        Its parts, which are layers with the window, get both bases: they show one.
+        """
+        name = trial.subject.name
+        if name != "TinyTransformerLM":
+            return None
+        base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        own = [choice for choice in (*_CHOICES[name], *modern.MODEL) if choice not in settled]
+        candidates = two_bases.two_bases(base, own, _SHAPING, trial.has_parameters_of)
+        found = self._first(trial, islice(_distinct(candidates, name), _COMPUTED), loose)
+        if found:
+            parts = {part: self._found.get(part) for part in two_bases.SHOWING if part != name}
+            both = {part: two_bases.in_all_layers(known, found) for part, known in parts.items() if known is not None}
+            self._found.update(both)
+        return found
 
     def _rotary_variant(self, trial: Trial) -> Variant | None:
         """Return the variant with rotary positions of newer models whose numbers it gives; None if there is none."""
@@ -295,6 +328,13 @@ class Search:
         if newer:
             yield from _distinct(modern.modern_variants(base, own, newer, _SHAPING, trial.has_parameters_of), name)
 
+    def _families(self, trial: Trial) -> Iterator[Variant]:
+        """Yield variants that would have its parameters and are those of a family but for a number or two."""
+        name = trial.subject.name
+        base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
+        own = [choice for choice in _ALL[name] if choice not in settled]
+        yield from _distinct(families.near_families(base, own, trial.has_parameters_of), name)
+
     def _near_famous(self, trial: Trial) -> Iterator[Variant]:
         """Yield variants that would have its parameters and are near a well-known model, the nearest first.
 
@@ -317,7 +357,8 @@ class Search:
     def _shows(self, part: str, choice: str) -> bool:
         """Whether a component's numbers show a choice: those of attention show norms only where it has some."""
         found = self._found.get(part)
-        return not (part == "MultiHeadAttention" and choice == "norm" and found is not None and found.qk_norm == "none")
+        hidden = choice in _OF_QK_NORM and found is not None and found.qk_norm == "none"
+        return not (part == "MultiHeadAttention" and hidden)
 
     def _with_parts(self, name: str, declared: Variant) -> Variant:
         """Return the declared variant with the choices that other components have shown."""
@@ -383,8 +424,9 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle: list[str] = []
     added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"} or name in (*ENCODER_NAMES, *VIT_NAMES)
     idle += ["positions"] if variant.positions not in {"rotary", "alibi"} and not added else []
-    idle += ["norm"] if name == "MultiHeadAttention" and variant.qk_norm == "none" else []
+    idle += [*_OF_QK_NORM] if name == "MultiHeadAttention" and variant.qk_norm == "none" else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
+    idle += ["window_rotary_base"] if not variant.window or variant.positions != "rotary" else []
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
     idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
     idle += rotary_variants.idle(variant)

@@ -8,6 +8,7 @@ from conformkit.conformance.assertions.checks import NotApplicable, check, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
+from conformkit.conformance.suite.test_partial_rotary import check_angles
 from conformkit.spec.arrays import Array
 from conformkit.spec.scores import within
 
@@ -15,6 +16,8 @@ LONGEST = 1024
 """The largest window that is tried: attention over a longer one costs too much."""
 EVERY_PAIR = 16
 """Up to this window all pairs of query and key are tried, beyond it those of the last queries at its edge."""
+SHORT = 40
+"""Positions at which bases show; no more of them are needed."""
 LAYERS = {"all": 2, "even": 3, "odd": 3, "5 of 6": 7}
 """Enough layers to tell who has the window from who has not."""
 
@@ -65,6 +68,20 @@ def test_lengths_around_the_window_give_the_definitions_output(multi_head: Subje
         for length in sorted({max(window - 1, 1), window, window + 1, longest} & set(range(1, longest + 1))):
             under(f"{length} positions, a window of {window}")
             check_definition(instance, draw.values(2, length, instance.sizes["d_model"]))
+
+
+@clause("WIN-BASE")
+def test_each_pair_turns_by_the_base_of_the_window(multi_head: Subject) -> None:
+    for width in each_of("width", [16, 32]):
+        check_angles(multi_head.build(d_model=width, num_heads=2))
+
+
+@clause("WIN-BASES")
+def test_each_layer_rotates_by_the_base_of_its_kind(model: Subject, draw: Draw) -> None:
+    length = model.tokens(min(model.variant.window, SHORT))
+    instance = model.build(num_layers=LAYERS[model.variant.window_layers], block_size=length).randomize(draw)
+    under(f"{instance.sizes['num_layers']} layers, {length} ids, a window of {model.variant.window}")
+    check_definition(instance, draw.ids(instance.sizes["vocab_size"], 2, length))
 
 
 @clause("WIN-LAYERS")

@@ -73,6 +73,7 @@ MEANT = {
     "window": {
         str(width): {"WIN-HIDES", "WIN-REACH", "WIN-ORACLE", "WIN-LAYERS", "MHA-CAUSAL-REACH"} for width in (2, 3)
     },
+    "window_rotary_base": {str(base): {"WIN-BASE", "WIN-BASES"} for base in (10000.0, 1000.0)},
     "embedding_scale": {"True": {"LM-EMB-SCALE"}},
     "final_norm": {"True": {"LM-FINAL-NORM"}},
     "head_bias": {"True": {"LM-HEAD-BIAS"}},

@@ -23,6 +23,8 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.runner import run
 from conformkit.conformance.suite import registry
+from conformkit.spec.presets import PRESETS, preset_of
+from conformkit.spec.presets import __file__ as PRESETS_FILE
 from conformkit.spec.variants import CANONICAL, FREE
 from tests.tiers import sampled
 
@@ -64,6 +66,28 @@ def test_exactly_the_undeclared_choices_are_named(name: str, warm: LentFactory, 
     assert {each.table for each in found} == ({"variant"} if told else set())
     text = "[variant]\n" + "\n".join(each.line for each in found)
     assert parse_config(text).variant_for("TinyTransformerLM") == CANONICAL.but(**told)
+
+
+FAMILIES = {
+    "gemma2": {"window": 3},
+    "gemma3": {"window": 3, "window_layers": "even"},
+    "gptj": {},
+    "neox": {},
+    "olmo2": {"rotary_base": 500.0},
+    "phi": {"rotary_fraction": 0.5},
+}
+"""By name, numbers with which small sizes show a family's choices."""
+
+
+@pytest.mark.parametrize("name", sampled(FAMILIES, always=["gemma3"], files=lambda _: [Path(PRESETS_FILE)]))
+def test_a_family_is_recognized_by_its_numbers(name: str, warm: LentFactory, tmp_path: Path) -> None:
+    """Would break if choices were tried one after the other only: a family is a dozen of them at once."""
+    folder = write_reference(tmp_path / "family", variant=PRESETS[name].but(**FAMILIES[name]))
+    (folder / "conform.toml").write_text("")
+    with opened(RunRequest(impl=str(folder)), warm) as (implementation, _):
+        found = searched(implementation).found("TinyTransformerLM")
+    assert found is not None
+    assert preset_of(found) == (name, FAMILIES[name])
 
 
 @pytest.mark.parametrize(

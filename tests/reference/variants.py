@@ -23,6 +23,7 @@ NEEDED = {
     "rotary_layout": {"positions": "rotary"},
     "rotary_base": {"positions": "rotary"},
     "rotary_fraction": {"positions": "rotary", "rotary_scaling": "none"},
+    "window_rotary_base": {"positions": "rotary", "rotary_base": 500000.0, "window": 3, "window_layers": "even"},
     "rotary_scaling": {"positions": "rotary"},
     "rotary_factor": {"positions": "rotary", "rotary_scaling": "linear"},
     "rotary_length": {"positions": "rotary", "rotary_scaling": "llama3"},

@@ -1,0 +1,45 @@
+"""Settings of transformers' models made small, by the names of their settings: a few hundred numbers a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["small"]
+
+_BY_NAME = {
+    "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+    "kv_channels": 8, "num_kv_heads": 2, "q_lora_rank": 12, "kv_lora_rank": 16, "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 4, "qk_head_dim": 12, "v_head_dim": 8, "num_experts_per_tok": 2, "moe_topk": 2, "top_k": 2,
+    "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "sliding_window": 4, "attention_chunk_size": 4,
+    "n_shared_experts": 1, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "moe_num_experts": 4,
+    "n_embed": 32, "d_model": 32, "hidden_dim": 32, "n_heads": 4, "n_layers": 2, "ffn_dim": 48, "state_size": 8,
+}  # fmt: skip
+"""Settings that fit together."""
+_WIDTHS = ("dim", "size", "rank", "width", "inner")
+_LARGE, _SMALL = 64, 16
+"""Widths above LARGE become SMALL."""
+_KEPT = ("vocab", "position", "window", "chunk", "length", "token")
+"""Settings with such names are numbers of ids."""
+_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+
+
+def small(settings: Mapping[str, Any], aliases: Mapping[str, str], **sizes: int) -> dict[str, Any]:
+    """Return the settings to construct a small model with; `sizes` are vocab_size, num_layers and block_size.
+
+    `settings` are the model's own, with their defaults; `aliases` the names that this family has for usual ones.
+    """
+    wanted = {
+        **_BY_NAME, "vocab_size": sizes["vocab_size"], "num_hidden_layers": sizes["num_layers"],
+        "max_position_embeddings": sizes["block_size"],
+    }  # fmt: skip
+    own = {aliases.get(name, name): value for name, value in wanted.items()}
+    found = {name: value for name, value in own.items() if name in settings and settings[name] is not None}
+    for name, value in settings.items():
+        if name in found or isinstance(value, bool) or not isinstance(value, int):
+            continue
+        if value > _LARGE and any(word in name for word in _WIDTHS) and not any(word in name for word in _KEPT):
+            found[name] = _SMALL
+    found |= dict.fromkeys((name for name in _IDS if name in settings), None)
+    rates = (name for name, value in settings.items() if "dropout" in name or name.endswith("pdrop"))
+    return found | {name: 0.0 for name in rates if isinstance(settings[name], float)}
