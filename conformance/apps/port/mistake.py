@@ -8,6 +8,7 @@ place where they give the same numbers; and what it does, in one of these ways.
     [[taken]]      to, of       each part filled with another one
     [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others;
                    order    the numbers of the parts in the order in which they are stored
+                   heads    how many heads of queries they are read with, others in proportion: an expression
     [[permuted]]   parts, pattern, heads, of      an einops pattern of its rows; `of` ours (right) or theirs (unmoved);
                    reversed    its heads in reverse order before that
     [[folded]]     parts, norm     columns multiplied by the weights of a norm before it
@@ -156,6 +157,7 @@ _FACTS: Mapping[str, Callable[[Right], Any]] = {
     "grouped": lambda right: right.own["kv_heads"] < right.own["num_heads"],
     "expanded": lambda right: right.own["kv_heads"] > right.sizes["kv_heads"],
     "theirs_layout": lambda right: right.variants[0].rotary_layout,
+    "partial": lambda right: right.variants[0].rotary_fraction < 1,
     "moved": lambda right: right.variants[0].rotary_layout != right.variants[1].rotary_layout,
 }
 """What `when` may name besides choices: what is so in a conversion."""
@@ -200,9 +202,20 @@ def _read(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
     try:
         whole = to_implementation([stored], {n: right.ours(n) for n in names}, known, right.own)["x"]
         other = to_implementation([taken], {n: right.ours(n) for n in names}, known, right.own)["x"]
+        if table.get("heads"):
+            known = {n: _in_heads(p, evaluate(table["heads"], {**right.own}), right) for n, p in known.items()}
         return to_canonical([taken], {"x": whole.reshape(other.shape)}, known, right.own)[name]
     except (PatternError, EinopsError, ValueError):
         return None
+
+
+def _in_heads(parameter: Parameter, heads: Any, right: Right) -> Parameter:
+    """Return a projection as one of another number of heads, keys and values in proportion."""
+    h, d = parameter.sizes["h"], parameter.sizes["d"]
+    count, rest = divmod(h * int(heads), right.own["num_heads"])
+    if rest or not count or h * d % count:
+        raise PatternError(f"{h} heads of {d} features are no {heads}")
+    return Parameter(parameter.axes, {**parameter.sizes, "h": count, "d": h * d // count})
 
 
 def _permuted(name: str, table: Mapping[str, Any], right: Right) -> Array | None:

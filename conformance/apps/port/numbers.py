@@ -22,6 +22,8 @@ _MOST_HEADS = 16
 _ROUNDED = 2e-2
 _MANY, _UNRELATED = 64, 0.4
 """Numbers, and the correlation below which so many have nothing to do with the right ones."""
+_FUSED = (("attention.", ("q", "k", "v")), ("feed_forward.", ("gate", "up")))
+"""Parts that files have as one array, and that are split out of it."""
 _WHOLE = 0.02
 """How far a multiple of a step may be from a whole one, after rounding to float32."""
 
@@ -39,12 +41,32 @@ def alike(got: Array, want: Array) -> bool:
 
 def resembling(right: Right, got: Callable[[str], Array], names: Sequence[str]) -> Iterator[NamedMistake]:
     """Yield a sentence for each kind of difference, with the parameters that show it."""
-    said: dict[str, list[str]] = {}
-    for name in names:
+    said: dict[str, list[str]] = dict(_mixed(right, got, names))
+    rest = [name for name in names if all(name not in where for where in said.values())]
+    for name in rest:
         said.setdefault(_said(name, got(name), right), []).append(name)
     for sentence, where in said.items():
         shown = ", ".join(where[:_SHOWN]) + (", …" if len(where) > _SHOWN else "")
         yield NamedMistake("numbers", f"{shown}: {sentence}", "unsure", tuple(where))
+
+
+def _mixed(right: Right, got: Callable[[str], Array], names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the parts of fused projections that have rows of each other, all of them right."""
+    for place, parts in _FUSED:
+        found: list[str] = []
+        for name in names:
+            prefix, _, end = name.rpartition(place)
+            one, _, kind = end.partition(".")
+            fused = [n for part in parts if (n := f"{prefix}{place}{part}.{kind}") in right.parameters]
+            if not prefix or one not in parts or len(fused) < len(parts):
+                continue
+            mine, wanted = ([read(n) for n in fused] for read in (got, right.ours))
+            together = _sorted_rows(np.concatenate(mine)) == _sorted_rows(np.concatenate(wanted))
+            if together and any(_sorted_rows(a) != _sorted_rows(b) for a, b in zip(mine, wanted, strict=True)):
+                found.append(name)
+        if found:
+            words = f"{', '.join(parts[:-1])} and {parts[-1]}"
+            yield f"rows of {words} stand in each other's places: split out of a fused one by another layout", found
 
 
 def _said(name: str, got: Array, right: Right) -> str:

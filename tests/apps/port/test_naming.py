@@ -135,3 +135,17 @@ def test_numbers_of_another_part_of_the_block_are_said_once_for_all_blocks() -> 
 
     (mistake,) = named("gpt2", change)
     assert mistake.sentence.endswith("the numbers of feed_forward.down.bias of the same block")
+
+
+def test_rows_of_a_fused_projection_in_each_others_places_are_one_sentence() -> None:
+    names = [f"attention.{part}.weight" for part in "qkv"]
+
+    def change(w: dict[str, Array]) -> None:
+        for i in range(3):
+            rows = np.concatenate([w[f"blocks.{i}.{name}"] for name in names])
+            rows = np.random.default_rng(i).permutation(rows)
+            w |= {f"blocks.{i}.{n}": r for n, r in zip(names, np.split(rows, 3), strict=True)}
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.certainty == "unsure"
+    assert "rows of q, k and v stand in each other's places" in mistake.sentence

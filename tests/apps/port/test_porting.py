@@ -129,6 +129,17 @@ def test_code_with_another_epsilon_or_base_is_not_proved_and_says_which(tmp_path
     assert report.first == "blocks.0.attention"
 
 
+def test_the_part_of_a_head_that_rotates_goes_from_pairs_to_halves(tmp_path: Path) -> None:
+    weights, path = checkpoint("gptj", d_model=32), tmp_path / "config.json"
+    path.write_text('{"n_embd": 32, "n_head": 4, "rotary_dim": 4}', encoding="utf-8")
+    report = port("", str(Path(__file__).parent / "part_halves"), weights, like="gptj", config=path)
+    assert report.proved, (report.first, report.differences, report.mistakes)
+    namespace: dict[str, Any] = {}
+    exec(report.map, namespace)
+    for name, array in namespace["convert"](weights).items():
+        np.testing.assert_array_equal(array, report.converted[name], err_msg=name)
+
+
 @pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
 def test_random_weights_test_a_conversion_without_any_checkpoint() -> None:
     report = port("", str(RIGHT / "gpt2_conv1d"), like="gpt2")
