@@ -125,14 +125,14 @@ def _copied(name: str, got: Array, right: Right) -> str:
     for other in right.parameters:
         near = folded(other) == folded(name) or other.rpartition(".")[0] == name.rpartition(".")[0]
         same = other.split(".")[:2] == name.split(".")[:2]
-        if (
-            other != name
-            and (near or same or got.ndim == 1)
-            and right.parameters[other].shape == got.shape
-            and alike(got, right.ours(other))
-        ):
+        shape = right.parameters[other].shape
+        if other == name or not (near or same or got.ndim == 1) or got.shape not in (shape, shape[::-1]):
+            continue
+        straight = shape == got.shape and alike(got, right.ours(other))
+        if straight or (got.ndim == 2 and alike(got, right.ours(other).T)):
             inside = same and folded(other) != other
-            return f"the numbers of {other.split('.', 2)[2]} of the same block" if inside else f"the numbers of {other}"
+            source = f"{other.split('.', 2)[2]} of the same block" if inside else other
+            return f"the numbers of {source}{'' if straight else ', transposed'}"
     return ""
 
 

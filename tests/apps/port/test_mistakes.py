@@ -65,6 +65,7 @@ SCENES = {
     "part-to-halves": Scene(PART.but(rotary_layout="pairs"), PART, (2, 2), WIDE),
     "part-to-pairs": Scene(PART, PART.but(rotary_layout="pairs"), (2, 2), EIGHT),
     "qwen3-to-pairs": Scene(PRESETS["qwen3"], PRESETS["qwen3"].but(rotary_layout="pairs"), (2, 2)),
+    "wide-heads": Scene(LLAMA.but(head_width="8"), LLAMA.but(head_width="8"), (2, 2)),
     "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
     "gemma2": Scene(PRESETS["gemma2"], PRESETS["gemma2"], (2, 2)),
     "olmo2": Scene(PRESETS["olmo2"], PRESETS["olmo2"]),
@@ -86,7 +87,8 @@ SCENES = {
 @cache
 def right(scene: Scene) -> Right:
     base = {**SIZES, **dict(scene.more)}
-    base["head_width"] = base["d_model"] // base["num_heads"]
+    own = scene.ours.head_width
+    base["head_width"] = int(own) if own.isdecimal() else base["d_model"] // base["num_heads"]
     sizes, own = ({**base, "kv_heads": heads} for heads in scene.kv)
     plan = planned(scene.theirs, scene.ours, sizes, own)
     drawn = drawn_weights(LANGUAGE_MODEL.parameters(sizes, scene.theirs), 0)

@@ -149,3 +149,11 @@ def test_rows_of_a_fused_projection_in_each_others_places_are_one_sentence() -> 
     (mistake,) = named("gpt2", change)
     assert mistake.certainty == "unsure"
     assert "rows of q, k and v stand in each other's places" in mistake.sentence
+
+
+def test_a_matrix_filled_from_another_transposed_is_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"blocks.{i}.feed_forward.down.weight": w[f"blocks.{i}.feed_forward.up.weight"].T for i in range(3)}
+
+    (mistake,) = named("llama", change)
+    assert mistake.sentence.endswith("the numbers of feed_forward.up.weight of the same block, transposed")

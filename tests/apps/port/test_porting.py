@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def checkpoint(name: str, **sizes: int) -> dict[str, Array]:
-    """Return random weights of a family, by the names of its files."""
-    side = Definition(family(name), family(name).variant({}))
+def checkpoint(name: str, said: Mapping[str, Any] | None = None, **sizes: int) -> dict[str, Array]:
+    """Return random weights of a family, by the names of its files; `said` is a config.json."""
+    side = Definition(family(name), family(name).variant(said or {}))
     full = side.at({**SIZES, **sizes})
     known = parameters_of(side, full)
     weights = {n: a.astype(np.float32) for n, a in drawn_weights(known, 3).items()}
