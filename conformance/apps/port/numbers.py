@@ -76,7 +76,30 @@ def _said(name: str, got: Array, right: Right) -> str:
         return "not all numbers are finite"
     if (one := float(got.flat[0])) == got.max() == got.min():
         return f"every number is {one + 0.0:g}, as before training"
-    return _copied(name, got, right) or _moved(name, got, want, right) or _function(got, want)
+    return (
+        _copied(name, got, right)
+        or _experts(name, got, right)
+        or _moved(name, got, want, right)
+        or _function(got, want)
+    )
+
+
+def _experts(name: str, got: Array, right: Right) -> str:
+    """Return which right expert each one is, if all are right ones."""
+    if not right.parameters[name].axes.startswith("e "):
+        return ""
+    want = right.ours(name)
+    order = [next((n for n, one in enumerate(want) if alike(mine, one)), -1) for mine in got]
+    if -1 in order:
+        return ""
+    if len(set(order)) == 1:
+        return f"every expert has the numbers of expert {order[0]}"
+    return f"the right experts in the order {_listed(order)}"
+
+
+def _listed(order: Sequence[int]) -> str:
+    """Return the first numbers of an order."""
+    return ", ".join(map(str, order[:_MOST_HEADS])) + ", …" * (len(order) > _MOST_HEADS)
 
 
 def _moved(name: str, got: Array, want: Array, right: Right) -> str:
@@ -98,6 +121,8 @@ def _shifted(got: Array, want: Array) -> str:
             continue
         by = len(got) - 1 - int(near[0]) if place else int(near[0])
         pair = (got[by:], want[: len(want) - by]) if place else (got[: len(got) - by], want[by:])
+        if 0 < by < len(got) and alike(got, np.roll(want, by if place else -by, axis=0)):
+            return f"the right rows rolled around: row 0 stands at {by if place else len(got) - by}"
         if 0 < by <= len(got) // 2 and alike(*pair):
             other, rows = ("added", "later") if place else ("missing", "earlier")
             return f"the right rows {by} {rows}: {by} {'row is' if by == 1 else 'rows are'} {other} in front"
@@ -115,9 +140,7 @@ def _heads(name: str, got: Array, right: Right) -> str:
     order = [next((n for n, head in enumerate(wanted) if alike(row, head)), -1) for row in mine]
     if sorted(order) != list(range(len(order))):
         return ""
-    return (
-        f"the right heads in the order {', '.join(map(str, order[:_MOST_HEADS]))}{', …' * (len(order) > _MOST_HEADS)}"
-    )
+    return f"the right heads in the order {_listed(order)}"
 
 
 def _copied(name: str, got: Array, right: Right) -> str:
@@ -126,12 +149,16 @@ def _copied(name: str, got: Array, right: Right) -> str:
         near = folded(other) == folded(name) or other.rpartition(".")[0] == name.rpartition(".")[0]
         same = other.split(".")[:2] == name.split(".")[:2]
         shape = right.parameters[other].shape
-        if other == name or not (near or same or got.ndim == 1) or got.shape not in (shape, shape[::-1]):
+        inside = same and folded(other) != other
+        source = f"{other.split('.', 2)[2]} of the same block" if inside else other
+        if other == name or not (near or same or got.ndim == 1):
+            continue
+        if shape[1:] == got.shape[1:] and len(got) < shape[0] and alike(got, right.ours(other)[: len(got)]):
+            return f"the first {len(got)} {'rows' if got.ndim > 1 else 'numbers'} of {source}"
+        if got.shape not in (shape, shape[::-1]):
             continue
         straight = shape == got.shape and alike(got, right.ours(other))
         if straight or (got.ndim == 2 and alike(got, right.ours(other).T)):
-            inside = same and folded(other) != other
-            source = f"{other.split('.', 2)[2]} of the same block" if inside else other
             return f"the numbers of {source}{'' if straight else ', transposed'}"
     return ""
 

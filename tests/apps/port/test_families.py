@@ -72,6 +72,11 @@ def test_qwen3_with_experts_is_proved_in_code_by_hand(tmp_path: Path) -> None:
     assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
 
 
+def test_weights_whose_names_do_not_say_which_norm_is_which_are_bound_by_their_numbers() -> None:
+    report = port("", str(HERE / "four_norms"), like="gemma2")
+    assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
+
+
 def test_config_json_says_shares_of_heads_and_placements() -> None:
     assert family("gptj").variant({"rotary_dim": 64, "n_embd": 4096, "n_head": 16}).rotary_fraction == 0.25
     assert family("neox").variant({"use_parallel_residual": False}).placement == "pre"

@@ -69,6 +69,8 @@ SCENES = {
     "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
     "gemma2": Scene(PRESETS["gemma2"], PRESETS["gemma2"], (2, 2)),
     "olmo2": Scene(PRESETS["olmo2"], PRESETS["olmo2"]),
+    "olmo2-grouped": Scene(PRESETS["olmo2"], PRESETS["olmo2"], (2, 2)),
+    "experts": Scene(LLAMA.but(experts=4), LLAMA.but(experts=4), (2, 2)),
     "bloom": Scene(PRESETS["bloom"], PRESETS["bloom"]),
     "sinks": Scene(LLAMA.but(sinks=True, qkv_bias=True), LLAMA.but(sinks=True, qkv_bias=True), (2, 2)),
     "part": Scene(LLAMA.but(rotary_fraction=0.5), LLAMA.but(rotary_fraction=0.5), (2, 2)),

@@ -157,3 +157,45 @@ def test_a_matrix_filled_from_another_transposed_is_said_so() -> None:
 
     (mistake,) = named("llama", change)
     assert mistake.sentence.endswith("the numbers of feed_forward.up.weight of the same block, transposed")
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "said"),
+    [
+        ("down", lambda w: w[::-1].copy(), "the right experts in the order 3, 2, 1, 0"),
+        ("down", lambda w: w[[0, 0, 0, 0]], "every expert has the numbers of expert 0"),
+        ("router", lambda w: np.roll(w, 1, 0), "the right experts in the order 3, 0, 1, 2"),
+        ("down", lambda w: w.swapaxes(1, 2).reshape(w.shape), "reshaped where it had to be transposed"),
+    ],
+    ids=["reversed", "first", "rolled", "reshaped"],
+)
+def test_what_became_of_experts_is_said(name: str, made: Callable[[Array], Array], said: str) -> None:
+    def change(w: dict[str, Array]) -> None:
+        for place in (f"blocks.{i}.feed_forward.{name}.weight" for i in range(3)):
+            w[place] = made(w[place])
+
+    assert any(said in mistake.sentence for mistake in named("experts", change))
+
+
+def test_a_norm_filled_from_another_one_is_no_exchange() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"embedding_norm.{kind}": w[f"norm.{kind}"] + 0 for kind in ("weight", "bias")}
+
+    sentences = [mistake.sentence for mistake in named("bloom", change)]
+    assert sentences[0] == "embedding_norm.weight: the numbers of norm.weight"
+
+
+def test_a_shorter_norm_filled_from_a_longer_one_is_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"blocks.{i}.attention.k_norm.weight": w[f"blocks.{i}.attention.q_norm.weight"][:12] for i in range(3)}
+
+    (mistake,) = named("olmo2-grouped", change)
+    assert mistake.sentence.endswith("the first 12 numbers of attention.q_norm.weight of the same block")
+
+
+def test_rows_that_are_rolled_around_are_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w["blocks.1.feed_forward.down.weight"] = np.roll(w["blocks.1.feed_forward.down.weight"], 3, 0)
+
+    (mistake,) = named("llama", change)
+    assert mistake.sentence == "blocks.1.feed_forward.down.weight: the right rows rolled around: row 0 stands at 3"
