@@ -228,7 +228,7 @@ def _in_heads(parameter: Parameter, heads: Any, right: Right) -> Parameter:
     h, d = parameter.sizes["h"], parameter.sizes["d"]
     count, rest = divmod(h * int(heads), right.own["num_heads"])
     if rest or not count or h * d % count:
-        raise PatternError(f"{h} heads of {d} features are no {heads}")
+        raise ValueError(f"{h} heads of {d} features are no {heads}")
     return Parameter(parameter.axes, {**parameter.sizes, "h": count, "d": h * d // count})
 
 

@@ -66,6 +66,7 @@ SCENES = {
     "part-to-pairs": Scene(PART, PART.but(rotary_layout="pairs"), (2, 2), EIGHT),
     "qwen3-to-pairs": Scene(PRESETS["qwen3"], PRESETS["qwen3"].but(rotary_layout="pairs"), (2, 2)),
     "wide-heads": Scene(LLAMA.but(head_width="8"), LLAMA.but(head_width="8"), (2, 2)),
+    "one-norm": Scene(PRESETS["falcon"], PRESETS["falcon"], (1, 1)),
     "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
     "gemma2": Scene(PRESETS["gemma2"], PRESETS["gemma2"], (2, 2)),
     "olmo2": Scene(PRESETS["olmo2"], PRESETS["olmo2"]),

@@ -199,3 +199,10 @@ def test_rows_that_are_rolled_around_are_said_so() -> None:
 
     (mistake,) = named("llama", change)
     assert mistake.sentence == "blocks.1.feed_forward.down.weight: the right rows rolled around: row 0 stands at 3"
+
+
+def test_heads_that_cannot_be_counted_so_are_no_reason_to_stop() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w["blocks.1.attention.out.weight"] = w["blocks.1.attention.out.weight"] + 1.0
+
+    assert named("one-norm", change)  # half as many heads of keys as one are none
