@@ -123,6 +123,9 @@ _OF_A_NORM = re.compile(r"(gain|gamma|scale|offset|shift|beta)(\d+)")
 """A numbered vector of a norm without a name of its own: `gain1`, `beta_2`."""
 _LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+|\{[^{}]*\})_(?=[^.]*$)", re.IGNORECASE)
 """The layer in a flat name: `layer0_wq`."""
+_AT_THE_FRONT = re.compile(r"(?:(?<=\.)|^)([a-z]*)_?(\{i\})_(?=[^.]*$)", re.IGNORECASE)
+_AT_THE_END = re.compile(r"(?<=[a-z0-9])_?\{i\}$", re.IGNORECASE)
+"""The same where the number is known to count layers: `b{i}_wq`, `wq{i}`."""
 
 
 def template(name: str) -> str:
@@ -132,8 +135,16 @@ def template(name: str) -> str:
 
 @cache
 def _segments(name: str) -> tuple[str, ...]:
-    apart = _LAYER.sub(r"\1.\2.", name)
+    apart = _AT_THE_END.sub("", _AT_THE_FRONT.sub(_without_layer, _LAYER.sub(r"\1.\2.", name)))
     return tuple(part for part in re.sub("[-_]", "", apart).lower().split(".") if part)
+
+
+def _without_layer(found: re.Match[str]) -> str:
+    """Return the front of a flat name: a word for the layer alone, or one that says a part, too."""
+    word = found[1].lower()
+    parts = (_ATTENTION, _FEED_FORWARD, _NORMS, _CROSS, _SELF, *_ROLES.values())
+    says_a_part = any(word in names for names in parts)
+    return f"{word}_" if says_a_part else f"{found[1]}.{found[2]}."
 
 
 @cache

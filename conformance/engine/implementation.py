@@ -158,10 +158,10 @@ class Implementation:
         self.sources["generate"] = str(free["source"])
         return free
 
-    def _probed(self, subject: Subject) -> Bound:
+    def _probed(self, subject: Subject, tries: int | None = None) -> Bound:
         """Probe what signatures and declarations leave open about a component, using results of its parts."""
         parts = [part for part in self.bounds() if part.component.name != subject.name]
-        tries = self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
+        tries = tries or self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
         subject = limited(subject, found_limits(subject, self.config.dtypes, [part.found for part in parts]))
         places = {rule.target: rule.source for part in parts if part.failure is None for rule in part.rules or ()}
         bound = probe(subject, self.config.dtypes, gradients=self.is_torch, known=places, tries=tries)
@@ -359,17 +359,18 @@ class Implementation:
         name = bound.component.name
         self._subjects[name] = self.subject(name).with_bound(bound)
 
-    def rebind_as(self, name: str, variant: Variant) -> bool:
+    def rebind_as(self, name: str, variant: Variant, tries: int | None = None) -> bool:
         """Bind one of its components again, under another variant; return whether that gives its numbers.
 
-        If it does not, the binding stays as it was. Raises Absent if there is none of that name.
+        If it does not, the binding stays as it was. `tries` is how many assignments of weights are tried, by default
+        as many as before. Raises Absent if there is none of that name.
         """
         subject = self.subject(name)
         open_again = replace(
             subject.bound, variant=variant, rules=(), unbound=(), guess=(), same_count=False, fits=False, failure=None,
             notes=(), constants=(),
         )  # fmt: skip
-        probed = self._probed(subject.with_bound(open_again))
+        probed = self._probed(subject.with_bound(open_again), tries)
         if probed.failure is not None or not probed.fits:
             return False
         self._subjects[name] = subject.with_bound(replace(probed, notes=subject.bound.notes))

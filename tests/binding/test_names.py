@@ -187,3 +187,14 @@ def test_a_layer_in_a_flat_name_is_a_layer():
         ("params.layer0_ln1_shift", shift, scale),
     ):  # fmt: skip
         assert fit(name, right) > fit(name, wrong), name
+
+
+def test_a_counter_of_layers_beside_a_name_is_no_part_of_it():
+    q, k = ("blocks.{i}.attention.q.weight",), ("blocks.{i}.attention.k.weight",)
+    one, two = ("blocks.{i}.norm1.weight",), ("blocks.{i}.norm2.weight",)
+    for name, right, wrong in (
+        ("b{i}_wq", q, k), ("wk{i}", k, q), ("Q_{i}", q, k), ("tf{i}_wk", k, q), ("b{i}_n2", two, one),
+        ("ln1_{i}", one, two),
+    ):  # fmt: skip
+        assert fit(name, right) > fit(name, wrong), name
+    assert template("norm{i}_weight") == "normweight"  # what the counter stands behind says a part

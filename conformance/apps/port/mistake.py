@@ -7,7 +7,8 @@ place where they give the same numbers; and what it does, in one of these ways.
 
     [[taken]]      to, of       each part filled with another one
     [[read]]       parts, stored, taken     parts fused in some axes, as in conform.toml, and read in others;
-                   order    the numbers of the parts in the order in which they are stored
+                   order, read_as    the numbers of the parts in the order in which they are stored, or read
+                   heads    how many heads of queries they are read with, others in proportion: an expression
     [[permuted]]   parts, pattern, heads, of      an einops pattern of its rows; `of` ours (right) or theirs (unmoved);
                    reversed    its heads in reverse order before that
     [[folded]]     parts, norm     columns multiplied by the weights of a norm before it
@@ -144,6 +145,14 @@ class Mistake:
                     return alter(name, table, right)
         return None
 
+    def taken_from(self, name: str, right: Right) -> str | None:
+        """Return the parameter with whose numbers it fills another one; None if it does not fill it."""
+        tables = self.body.get("taken", ())
+        for table in (tables,) if isinstance(tables, dict) else tables:
+            if _is_about("taken", table, name):
+                return _source_of(name, table, right)
+        return None
+
     def weights(self, right: Right) -> Iterator[tuple[str, Array]]:
         """Yield the canonical parameters that it changes, with what it makes of them."""
         for name in right.parameters:
@@ -156,6 +165,7 @@ _FACTS: Mapping[str, Callable[[Right], Any]] = {
     "grouped": lambda right: right.own["kv_heads"] < right.own["num_heads"],
     "expanded": lambda right: right.own["kv_heads"] > right.sizes["kv_heads"],
     "theirs_layout": lambda right: right.variants[0].rotary_layout,
+    "partial": lambda right: right.variants[0].rotary_fraction < 1,
     "moved": lambda right: right.variants[0].rotary_layout != right.variants[1].rotary_layout,
 }
 """What `when` may name besides choices: what is so in a conversion."""
@@ -176,12 +186,17 @@ def _is_about(kind: str, table: Mapping[str, Any], name: str) -> bool:
     return any(fnmatchcase(folded(name), part) for part in parts)
 
 
-def _taken(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
+def _source_of(name: str, table: Mapping[str, Any], right: Right) -> str | None:
     pairs = zip(table["to"], table["of"], strict=True)
     to, of = next(pair for pair in pairs if fnmatchcase(folded(name), pair[0]))
     kind = name.rpartition(".")[2]
     source = numbered(of.replace("*", kind) if to.endswith("*") else of, name)
-    if source not in right.parameters:
+    return source if source in right.parameters else None
+
+
+def _taken(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
+    source = _source_of(name, table, right)
+    if source is None:
         return None
     array = right.ours(source)
     if array.size != math.prod(right.parameters[name].shape):
@@ -195,14 +210,26 @@ def _read(name: str, table: Mapping[str, Any], right: Right) -> Array | None:
         return None
     known = {n: right.parameters[n] for n in names}
     parts = tuple(StoredPart(n) for n in names)
-    stored = Rule("x", tuple(parts[n] for n in table.get("order", range(len(parts)))), table["stored"])
-    taken = Rule("x", parts, table["taken"])
+    each = "e " if right.parameters[name].axes.startswith("e ") else ""  # experts: one after the other
+    stored = Rule("x", tuple(parts[n] for n in table.get("order", range(len(parts)))), each + table["stored"])
+    taken = Rule("x", tuple(parts[n] for n in table.get("read_as", range(len(parts)))), each + table["taken"])
     try:
         whole = to_implementation([stored], {n: right.ours(n) for n in names}, known, right.own)["x"]
         other = to_implementation([taken], {n: right.ours(n) for n in names}, known, right.own)["x"]
+        if table.get("heads"):
+            known = {n: _in_heads(p, evaluate(table["heads"], {**right.own}), right) for n, p in known.items()}
         return to_canonical([taken], {"x": whole.reshape(other.shape)}, known, right.own)[name]
     except (PatternError, EinopsError, ValueError):
         return None
+
+
+def _in_heads(parameter: Parameter, heads: Any, right: Right) -> Parameter:
+    """Return a projection as one of another number of heads, keys and values in proportion."""
+    h, d = parameter.sizes["h"], parameter.sizes["d"]
+    count, rest = divmod(h * int(heads), right.own["num_heads"])
+    if rest or not count or h * d % count:
+        raise ValueError(f"{h} heads of {d} features are no {heads}")
+    return Parameter(parameter.axes, {**parameter.sizes, "h": count, "d": h * d // count})
 
 
 def _permuted(name: str, table: Mapping[str, Any], right: Right) -> Array | None:

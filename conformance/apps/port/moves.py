@@ -16,9 +16,10 @@ from conformkit.conformance.binding.rules import folded
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS, Parameter
 from conformkit.spec.positional_encoding import first_position
+from conformkit.spec.rotary import rotated_width
 from conformkit.spec.variants import Variant, described
 
-__all__ = ["Added", "Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
+__all__ = ["Added", "Front", "Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
 
 Read = Callable[[str], Array]
 
@@ -34,6 +35,20 @@ class Rearranged:
     def __call__(self, array: Array) -> Array:
         """Apply it to an array."""
         return np.asarray((repeat if self.repeats else rearrange)(array, self.pattern, **self.sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """A rearrangement of the first `count` entries along an axis alone: the features of a head that rotate."""
+
+    step: Rearranged
+    axis: int
+    count: int
+
+    def __call__(self, array: Array) -> Array:
+        """Apply it to an array."""
+        front, rest = np.split(array, [self.count], axis=self.axis)
+        return np.concatenate([self.step(front), rest], axis=self.axis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +85,7 @@ class Added:
         return np.asarray(array, np.float64) + self.number
 
 
-MoveStep = Rearranged | Scaled | Rows | Added
+MoveStep = Rearranged | Front | Scaled | Rows | Added
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +184,31 @@ def _move(
         steps += [Rows(skip, zeros)] if skip != zeros else []
     _, _, part = name.rpartition("attention.")
     axes = given[name].axes
-    if part.startswith(("q.", "k.")) and theirs.positions == "rotary" and theirs.rotary_layout != ours.rotary_layout:
-        pairs, halves = axes.replace("d", "e p"), axes.replace("d", "p e")
-        pattern = f"{halves} -> {pairs}" if theirs.rotary_layout == "halves" else f"{pairs} -> {halves}"
-        heads = sizes["num_heads" if part[0] == "q" else "kv_heads"]
-        steps.append(Rearranged(pattern, {"h": heads, "p": 2}))
+    turned = part.startswith(("q.", "k.", "q_norm.", "k_norm.")) and theirs.positions == "rotary"
+    if turned and theirs.rotary_layout != ours.rotary_layout:
+        steps += _turned(axes, sizes["num_heads" if part[0] == "q" else "kv_heads"], sizes["head_width"], theirs)
     if part.startswith(("k.", "v.")) and own["kv_heads"] > sizes["kv_heads"]:
         groups = own["kv_heads"] // sizes["kv_heads"]
         pattern = f"{axes} -> {axes.replace('h', 'h g')}"
         steps.append(Rearranged(pattern, {"h": sizes["kv_heads"], "g": groups}, repeats=True))
     return Move(name, name, tuple(steps))
+
+
+def _turned(axes: str, heads: int, width: int, theirs: Variant) -> Iterator[MoveStep]:
+    """Yield the steps from rotary pairs to halves, or back, of the features of each head that rotate."""
+    count, extents = rotated_width(width, theirs), {"h": heads} if "h" in axes else {}
+    before, after = ("p e", "e p") if theirs.rotary_layout == "halves" else ("e p", "p e")
+    if count == width:
+        whole = axes if "(" in axes else axes.replace("d", "(d)")
+        yield Rearranged(f"{whole.replace('d', before)} -> {whole.replace('d', after)}", {**extents, "p": 2})
+        return
+    opened = axes.replace("(h d)", "h d")
+    if opened != axes:
+        yield Rearranged(f"{axes} -> {opened}", extents)
+    pattern = f"{opened.replace('d', f'({before})')} -> {opened.replace('d', f'({after})')}"
+    yield Front(Rearranged(pattern, {"p": 2}), opened.split().index("d"), count)
+    if opened != axes:
+        yield Rearranged(f"{opened} -> {axes}", {})
 
 
 _POSITIONS = 24

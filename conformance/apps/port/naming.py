@@ -63,7 +63,7 @@ def _explained(
     for alone in (
         [fit for fit in fits if fit.whole and fit.explains == examined],
         [fit for fit in fits if fit.whole and fit.explains | fit.left_open == examined],
-        _nearest([fit for fit in fits if not fit.whole and fit.explains == examined]),
+        _nearest([fit for fit in fits if not fit.whole and fit.explains == examined and not fit.fills(right)]),
     ):
         if alone:
             said = {mistake.id for mistake in foremost(fit.mistake for fit in alone)}
@@ -106,6 +106,10 @@ class _Fit:
     def copies(self) -> bool:
         """Whether it only puts parameters in the places of others, which the numbers themselves say of a few."""
         return bool({"taken", "layers"} & set(self.mistake.body))
+
+    def fills(self, right: Right) -> bool:
+        """Whether it is half of an exchange: what it puts elsewhere is where it belongs, too."""
+        return all(self.mistake.taken_from(name, right) in self.against for name in self.explains)
 
     @staticmethod
     def of(

@@ -22,6 +22,8 @@ _MOST_HEADS = 16
 _ROUNDED = 2e-2
 _MANY, _UNRELATED = 64, 0.4
 """Numbers, and the correlation below which so many have nothing to do with the right ones."""
+_FUSED = (("attention.", ("q", "k", "v")), ("feed_forward.", ("gate", "up")))
+"""Parts that files have as one array, and that are split out of it."""
 _WHOLE = 0.02
 """How far a multiple of a step may be from a whole one, after rounding to float32."""
 
@@ -39,12 +41,32 @@ def alike(got: Array, want: Array) -> bool:
 
 def resembling(right: Right, got: Callable[[str], Array], names: Sequence[str]) -> Iterator[NamedMistake]:
     """Yield a sentence for each kind of difference, with the parameters that show it."""
-    said: dict[str, list[str]] = {}
-    for name in names:
+    said: dict[str, list[str]] = dict(_mixed(right, got, names))
+    rest = [name for name in names if all(name not in where for where in said.values())]
+    for name in rest:
         said.setdefault(_said(name, got(name), right), []).append(name)
     for sentence, where in said.items():
         shown = ", ".join(where[:_SHOWN]) + (", …" if len(where) > _SHOWN else "")
         yield NamedMistake("numbers", f"{shown}: {sentence}", "unsure", tuple(where))
+
+
+def _mixed(right: Right, got: Callable[[str], Array], names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the parts of fused projections that have rows of each other, all of them right."""
+    for place, parts in _FUSED:
+        found: list[str] = []
+        for name in names:
+            prefix, _, end = name.rpartition(place)
+            one, _, kind = end.partition(".")
+            fused = [n for part in parts if (n := f"{prefix}{place}{part}.{kind}") in right.parameters]
+            if not prefix or one not in parts or len(fused) < len(parts):
+                continue
+            mine, wanted = ([read(n) for n in fused] for read in (got, right.ours))
+            together = _sorted_rows(np.concatenate(mine)) == _sorted_rows(np.concatenate(wanted))
+            if together and any(_sorted_rows(a) != _sorted_rows(b) for a, b in zip(mine, wanted, strict=True)):
+                found.append(name)
+        if found:
+            words = f"{', '.join(parts[:-1])} and {parts[-1]}"
+            yield f"rows of {words} stand in each other's places: split out of a fused one by another layout", found
 
 
 def _said(name: str, got: Array, right: Right) -> str:
@@ -54,7 +76,30 @@ def _said(name: str, got: Array, right: Right) -> str:
         return "not all numbers are finite"
     if (one := float(got.flat[0])) == got.max() == got.min():
         return f"every number is {one + 0.0:g}, as before training"
-    return _copied(name, got, right) or _moved(name, got, want, right) or _function(got, want)
+    return (
+        _copied(name, got, right)
+        or _experts(name, got, right)
+        or _moved(name, got, want, right)
+        or _function(got, want)
+    )
+
+
+def _experts(name: str, got: Array, right: Right) -> str:
+    """Return which right expert each one is, if all are right ones."""
+    if not right.parameters[name].axes.startswith("e "):
+        return ""
+    want = right.ours(name)
+    order = [next((n for n, one in enumerate(want) if alike(mine, one)), -1) for mine in got]
+    if -1 in order:
+        return ""
+    if len(set(order)) == 1:
+        return f"every expert has the numbers of expert {order[0]}"
+    return f"the right experts in the order {_listed(order)}"
+
+
+def _listed(order: Sequence[int]) -> str:
+    """Return the first numbers of an order."""
+    return ", ".join(map(str, order[:_MOST_HEADS])) + ", …" * (len(order) > _MOST_HEADS)
 
 
 def _moved(name: str, got: Array, want: Array, right: Right) -> str:
@@ -76,6 +121,8 @@ def _shifted(got: Array, want: Array) -> str:
             continue
         by = len(got) - 1 - int(near[0]) if place else int(near[0])
         pair = (got[by:], want[: len(want) - by]) if place else (got[: len(got) - by], want[by:])
+        if 0 < by < len(got) and alike(got, np.roll(want, by if place else -by, axis=0)):
+            return f"the right rows rolled around: row 0 stands at {by if place else len(got) - by}"
         if 0 < by <= len(got) // 2 and alike(*pair):
             other, rows = ("added", "later") if place else ("missing", "earlier")
             return f"the right rows {by} {rows}: {by} {'row is' if by == 1 else 'rows are'} {other} in front"
@@ -93,9 +140,7 @@ def _heads(name: str, got: Array, right: Right) -> str:
     order = [next((n for n, head in enumerate(wanted) if alike(row, head)), -1) for row in mine]
     if sorted(order) != list(range(len(order))):
         return ""
-    return (
-        f"the right heads in the order {', '.join(map(str, order[:_MOST_HEADS]))}{', …' * (len(order) > _MOST_HEADS)}"
-    )
+    return f"the right heads in the order {_listed(order)}"
 
 
 def _copied(name: str, got: Array, right: Right) -> str:
@@ -103,14 +148,18 @@ def _copied(name: str, got: Array, right: Right) -> str:
     for other in right.parameters:
         near = folded(other) == folded(name) or other.rpartition(".")[0] == name.rpartition(".")[0]
         same = other.split(".")[:2] == name.split(".")[:2]
-        if (
-            other != name
-            and (near or same or got.ndim == 1)
-            and right.parameters[other].shape == got.shape
-            and alike(got, right.ours(other))
-        ):
-            inside = same and folded(other) != other
-            return f"the numbers of {other.split('.', 2)[2]} of the same block" if inside else f"the numbers of {other}"
+        shape = right.parameters[other].shape
+        inside = same and folded(other) != other
+        source = f"{other.split('.', 2)[2]} of the same block" if inside else other
+        if other == name or not (near or same or got.ndim == 1):
+            continue
+        if shape[1:] == got.shape[1:] and len(got) < shape[0] and alike(got, right.ours(other)[: len(got)]):
+            return f"the first {len(got)} {'rows' if got.ndim > 1 else 'numbers'} of {source}"
+        if got.shape not in (shape, shape[::-1]):
+            continue
+        straight = shape == got.shape and alike(got, right.ours(other))
+        if straight or (got.ndim == 2 and alike(got, right.ours(other).T)):
+            return f"the numbers of {source}{'' if straight else ', transposed'}"
     return ""
 
 

@@ -36,6 +36,8 @@ _PARTS = ("MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransfor
 _LIMITS = Limits(call_seconds=300.0, memory_bytes=16 << 30)
 _TRIES = 60
 """Assignments of weights that are tried in one variant: the names of one's own model are mostly clear."""
+_TRIES_OF_THE_DECLARED, _TRIES_OF_A_SLIP = 1200, 12
+"""The same where names do not tell which weight is which: in the declared variant, and in each that is near it."""
 Step = Callable[[str, int], None]
 _BIASES = {"qkv_bias": "q", "output_bias": "out", "ffn_bias": "up", "norm_bias": "norm1"}
 
@@ -199,7 +201,8 @@ def _bound_otherwise(text: str, implementation: Implementation, like: Variant | 
     """Bind the model in another variant whose numbers it gives: that of the other side, or the nearest one.
 
     Where names leave no doubt which weight is which, variants are tried on what the model says with known weights;
-    where none gives that, the code is compared as its names say. Else each variant is tried with many assignments.
+    where none gives that, the code is compared as its names say. Else the declared variant is tried with many
+    assignments, each near it with a few, and variants of parts if it has parts.
     """
     undeclared = "ours gives the numbers of a variant that its conform.toml does not declare"
     name, subject = LANGUAGE_MODEL.name, implementation.subject(LANGUAGE_MODEL.name)
@@ -209,15 +212,19 @@ def _bound_otherwise(text: str, implementation: Implementation, like: Variant | 
         found = variant_said(Code(text, subject, implementation), like)
         if found is not None and implementation.rebind_as(name, found):
             return (f"{undeclared}: the one of theirs",) if found == like else (undeclared,)
+    else:
+        step("looking for the order of your weights", 1)
+        if implementation.rebind_as(name, subject.variant, _TRIES_OF_THE_DECLARED):
+            return ()
     if like is not None and implementation.rebind_as(name, like):
         return (f"{undeclared}: the one of theirs",)
     slips = [v for v in slipped(subject.variant, like) if not clear or not same_parameters(subject.variant, v)]
     step("looking for the variant of ours", len(slips))
     for variant in slips:
         step("", 0)
-        if implementation.rebind_as(name, variant):
+        if implementation.rebind_as(name, variant, None if clear else _TRIES_OF_A_SLIP):
             return (undeclared,)
-    if clear:
+    if clear or not any(implementation.has(part) for part in _PARTS[:-1]):
         return ()
     step("looking for the variant of ours, part by part", 1)
     try:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.apps.port.moves import Added, MovePlan, MoveStep, Rearranged, Rows, Scaled
+from conformkit.conformance.apps.port.moves import Added, Front, MovePlan, MoveStep, Rearranged, Rows, Scaled
 from conformkit.conformance.apps.port.sides import Side, parameters_of
 from conformkit.conformance.binding.affine import Affine, affine
 from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, letters_of
@@ -139,17 +139,23 @@ class _Writer:
             return Affine(1.0, step.number)
         return f"{variable} = {self._moved(variable, step)}"
 
-    def _moved(self, variable: str, step: Rows | Rearranged) -> str:
+    def _moved(self, variable: str, step: Rows | Rearranged | Front) -> str:
         if isinstance(step, Rows):
             if not step.zeros:
                 return f"{variable}[{step.skip}:]"
             self._imports.add("pack")
             front = f"0 * {variable}[:{step.zeros}]"
             return f'pack([{front}, {variable}[{step.skip}:]], "* m")[0]'
+        if isinstance(step, Front):
+            self._imports.add("pack")
+            before, letters = ":, " * step.axis, step.step.pattern.partition(" -> ")[0]
+            packed = " ".join("*" if "(" in axes_of((group,)) else group[0] for group in groups_of(letters))
+            front = self._moved(f"{variable}[{before}:{step.count}]", step.step)
+            return f'pack([{front}, {variable}[{before}{step.count}:]], "{packed}")[0]'
         function = "repeat" if step.repeats else "rearrange"
         self._imports.add(function)
-        extents = ", ".join(f"{n}={e}" for n, e in step.sizes.items())
-        return f'{function}({variable}, "{step.pattern}", {extents})'
+        extents = "".join(f", {n}={e}" for n, e in step.sizes.items())
+        return f'{function}({variable}, "{step.pattern}"{extents})'
 
     def _taken(self, name: str, variable: str) -> Iterator[str | Affine]:
         """Yield lines, and maps of each number, after which a variable holds a canonical parameter of theirs."""

@@ -53,6 +53,30 @@ def test_the_number_of_experts_is_read_from_the_names_and_another_one_is_a_diffe
     assert not report.proved
 
 
+def test_qwen3_with_experts_is_proved_in_code_by_hand(tmp_path: Path) -> None:
+    code, config = tmp_path / "mixture", tmp_path / "config.json"
+    shutil.copytree(HERE / "mixture", code, ignore=shutil.ignore_patterns("__pycache__"))
+    norms = "self.q_norm, self.k_norm = (nn.RMSNorm(width // heads, eps=1e-6) for _ in range(2))"
+    for name, old, new in (
+        ("__init__.py", "self.router = ", f"{norms}\n        self.router = "),
+        ("__init__.py", "turned(q), turned(k)", "turned(self.q_norm(q)), turned(self.k_norm(k))"),
+        ("__init__.py", "1e-5", "1e-6"),
+        ("conform.toml", '"mixtral"', '"qwen3_moe"\nexperts = 8\nexperts_active = 2'),
+    ):
+        path = code / name
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    said = {"num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True, "head_dim": 6, "hidden_size": 24}
+    said |= {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config.write_text(json.dumps(said), encoding="utf-8")
+    report = port("", str(code), checkpoint("qwen3_moe", said, kv_heads=2), like="qwen3_moe", config=config)
+    assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
+
+
+def test_weights_whose_names_do_not_say_which_norm_is_which_are_bound_by_their_numbers() -> None:
+    report = port("", str(HERE / "four_norms"), like="gemma2")
+    assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
+
+
 def test_config_json_says_shares_of_heads_and_placements() -> None:
     assert family("gptj").variant({"rotary_dim": 64, "n_embd": 4096, "n_head": 16}).rotary_fraction == 0.25
     assert family("neox").variant({"use_parallel_residual": False}).placement == "pre"

@@ -30,6 +30,7 @@ IDS = np.random.default_rng(0).integers(0, 13, size=(2, 18))
 SIZES = {"vocab_size": 13, "d_model": 24, "num_heads": 4, "d_ff": 28, "num_layers": 3, "block_size": 20}
 LLAMA = FAMOUS["llama"].but(kv_heads="num_heads // 2")
 PAIRS = LLAMA.but(rotary_layout="pairs", qkv_bias=True)
+PART = LLAMA.but(rotary_fraction=0.5)
 NEOX = FAMOUS["gpt2"].but(placement="parallel_two_norms")
 GPT2 = FAMOUS["gpt2"].but(tied=False)
 
@@ -61,9 +62,16 @@ SCENES = {
     "wide": Scene(LLAMA, LLAMA, (2, 2), WIDE),
     "wide-to-pairs": Scene(LLAMA, LLAMA.but(rotary_layout="pairs"), (2, 2), WIDE),
     "wide-to-halves": Scene(LLAMA.but(rotary_layout="pairs"), LLAMA, (2, 2), WIDE),
+    "part-to-halves": Scene(PART.but(rotary_layout="pairs"), PART, (2, 2), WIDE),
+    "part-to-pairs": Scene(PART, PART.but(rotary_layout="pairs"), (2, 2), EIGHT),
+    "qwen3-to-pairs": Scene(PRESETS["qwen3"], PRESETS["qwen3"].but(rotary_layout="pairs"), (2, 2)),
+    "wide-heads": Scene(LLAMA.but(head_width="8"), LLAMA.but(head_width="8"), (2, 2)),
+    "one-norm": Scene(PRESETS["falcon"], PRESETS["falcon"], (1, 1)),
     "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
     "gemma2": Scene(PRESETS["gemma2"], PRESETS["gemma2"], (2, 2)),
     "olmo2": Scene(PRESETS["olmo2"], PRESETS["olmo2"]),
+    "olmo2-grouped": Scene(PRESETS["olmo2"], PRESETS["olmo2"], (2, 2)),
+    "experts": Scene(LLAMA.but(experts=4), LLAMA.but(experts=4), (2, 2)),
     "bloom": Scene(PRESETS["bloom"], PRESETS["bloom"]),
     "sinks": Scene(LLAMA.but(sinks=True, qkv_bias=True), LLAMA.but(sinks=True, qkv_bias=True), (2, 2)),
     "part": Scene(LLAMA.but(rotary_fraction=0.5), LLAMA.but(rotary_fraction=0.5), (2, 2)),
@@ -82,7 +90,8 @@ SCENES = {
 @cache
 def right(scene: Scene) -> Right:
     base = {**SIZES, **dict(scene.more)}
-    base["head_width"] = base["d_model"] // base["num_heads"]
+    own = scene.ours.head_width
+    base["head_width"] = int(own) if own.isdecimal() else base["d_model"] // base["num_heads"]
     sizes, own = ({**base, "kv_heads": heads} for heads in scene.kv)
     plan = planned(scene.theirs, scene.ours, sizes, own)
     drawn = drawn_weights(LANGUAGE_MODEL.parameters(sizes, scene.theirs), 0)

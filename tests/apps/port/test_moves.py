@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from conformkit.conformance.apps.port.moves import planned
+from conformkit.conformance.apps.port.proof import drawn_weights
 from conformkit.conformance.apps.port.python_map import _written
 from conformkit.conformance.binding.affine import Affine
+from conformkit.spec.components import COMPONENTS
 from conformkit.spec.presets import PRESETS
 
 SIZES = {"vocab_size": 13, "d_model": 24, "num_heads": 4, "d_ff": 28, "num_layers": 2, "block_size": 9}
 FULL = {**SIZES, "kv_heads": 4, "head_width": 6}
+HALF = {"rotary_fraction": 0.5}
 GEMMA2, YARN = PRESETS["gemma2"], PRESETS["llama"].but(rotary_scaling="yarn")
 
 
@@ -48,6 +51,25 @@ def test_a_factor_is_not_rounded_to_the_stored_format() -> None:
     np.testing.assert_array_equal(
         plan.array("embedding.weight", lambda _: stored), stored.astype(np.float64) * np.sqrt(24)
     )
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [{}, HALF, {"qk_norm": "heads"}, {"qk_norm": "all"}, {"qk_norm": "heads", **HALF}],
+    ids=lambda choices: ", ".join(map(str, choices.values())) or "whole heads",
+)
+@pytest.mark.parametrize("layout", ["pairs", "halves"])
+def test_rotary_pairs_and_halves_say_the_same(layout: str, choices: dict[str, Any]) -> None:
+    theirs = PRESETS["llama"].but(rotary_layout=layout, qkv_bias=True, **choices)
+    ours = theirs.but(rotary_layout={"pairs": "halves", "halves": "pairs"}[layout])
+    sizes = {**FULL, "d_model": 32, "head_width": 8}
+    plan, model = planned(theirs, ours, sizes, sizes), COMPONENTS["TinyTransformerLM"]
+    drawn = drawn_weights(model.parameters(sizes, theirs), 0)
+    drawn |= {n: a + np.random.default_rng(len(n)).standard_normal(a.shape) for n, a in drawn.items() if "norm" in n}
+    made = {name: plan.array(name, drawn.__getitem__) for name in plan.parameters}
+    ids = {"ids": np.arange(9)[None]}
+    said = model.forward(drawn, ids, sizes, theirs)
+    np.testing.assert_allclose(model.forward(made, ids, sizes, ours), said, atol=1e-9)
 
 
 def test_steps_on_each_number_are_written_as_one() -> None:

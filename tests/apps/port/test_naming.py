@@ -135,3 +135,74 @@ def test_numbers_of_another_part_of_the_block_are_said_once_for_all_blocks() -> 
 
     (mistake,) = named("gpt2", change)
     assert mistake.sentence.endswith("the numbers of feed_forward.down.bias of the same block")
+
+
+def test_rows_of_a_fused_projection_in_each_others_places_are_one_sentence() -> None:
+    names = [f"attention.{part}.weight" for part in "qkv"]
+
+    def change(w: dict[str, Array]) -> None:
+        for i in range(3):
+            rows = np.concatenate([w[f"blocks.{i}.{name}"] for name in names])
+            rows = np.random.default_rng(i).permutation(rows)
+            w |= {f"blocks.{i}.{n}": r for n, r in zip(names, np.split(rows, 3), strict=True)}
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.certainty == "unsure"
+    assert "rows of q, k and v stand in each other's places" in mistake.sentence
+
+
+def test_a_matrix_filled_from_another_transposed_is_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"blocks.{i}.feed_forward.down.weight": w[f"blocks.{i}.feed_forward.up.weight"].T for i in range(3)}
+
+    (mistake,) = named("llama", change)
+    assert mistake.sentence.endswith("the numbers of feed_forward.up.weight of the same block, transposed")
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "said"),
+    [
+        ("down", lambda w: w[::-1].copy(), "the right experts in the order 3, 2, 1, 0"),
+        ("down", lambda w: w[[0, 0, 0, 0]], "every expert has the numbers of expert 0"),
+        ("router", lambda w: np.roll(w, 1, 0), "the right experts in the order 3, 0, 1, 2"),
+        ("down", lambda w: w.swapaxes(1, 2).reshape(w.shape), "reshaped where it had to be transposed"),
+    ],
+    ids=["reversed", "first", "rolled", "reshaped"],
+)
+def test_what_became_of_experts_is_said(name: str, made: Callable[[Array], Array], said: str) -> None:
+    def change(w: dict[str, Array]) -> None:
+        for place in (f"blocks.{i}.feed_forward.{name}.weight" for i in range(3)):
+            w[place] = made(w[place])
+
+    assert any(said in mistake.sentence for mistake in named("experts", change))
+
+
+def test_a_norm_filled_from_another_one_is_no_exchange() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"embedding_norm.{kind}": w[f"norm.{kind}"] + 0 for kind in ("weight", "bias")}
+
+    sentences = [mistake.sentence for mistake in named("bloom", change)]
+    assert sentences[0] == "embedding_norm.weight: the numbers of norm.weight"
+
+
+def test_a_shorter_norm_filled_from_a_longer_one_is_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {f"blocks.{i}.attention.k_norm.weight": w[f"blocks.{i}.attention.q_norm.weight"][:12] for i in range(3)}
+
+    (mistake,) = named("olmo2-grouped", change)
+    assert mistake.sentence.endswith("the first 12 numbers of attention.q_norm.weight of the same block")
+
+
+def test_rows_that_are_rolled_around_are_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w["blocks.1.feed_forward.down.weight"] = np.roll(w["blocks.1.feed_forward.down.weight"], 3, 0)
+
+    (mistake,) = named("llama", change)
+    assert mistake.sentence == "blocks.1.feed_forward.down.weight: the right rows rolled around: row 0 stands at 3"
+
+
+def test_heads_that_cannot_be_counted_so_are_no_reason_to_stop() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w["blocks.1.attention.out.weight"] = w["blocks.1.attention.out.weight"] + 1.0
+
+    assert named("one-norm", change)  # half as many heads of keys as one are none

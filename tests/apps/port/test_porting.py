@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def checkpoint(name: str, **sizes: int) -> dict[str, Array]:
-    """Return random weights of a family, by the names of its files."""
-    side = Definition(family(name), family(name).variant({}))
+def checkpoint(name: str, said: Mapping[str, Any] | None = None, **sizes: int) -> dict[str, Array]:
+    """Return random weights of a family, by the names of its files; `said` is a config.json."""
+    side = Definition(family(name), family(name).variant(said or {}))
     full = side.at({**SIZES, **sizes})
     known = parameters_of(side, full)
     weights = {n: a.astype(np.float32) for n, a in drawn_weights(known, 3).items()}
@@ -127,6 +128,17 @@ def test_code_with_another_epsilon_or_base_is_not_proved_and_says_which(tmp_path
     assert report.differences["rotary_base"] == ("rotary_base = 10000", "rotary_base = 500000")
     assert [m.id for m in report.mistakes] == ["theta-500000"]
     assert report.first == "blocks.0.attention"
+
+
+def test_the_part_of_a_head_that_rotates_goes_from_pairs_to_halves(tmp_path: Path) -> None:
+    weights, path = checkpoint("gptj", d_model=32), tmp_path / "config.json"
+    path.write_text('{"n_embd": 32, "n_head": 4, "rotary_dim": 4}', encoding="utf-8")
+    report = port("", str(Path(__file__).parent / "part_halves"), weights, like="gptj", config=path)
+    assert report.proved, (report.first, report.differences, report.mistakes)
+    namespace: dict[str, Any] = {}
+    exec(report.map, namespace)
+    for name, array in namespace["convert"](weights).items():
+        np.testing.assert_array_equal(array, report.converted[name], err_msg=name)
 
 
 @pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")
