@@ -8,6 +8,7 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.further import Further, further_of_tool
 from conformkit.conformance.binding.masks import MaskForm
@@ -38,6 +39,8 @@ class BoundCall:
     output: Any
     defaults: Mapping[str, Any]
     """Values of the contract's optional arguments that are passed if a test gives none."""
+    by_position: Arguments | None = None
+    """The arguments as callers of the contract pass them, where they are passed by name, or otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +122,15 @@ def _bound(
     names, required = tool.names(contract), [a.name for a in contract if a.required]
     optional = {a.name: a.default for a in contract if not a.required}
     if declared is not None:
-        return BoundCall(method, declared, output, optional)
+        return BoundCall(method, declared, output, optional, by_position(declared, signature, required))
     if signature is None:
         return BoundCall(method, Arguments(tuple(Expression(name) for name in required), {}), output, {})
     wanted = [meaning(p["name"], names) for p in signature if p["required"]]
     by_name = len(required) > 1 and set(required) <= set(wanted)
     how = construct_from if by_name else named_from if _elsewhere(signature, required) else call_from
     arguments = how(signature, names, set(required))
-    return BoundCall(method, arguments, output, {n: v for n, v in optional.items() if _insisted(tool, n, wanted)})
+    passed = {n: v for n, v in optional.items() if _insisted(tool, n, wanted)}
+    return BoundCall(method, arguments, output, passed, by_position(arguments, signature, required))
 
 
 def _elsewhere(signature: Signature, required: Sequence[str]) -> bool:
