@@ -60,6 +60,8 @@ class BoundTool:
     offers: Mapping[str, bool] = field(default_factory=dict)
     further: tuple[Further, ...] = ()
     """Arguments with a default that it gets and that no caller of the contract passes."""
+    aside: Mapping[str, str] = field(default_factory=dict)
+    """Methods that it has under the contract's names, and those that are declared in their place."""
 
 
 def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[str, str | None]:
@@ -86,8 +88,15 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
     return BoundTool(
-        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers, told
-    )
+        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers, told,
+        _aside(export, own),
+    )  # fmt: skip
+
+
+def _aside(export: Mapping[str, Any], own: ToolConfig) -> dict[str, str]:
+    there = {*(export["methods"] or {})} - {*(export.get("stubs") or {})}
+    paths = {name: method.path for name, method in own.methods.items() if method.path is not None}
+    return {name: path for name, path in paths.items() if path != name and name in there}
 
 
 def _passed(tool: ToolContract, name: str, used: Collection[str]) -> bool:
