@@ -7,6 +7,7 @@ shows whether it is, since a signature can say anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.signatures import Signature
@@ -22,7 +23,7 @@ def by_position(arguments: Arguments, signature: Signature | None, required: Seq
     places = [p for p in signature or () if p["kind"] == "positional"]
     names = [p["name"] for p in places]
     open_ended = any(p["kind"] == "var_positional" for p in signature or ())
-    given = [*enumerate(arguments.positional), *arguments.named.items()]
+    given: list[tuple[int | str, Any]] = [*enumerate(arguments.positional), *arguments.named.items()]
     for place, ours in enumerate(required):
         found = [where for where, value in given if value == Expression(ours)]
         if len(found) != 1 or not _is_at(found[0], place, names, open_ended=open_ended):
