@@ -109,13 +109,13 @@ def _stored(impl: str) -> bool:
 
 
 def _judged(impl: str, options: RunOptions, start: HeadStart) -> Column:
-    import tempfile
     from dataclasses import replace
 
     from conformkit.conformance.apps.compare.comparison import Column
     from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, split
     from conformkit.conformance.binding.toml_nodes import ConfigError
     from conformkit.conformance.driver.errors import IsolationUnavailable
+    from conformkit.conformance.driver.scratch import held_folder
     from conformkit.conformance.engine.finding import LoadFailure
     from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.runner import run
@@ -123,9 +123,9 @@ def _judged(impl: str, options: RunOptions, start: HeadStart) -> Column:
     path, revision = split(impl)
     if sys.stderr.isatty():
         complain(f"judging {impl}")
-    with tempfile.TemporaryDirectory() as folder:
+    with held_folder() as folder:
         try:
-            named = str(lay_out(_place(path), revision, Path(folder))) if revision else impl
+            named = str(lay_out(_place(path), revision, folder / "revision")) if revision else impl
             report = run(RunRequest(named, **options), early=start)
         except (LoadFailure, ConfigError, NoRevision) as error:
             return Column(impl, problem=str(getattr(error, "problem", error)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.driver.scratch import sweep
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
@@ -52,6 +53,7 @@ def run(
         asked = [name for name in names if not request.only or select(request.only, name)]
         return _several(request, asked or names, on_progress, early, trusted)
     started = time.perf_counter()
+    sweep()
     chosen = _chosen(request, request.profile)
     complete = False
     with (

@@ -32,7 +32,7 @@ from conformkit.conformance.binding.signatures import (
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
 from conformkit.conformance.binding.ways import Ways, flags_of, ways_of
-from conformkit.spec.components import SEVERAL_NAMES, Component, Method
+from conformkit.spec.components import GENERATE, SEVERAL_NAMES, Component, Method
 from conformkit.spec.variants import Variant
 
 __all__ = ["ExportMismatch", "bind_export"]
@@ -97,7 +97,10 @@ def bind_export(
         weights_output=own.weights_output,
         ways=_ways(component, export, own),
         further=told,
-        by_position=_by_position(component, export, construct, call),
+        by_position={
+            **_by_position(component, export, construct, call),
+            **dict(_methods_by_position(component, export, methods, generation, free)),
+        },
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,
@@ -112,14 +115,40 @@ def bind_export(
 def _by_position(
     component: Component, export: Mapping[str, Any], construct: Arguments, call: Arguments
 ) -> dict[str, Arguments]:  # fmt: skip
-    """Return the arguments that callers of the contract pass by position and that are passed by name."""
+    """Return the arguments that callers of the contract pass by position and that are passed by name, or otherwise."""
     sizes = [a.name for a in component.arguments if a.required]
-    inputs = [name for name in component.inputs if name != "mask"]
     found = {
         "construct": by_position(construct, export["construct"], sizes),
-        "call": by_position(call, export["call"], inputs),
+        "call": by_position(call, export["call"], _required(component)),
     }
-    return {} if component.several else {key: arguments for key, arguments in found.items() if arguments is not None}
+    return {key: arguments for key, arguments in found.items() if arguments is not None}
+
+
+def _methods_by_position(
+    component: Component, export: Mapping[str, Any], methods: Mapping[str, BoundMethod],
+    generation: Generation | None, free: Mapping[str, Any] | None,
+) -> Iterator[tuple[str, Arguments]]:  # fmt: skip
+    """Yield the same for `generate` and for other methods, by their names."""
+    described = export["methods"] or {}
+    if generation is not None:
+        signature = described.get(generation.method) if generation.method else (free or {}).get("call")
+        required = [*(["model"] if generation.function else []), *(a.name for a in GENERATE if a.required)]
+        placed = by_position(generation.call, signature, required)
+        if placed is not None:
+            yield "generate", placed
+    for method in component.methods:
+        bound = methods.get(method.name)
+        if bound is None or not bound.name or ":" in bound.name:
+            continue  # what a call returns besides, or a function, of which nothing is known
+        required = [*(n for n in method.inputs if n not in MASKS), *(o.name for o in method.options if o.required)]
+        placed = by_position(bound.call, described.get(bound.name), required)
+        if placed is not None:
+            yield f"methods.{method.name}", placed
+
+
+def _required(component: Component) -> list[str]:
+    """Return the inputs that callers of the contract cannot leave out."""
+    return [name for name in component.inputs if name not in MASK_NAMES]
 
 
 def _without_meaning(component: Component, variant: Variant) -> Iterator[str]:

@@ -9,7 +9,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.config import Config
 from conformkit.spec.components import COMPONENTS, Component
 
-__all__ = ["further_targets", "serves", "standing", "standing_targets", "stub_of", "targets"]
+__all__ = ["further_targets", "serves", "standing", "standing_targets", "standing_tools", "stub_of", "targets"]
 
 
 def targets(config: Config, components: Collection[Component] = tuple(COMPONENTS.values())) -> dict[str, str | None]:
@@ -39,19 +39,28 @@ def standing_targets(config: Config, components: Collection[Component]) -> dict[
 
     Another module than the implementation itself is elsewhere for all of them.
     """
+    return _standing(config, {one.export: config.component(one.name).path for one in components})
+
+
+def standing_tools(config: Config, tools: Collection[str]) -> dict[str, str]:
+    """Return the same for tools."""
+    return _standing(config, {name: config.tool(name).path for name in tools})
+
+
+def _standing(config: Config, paths: Mapping[str, str | None]) -> dict[str, str]:
     found = {}
-    for one in components:
-        if config.component(one.name).path not in {None, one.export}:
-            found[_STANDING + one.export] = f"{config.module}:{one.export}" if config.module else one.export
+    for export, path in paths.items():
+        if path not in {None, export}:
+            found[_STANDING + export] = f"{config.module}:{export}" if config.module else export
         if config.module:
-            found[_OUTSIDE + one.export] = one.export
+            found[_OUTSIDE + export] = export
     return found
 
 
-def standing(exports: Mapping[str, Any], one: Component) -> str:
+def standing(exports: Mapping[str, Any], export: str) -> str:
     """Return where another object than the declared one stands under the contract's name; empty if none does."""
-    own = exports[one.export]
-    others = [exports.get(before + one.export) for before in (_STANDING, _OUTSIDE)]
+    own = exports[export]
+    others = [exports.get(before + export) for before in (_STANDING, _OUTSIDE)]
     found = (str(o["source"]) for o in others if o and o["found"] and own["found"] and o["source"] != own["source"])
     return next(found, "")
 

@@ -81,7 +81,7 @@ def _of_expression(text: str, name: str) -> str:
     if used == {"dtype"} or (not choices and _is_constant(text, used)):
         return "constants"
     if not choices:
-        return "factors" if used & set(NUMBERS) and _computes(text) else _RENAMING
+        return "factors" if used & set(NUMBERS) and (_computes(text) or _is_changed(text, name, used)) else _RENAMING
     if _hands_on(parse(text)):
         return _RENAMING
     if choices == {_COUNTED}:
@@ -122,6 +122,11 @@ def _is_constant(text: str, used: Iterable[str]) -> bool:
         except ExpressionError:
             return False
     return len(found) == 1
+
+
+def _is_changed(text: str, name: str, used: AbstractSet[str]) -> bool:
+    """Whether an argument whose name says that it is a size gets another number than that: `max_len + 1`."""
+    return bool(name) and not _hands_on(parse(text)) and meaning(name, NUMBERS) in used
 
 
 def _computes(text: str) -> bool:

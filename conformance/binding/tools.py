@@ -8,6 +8,7 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.further import Further, further_of_tool
 from conformkit.conformance.binding.masks import MaskForm
@@ -38,6 +39,8 @@ class BoundCall:
     output: Any
     defaults: Mapping[str, Any]
     """Values of the contract's optional arguments that are passed if a test gives none."""
+    by_position: Arguments | None = None
+    """The arguments as callers of the contract pass them, where they are passed by name, or otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class BoundTool:
     offers: Mapping[str, bool] = field(default_factory=dict)
     further: tuple[Further, ...] = ()
     """Arguments with a default that it gets and that no caller of the contract passes."""
+    aside: Mapping[str, str] = field(default_factory=dict)
+    """Methods that it has under the contract's names, and those that are declared in their place."""
 
 
 def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[str, str | None]:
@@ -83,8 +88,15 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
     return BoundTool(
-        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers, told
-    )
+        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers, told,
+        _aside(export, own),
+    )  # fmt: skip
+
+
+def _aside(export: Mapping[str, Any], own: ToolConfig) -> dict[str, str]:
+    there = {*(export["methods"] or {})} - {*(export.get("stubs") or {})}
+    paths = {name: method.path for name, method in own.methods.items() if method.path is not None}
+    return {name: path for name, path in paths.items() if path != name and name in there}
 
 
 def _passed(tool: ToolContract, name: str, used: Collection[str]) -> bool:
@@ -119,14 +131,15 @@ def _bound(
     names, required = tool.names(contract), [a.name for a in contract if a.required]
     optional = {a.name: a.default for a in contract if not a.required}
     if declared is not None:
-        return BoundCall(method, declared, output, optional)
+        return BoundCall(method, declared, output, optional, by_position(declared, signature, required))
     if signature is None:
         return BoundCall(method, Arguments(tuple(Expression(name) for name in required), {}), output, {})
     wanted = [meaning(p["name"], names) for p in signature if p["required"]]
     by_name = len(required) > 1 and set(required) <= set(wanted)
     how = construct_from if by_name else named_from if _elsewhere(signature, required) else call_from
     arguments = how(signature, names, set(required))
-    return BoundCall(method, arguments, output, {n: v for n, v in optional.items() if _insisted(tool, n, wanted)})
+    passed = {n: v for n, v in optional.items() if _insisted(tool, n, wanted)}
+    return BoundCall(method, arguments, output, passed, by_position(arguments, signature, required))
 
 
 def _elsewhere(signature: Signature, required: Sequence[str]) -> bool:

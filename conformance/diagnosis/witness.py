@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.defects import Defect
 from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.scratch import held_folder
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
@@ -38,12 +37,12 @@ def witness(
     Raises PatchError if the defects contradict each other, LoadFailure if nothing can be judged with them.
     """
     patches = tuple(patch for defect in chosen for patch in defect.patches)
-    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
+    with held_folder() as folder:
         formats = [bound.dtype for bound in like or ()]
         formats += ["float32" for bound in like or () if bound.offers.get("float32")]
         dtypes = tuple(dict.fromkeys(formats))
         base = BASES.get(profile, CANONICAL)
-        package = write_reference(Path(folder) / "witness", patches, made or variant, dtypes, variant, base)
+        package = write_reference(folder / "witness", patches, made or variant, dtypes, variant, base)
         request = RunRequest(impl=str(package), profile=profile, seed=seed, tries=tries)
         with opened(request, warm, components=components) as (implementation, _):
             if like is None:

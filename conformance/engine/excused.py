@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from conformkit.conformance.binding.bound import Bound
-from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.declarations import Excuse, excuses
 from conformkit.conformance.binding.further import Further
 from conformkit.conformance.engine.implementation import Implementation
@@ -29,8 +29,7 @@ def excuses_of(implementation: Implementation) -> list[Excuse]:
     instead = {one.key: one.words for _, one in further if one.kind == "constants"}
     told = [replace(one, instead=instead.get(one.key, "")) if one.kind == "constants" else one for one in told]
     told += [Excuse(one.kind, one.key, name, one.words) for name, one in further if one.kind != "constants"]
-    replaced = ((bounds[name], place) for name, place in implementation.replaced.items() if name in bounds)
-    return [*told, *(_replaced(bound, place, implementation.config) for bound, place in replaced)]
+    return [*told, *_replaced(implementation)]
 
 
 def left_out(implementation: Implementation) -> list[str]:
@@ -48,12 +47,22 @@ def _further(implementation: Implementation) -> list[tuple[str, Further]]:
     return [(name, one) for name, several in (*components, *tools) for one in several]
 
 
-def _replaced(bound: Bound, place: str, config: Config) -> Excuse:
-    name = bound.component.name
-    own = config.component(name).path
-    key, which = (f"components.{name}.path", f"the path of {name}") if own else ("implementation.module", "module")
-    told = f"{bound.component.export} in {place} is not judged: {which} names {bound.path}"
-    return Excuse("path", key, name, told)
+def _replaced(implementation: Implementation) -> Iterator[Excuse]:
+    """Yield what stands under a name of the contract while another object, or method, is judged."""
+    config, tools = implementation.config, {name: tool.bound for name, tool in implementation.tools().items()}
+    exports = {bound.component.name: (bound.component.export, bound.path) for bound in implementation.bounds()}
+    exports |= {name: (name, bound.path) for name, bound in tools.items()}
+    for name, place in implementation.replaced.items():
+        if name in exports:
+            key, which = "implementation.module", "module"
+            if config.component(name).path or config.tool(name).path:
+                key, which = f"components.{name}.path", f"the path of {name}"
+            export, path = exports[name]
+            yield Excuse("path", key, name, f"{export} in {place} is not judged: {which} names {path}")
+    for name, bound in tools.items():
+        for method, path in bound.aside.items():
+            told = f"{method} of {name} is not judged: its path names {path}"
+            yield Excuse("path", f"components.{name}.methods.{method}.path", name, told)
 
 
 def _tried(excuse: Excuse, bound: Bound | None) -> Excuse | None:

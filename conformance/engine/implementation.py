@@ -11,7 +11,15 @@ from conformkit.conformance.assertions.formats import HALF, narrowest
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.exports import ExportMismatch, bind_export
-from conformkit.conformance.binding.lookups import further_targets, serves, standing, standing_targets, stub_of, targets
+from conformkit.conformance.binding.lookups import (
+    further_targets,
+    serves,
+    standing,
+    standing_targets,
+    standing_tools,
+    stub_of,
+    targets,
+)
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure
@@ -177,8 +185,8 @@ class Implementation:
             problem = absent("the implementation", f"module {self.config.module}", reply["refused"], self.config)
             raise LoadFailure(problem.problem, where=self.config.place("module"), advice=problem.advice)
         found: Mapping[str, Any] = reply["exports"]
-        places = {name: standing(found, one) for name, one in components_of(profile).items()}
-        self.replaced = {name: place for name, place in places.items() if place}
+        places = {name: standing(found, one.export) for name, one in components_of(profile).items()}
+        self.replaced |= {name: place for name, place in places.items() if place}
         return found
 
     def _asked_about(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -240,7 +248,9 @@ class Implementation:
         wanted = tools_of(profile)
         if not wanted:
             return
-        exports, skipped = self._asked_about(tool_targets(self.config, wanted))["exports"], self.config.skipped()
+        targets_of = {**standing_tools(self.config, wanted), **tool_targets(self.config, wanted)}
+        exports, skipped = self._asked_about(targets_of)["exports"], self.config.skipped()
+        self.replaced |= {name: place for name in wanted if (place := standing(exports, name))}
         for name, tool in wanted.items():
             export = exports[name]
             try:

@@ -1,13 +1,14 @@
 """What only calls show of declared arguments: whether code computes something else for callers of the contract.
 
-They leave out a flag at the call that asks for causality, and pass by position what the contract requires. Code that
-gives other numbers then could be right only as conform.toml calls it: it is judged as they find it.
+They leave out a flag at the call that asks for causality, pass by position what the contract requires, and the rest by
+name. Code that gives other numbers then could be right only as conform.toml calls it: it is judged as they find it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,9 +21,10 @@ from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
-__all__ = ["as_it_stands"]
+__all__ = ["as_it_stands", "methods_as_they_stand"]
 
 _FLAG = Expression("causal")
+_PLACED = "its arguments are passed by position, as the contract has them: it is judged so"
 
 
 def as_it_stands(instance: Instance) -> Bound:
@@ -34,6 +36,52 @@ def as_it_stands(instance: Instance) -> Bound:
     return bound
 
 
+def methods_as_they_stand(instance: Instance) -> Bound:
+    """Return how the methods of a component are called so that they do what they do for callers of the contract."""
+    bound = instance.subject.bound
+    for key, call in bound.by_position.items():
+        if key == "generate" and bound.generation is not None:
+            other = replace(bound, generation=replace(bound.generation, call=call))
+            bound = _if_other(instance, bound, other, "generate", _generated)
+        elif (name := key.removeprefix("methods.")) in bound.methods:
+            methods = {**bound.methods, name: replace(bound.methods[name], call=call)}
+            bound = _if_other(instance, bound, replace(bound, methods=methods), name, partial(_returned, name=name))
+    return bound
+
+
+def _if_other(instance: Instance, bound: Bound, other: Bound, name: str, call: Callable[[Instance], Array]) -> Bound:
+    try:
+        if _alike(call(instance.with_bound(other)), call(instance.with_bound(bound))):
+            return bound
+    except (ImplementationFailure, ClauseFailure):
+        return bound  # nobody can call it so, or it can't be called at all
+    note = f"{name} of {bound.component.name} gives other results if {_PLACED}"
+    return replace(other, notes=(*bound.notes, note))
+
+
+def _generated(instance: Instance) -> Array:
+    (ids, *_) = instance.example_inputs(Draw(0, "generate as it stands"))
+    generation = instance.subject.bound.generation
+    greedy = generation is not None and not generation.samples_only
+    return instance.generate(ids, 3, seed=0, greedy=greedy).out
+
+
+def _returned(instance: Instance, name: str) -> Array:
+    """Return what a method gives for example inputs, and for the smallest numbers that it requires."""
+    bound = instance.subject.bound
+    method = bound.component.method(name)
+    known = dict(zip(bound.component.inputs, instance.example_inputs(Draw(0, "methods as they stand")), strict=False))
+    if "src" in known:
+        known["memory"] = Draw(0, "memory").values(*known["src"].shape, instance.sizes["d_model"])
+        known["memory_mask"] = known["src_mask"]
+    options = {o.name: _OPTIONS[o.name] for o in method.options if o.required or bound.methods[name].insists(o.name)}
+    inputs = (known.get(wanted) for wanted in method.inputs)
+    return instance.call(*inputs, method=name, options=options, seed=0).out
+
+
+_OPTIONS = {"max_new_tokens": 3, "bos_id": 1, "beam_width": 2, "eos_id": -1}
+
+
 def _otherwise(bound: Bound) -> Iterator[tuple[str, Bound]]:
     """Yield other ways to bind it, the contract's own first."""
     construct = bound.by_position.get("construct", bound.construct)
@@ -43,7 +91,7 @@ def _otherwise(bound: Bound) -> Iterator[tuple[str, Bound]]:
         bare = replace(placed, call=_without_flag(placed.call), causal="always")
         note = "without its flag for causality than with True or with False: it is judged without"
         yield note, replace(bare, offers={**bound.offers, **abilities(bare)})
-    note = "if its arguments are passed by position, as the contract has them: it is judged so"
+    note = f"if {_PLACED}"
     one_by_one = (replace(bound, construct=construct), replace(bound, call=call))
     yield from ((note, other) for other in (placed, *one_by_one) if other != bound)
 

@@ -180,9 +180,13 @@ class _Probe:
         """Judge what callers of the contract find, where that is something else than what conform.toml calls."""
         if self.bound.causal != "flag" and not self.bound.by_position:
             return instance
-        from conformkit.conformance.probing.defaults import as_it_stands  # noqa: PLC0415 - hardly ever needed
+        from conformkit.conformance.probing.defaults import (  # noqa: PLC0415 - often not needed
+            as_it_stands,
+            methods_as_they_stand,
+        )
 
-        return self.learn(instance, as_it_stands(instance.with_bound(self.bound)))
+        instance = self.learn(instance, as_it_stands(instance.with_bound(self.bound)))
+        return self.learn(instance, methods_as_they_stand(instance))
 
     def with_abilities(self, instance: Instance, *, float32: bool, gradients: bool) -> Instance:
         """Observe a call: what it returns, in which format, and whether it has modes."""

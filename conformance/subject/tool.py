@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
+from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.bound import set_only
 from conformkit.conformance.binding.tools import BoundCall, BoundTool
 from conformkit.conformance.driver.errors import ImplementationFailure
@@ -20,6 +22,8 @@ from conformkit.spec.tools import FUNCTION
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["Held", "Parameters", "Tool", "ToolObject", "WorkerOptimizer", "Written"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +120,14 @@ class Tool:
         self.link = link
         self.form = bound.arrays
         """How arrays are passed, once that is known."""
+        self.settled: dict[str | None, Arguments] = {}
+        """The arguments of its methods (`__init__`: its constructor), once it is known by which it can be called."""
 
     def like(self, link: Link) -> Tool:
         """Return the same tool in another worker."""
         other = Tool(self.bound, link)
         other.form = self.form
+        other.settled = dict(self.settled)
         return other
 
     @property
@@ -147,7 +154,10 @@ class Tool:
     def make(self, **arguments: Any) -> ToolObject:
         """Construct an object."""
         assert self.bound.construct is not None
-        header, tensors = self._filled(self.bound.construct, arguments)
+        return self._settle("__init__", self.bound.construct, partial(self._make, arguments))
+
+    def _make(self, arguments: Mapping[str, Any], call: BoundCall) -> ToolObject:
+        header, tensors = self._filled(call, arguments)
         header |= {"op": "build", "path": self.bound.path, "factory": self.bound.factory}
         return ToolObject(self, self.link.request(header, tensors).header["handle"])
 
@@ -160,8 +170,10 @@ class Tool:
 
     def leaves(self, **arguments: Any) -> Mapping[str, Array]:
         """Call the function, and return its array arguments as they are afterwards."""
-        self(**arguments)  # by now it is known how arrays are passed
-        header, tensors = self._filled(self.bound.calls[FUNCTION], arguments)
+        self(**arguments)  # by now it is known how arrays are passed, and by which names
+        call = self.bound.calls[FUNCTION]
+        call = replace(call, arguments=self.settled.get(call.method, call.arguments))
+        header, tensors = self._filled(call, arguments)
         header |= {"op": "ask", "handle": self._function(), "method": None, "output": None, "echo": True}
         reply = self.link.request(header, tensors)
         if not reply.tensors:
@@ -177,6 +189,27 @@ class Tool:
         *, seed: int | None = None, form: str | None = None,
     ) -> Any:  # fmt: skip
         """Call a method or function; arrays are passed as tensors, as arrays or as lists, whichever it takes."""
+        return self._settle(call.method, call, partial(self._ask, handle, arguments, seed, form))
+
+    def _settle(self, method: str | None, call: BoundCall, made: Callable[[BoundCall], _T]) -> _T:
+        """Call it as callers of the contract do, or if that is refused as it is bound; the first that works stays."""
+        if method in self.settled or call.by_position is None:
+            return made(replace(call, arguments=self.settled.get(method, call.arguments)))
+        try:
+            found = made(replace(call, arguments=call.by_position))
+        except ImplementationFailure as refused:
+            try:
+                found = made(call)
+            except ImplementationFailure:
+                raise refused from None
+            self.settled[method] = call.arguments
+        else:
+            self.settled[method] = call.by_position
+        return found
+
+    def _ask(
+        self, handle: int, arguments: Mapping[str, Any], seed: int | None, form: str | None, call: BoundCall
+    ) -> Any:
         form = form or self.form
         if form is None and _holds_array(list(arguments.values())):
             return self._first_ask(handle, call, arguments, seed)
@@ -203,6 +236,9 @@ class Tool:
     def slope_of(self, handle: int, name: str, arguments: Mapping[str, Any]) -> tuple[float, Array]:
         """Return the same for an object in the worker."""
         call = self.bound.calls[FUNCTION]
+        return self._settle(call.method, call, partial(self._slope, handle, name, arguments))
+
+    def _slope(self, handle: int, name: str, arguments: Mapping[str, Any], call: BoundCall) -> tuple[float, Array]:
         header, tensors = self._filled(call, arguments, form="tensor")
         header |= {"op": "vjp", "handle": handle, "wrt": [name], "output": self._output(call)}
         reply = self.link.request({**header, "watch": False}, {**tensors, "cotangent": np.array(1.0)})
@@ -224,7 +260,7 @@ class Tool:
         for form in self._forms(arguments):
             self.form = form
             try:
-                return self.ask(handle, call, arguments, seed=seed)
+                return self._ask(handle, arguments, seed, None, call)
             except ImplementationFailure as failure:
                 refused = refused or failure
         self.form = None

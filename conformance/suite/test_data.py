@@ -22,6 +22,8 @@ from conformkit.spec.data import sliding_windows as definition
 FIRST = 100
 """Where counting begins, so that no id equals its place."""
 _MANY = 100
+_RARELY = 0.75
+"""So few of the places that are usual are drawn once in a million batches, at any number of windows."""
 """Rows that all start in the first four fifths of the sequence once in five thousand million times."""
 _MOST = 50_000
 """Ids that each part of a result may have."""
@@ -192,6 +194,10 @@ def test_batches_of_any_size_are_pieces_from_all_over_the_sequence(get_batch: To
         starts, last = _starts(get_batch, count, short, _MANY), count - short - 1
         label = f"none of {_MANY} rows starts after id number {starts.max()}, the last window at {last}"
         check(label, int(starts.max()) >= int(0.8 * last))
+        different, windows = len(set(starts.tolist())), last + 1
+        usual = windows * (1.0 - (1.0 - 1.0 / windows) ** _MANY)
+        check(f"{_MANY} rows of one batch start at {different} places of {windows}, usual are {usual:.0f}",
+              different >= _RARELY * usual)  # fmt: skip
 
     def cost(sizes: Case) -> float:
         every = sizes["count"] * sizes["block_size"]  # some cut all windows, and choose among them

@@ -86,7 +86,8 @@ def test_a_weight_of_0_adds_nothing_to_the_entropy(attention_entropy: Tool) -> N
 
 @clause("REP-ENTROPY")
 def test_the_entropy_is_that_of_the_weights(attention_entropy: Tool, draw: Draw) -> None:
-    for shape in each_of("shape", [(2, 3, 4, 5), (1, 2, 6, 3)]):
+    longer = [(1, 1, 2, draw.integer(low, 2 * low)) for low in (64, 128, 256, 512)]
+    for shape in each_of("shape", [(2, 3, 4, 5), (1, 2, 6, 3), *longer]):
         weights = softmax(2.0 * draw.values(*shape))
         got = numbers("the entropy", attention_entropy(weights=weights), shape[:-1])
         check_close("the entropy", got, entropy_of(weights), 1e-4)

@@ -77,6 +77,8 @@ def test_grading_allows_no_excuse_that_changes_arithmetic_unless_the_policy_does
         (MHA + "construct = { width = 'd_model', causal = 'not causal' }", "factors", "causal = not causal"),
         (MHA + "construct = ['d_model', 'num_heads', '1 - dropout']", "factors", "1 - dropout"),
         (MHA + "construct = { width = 'd_model', p = '1 - dropout' }", "factors", "p = 1 - dropout"),
+        (LM + "construct = { n_vocab = 'vocab_size + 1' }", "factors", "n_vocab = vocab_size + 1"),
+        (LM + "construct = { n_ctx = 'max(block_size, 2)' }", "factors", "n_ctx = max(block_size, 2)"),
         (MHA + "construct = { width = 'd_model', keep = '1 - dropout' }", "factors", "keep = 1 - dropout"),
         (MHA + "construct = { width = 'd_model', open = 'not causal' }", "computed", "open = not causal"),
         (

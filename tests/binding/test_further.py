@@ -130,12 +130,41 @@ def test_a_switch_that_is_neither_true_nor_false_by_default_is_told(default, kin
     assert [one.kind for one in found] == kinds
 
 
+NAMED = "{ d_model = 'd_model', num_heads = 'num_heads', dropout = 'dropout', causal = 'causal' }"
+PLACED = (("d_model", "num_heads"), ["dropout", "causal"])
+
+
 @pytest.mark.parametrize(
-    ("call", "placed"), [(("*given", "x="), True), (("*given", "**named"), True), (("x=",), False), (("x",), False)]
+    ("declared", "construct", "placed"),
+    [
+        (NAMED, MHA_CONSTRUCT, PLACED),
+        (NAMED, ("*given", "dropout=", "causal="), PLACED),
+        (NAMED, ("*given", "**named"), PLACED),
+        ("['d_model', 'num_heads', 'dropout', 'causal']", MHA_CONSTRUCT, PLACED),
+        ("['d_model', 'num_heads', { dropout = 'dropout', causal = 'causal' }]", MHA_CONSTRUCT, None),
+        (NAMED, ("num_heads", "d_model", "dropout=", "causal="), None),
+        (NAMED, ("num_heads", "d_model", "*given", "dropout=", "causal="), None),
+        ("['num_heads', 'd_model', 'dropout', 'causal']", ("num_heads", "d_model", "dropout=", "causal="), None),
+        (NAMED, ("settings=", "d_model=", "num_heads="), None),
+        ("{ width = '2 * d_model', heads = 'num_heads' }", ("*given", "**named"), None),
+    ],
 )
-def test_only_code_with_star_arguments_can_tell_a_call_by_name_from_one_by_position(call, placed):
-    found = bound("call = { x = 'x' }", call=call).by_position
-    assert (list(found) == ["call"]) is placed
+def test_what_the_contract_requires_has_its_places_and_the_rest_its_names(declared, construct, placed):
+    # other places are a renaming: such code can't be called as the contract calls it
+    found = bound(f"construct = {declared}", construct).by_position.get("construct")
+    assert (found and (tuple(value.text for value in found.positional), list(found.named))) == placed
+
+
+def test_methods_and_tools_have_their_places_too():
+    described = export(LM_CONSTRUCT, ("idx",), generate=("*given", "**named"))
+    call = "call = { idx = 'ids', n = 'max_new_tokens', temperature = 'temperature' }"
+    config = parse_config(f"[components.TinyTransformerLM.generate]\n{call}\n")
+    found = bind_export(component("TinyTransformerLM"), described, config, None).by_position["generate"]
+    assert [value.text for value in found.positional] == ["ids", "max_new_tokens"]
+    config = parse_config("[components.cross_entropy]\ncall = { logits = 'logits', targets = 'targets' }\n")
+    described = {**export((), ("logits", "targets")), "kind": "function"}
+    (call,) = bind_tool(TOOLS["cross_entropy"], described, config).calls.values()
+    assert [value.text for value in call.by_position.positional] == ["logits", "targets"]
 
 
 @pytest.mark.parametrize(("name", "kinds"), [("steps", ["factors"]), ("max_length", [])])

@@ -10,9 +10,10 @@ import io
 import os
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+
+from conformkit.conformance.driver.scratch import held_folder
 
 __all__ = ["NoRevision", "lay_out", "split"]
 
@@ -63,11 +64,11 @@ def _archived(top: Path, commit: str, names: Sequence[PurePath]) -> bytes:
     """Return a tar archive of a commit's content under these names."""
     objects = top / os.fsdecode(_git(top, "rev-parse", "--git-path", "objects")).strip()
     form = _git(top, "rev-parse", "--show-object-format").decode().strip()
-    with tempfile.TemporaryDirectory(prefix="conform-") as own:
-        _git(Path(own), "init", "--bare", "--quiet", "--template=", f"--object-format={form}", own)
+    with held_folder() as own:
+        _git(own, "init", "--bare", "--quiet", "--template=", f"--object-format={form}", str(own))
         wanted = (f":(literal,top){name}" for name in names)
-        theirs = {"GIT_DIR": own, "GIT_OBJECT_DIRECTORY": str(objects.resolve())}
-        return _git(Path(own), "archive", "--format=tar", commit, "--", *wanted, more=theirs)
+        theirs = {"GIT_DIR": str(own), "GIT_OBJECT_DIRECTORY": str(objects.resolve())}
+        return _git(own, "archive", "--format=tar", commit, "--", *wanted, more=theirs)
 
 
 def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.driver.scratch import held_folder
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
@@ -45,9 +44,9 @@ class Baseline:
     def _judge(self, key: str, config: Config, asked: list[Clause]) -> None:
         first = asked[0]
         variant, limits = config.variant_for(first.component), config.limits_for(first.component)
-        with ExitStack() as closing, tempfile.TemporaryDirectory(prefix="conform-") as folder:
+        with ExitStack() as closing, held_folder() as folder:
             base = base_of(first.component)
-            package = write_reference(Path(folder) / "reference", (), variant, base=base)
+            package = write_reference(folder / "reference", (), variant, base=base)
             own = Config(variant=variant.differences(base), limits=limits, dtypes=config.dtypes)
             request = RunRequest(impl=str(package), profile=first.profile, seed=self._seed, config=own)
             implementation, _ = closing.enter_context(opened(request, self._warm()))

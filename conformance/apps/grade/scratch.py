@@ -2,66 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 import signal
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 from conformkit.conformance.apps.grade.unpack import Refused
+from conformkit.conformance.driver.scratch import PREFIX, remove, sweep
+from conformkit.conformance.driver.scratch import held_folder as held
 
 __all__ = ["held_folder", "new_folder", "time_limit", "without"]
 
-_PREFIX = "conform-grade-"
-_LOCK = ".held"
-_NEW_SECONDS = 60.0
-"""A folder may be without its lock for so long: it is being made."""
+_PREFIX = f"{PREFIX}grade-"
 
 
 @contextmanager
 def held_folder() -> Iterator[Path]:
     """A temporary folder that is locked while its run lives; those that killed runs left behind are removed first."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if _is_left_over(left):
-                shutil.rmtree(left, onerror=_insist)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    try:
-        with _locked(folder / _LOCK):
-            yield folder
-    finally:
-        shutil.rmtree(folder, onerror=_insist)
-
-
-def _is_left_over(folder: Path) -> bool:
-    """Whether a folder of ours is held by nobody. Raises OSError."""
-    found = folder.lstat()
-    if folder.is_symlink() or not folder.is_dir() or found.st_uid != os.geteuid():
-        return False
-    lock = folder / _LOCK
-    if lock.is_symlink() or not lock.is_file():
-        return time.time() - found.st_mtime > _NEW_SECONDS
-    try:
-        with _locked(lock):
-            return True
-    except BlockingIOError:
-        return False
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a folder. Raises BlockingIOError if another run holds it."""
-    import fcntl  # noqa: PLC0415 - there is none on Windows, where nothing is graded
-
-    with path.open("ab") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+    sweep()
+    with held(_PREFIX) as folder:
+        yield folder
 
 
 def without(folder: Path, name: str, value: Any) -> Any:
@@ -86,18 +49,7 @@ def new_folder(scratch: Path) -> Iterator[Path]:
     try:
         yield folder.resolve()
     finally:
-        shutil.rmtree(folder, onerror=_insist)
-
-
-def _insist(function: Callable[[str], Any], path: str, error: Any) -> None:
-    """Restore permissions that keep a file from being removed."""
-    del error
-    try:
-        Path(path).parent.chmod(0o700)
-        Path(path).chmod(0o700)
-        function(path)
-    except OSError:
-        return
+        remove(folder)
 
 
 @contextmanager

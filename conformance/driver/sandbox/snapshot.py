@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
 from conformkit.conformance.driver.errors import IsolationUnavailable
+from conformkit.conformance.driver.scratch import held_folder
 from conformkit.conformance.driver.worker.confinement import SAME_USER
 
 __all__ = ["readable_copy"]
@@ -26,9 +26,9 @@ def readable_copy(own: Path | None, user: int) -> Iterator[Path | None]:
     if own is None or user == SAME_USER or _readable(own):
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="conform-") as folder:
-        Path(folder).chmod(0o755)
-        copy = Path(folder, "copy")
+    with held_folder() as folder:
+        folder.chmod(0o755)
+        copy = folder / "copy"
         _copy(own, copy)
         yield copy
 
