@@ -123,6 +123,10 @@ _OF_A_NORM = re.compile(r"(gain|gamma|scale|offset|shift|beta)(\d+)")
 """A numbered vector of a norm without a name of its own: `gain1`, `beta_2`."""
 _LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+|\{[^{}]*\})_(?=[^.]*$)", re.IGNORECASE)
 """The layer in a flat name: `layer0_wq`."""
+_KIND = re.compile(
+    r"(?<=[a-z0-9]{2})_(?=[bw]$)|(?<=ln)_(?=g$)|(?<=norm)_(?=g$)|(?<=(?:ln|rm)[0-9f])_(?=g$)", re.IGNORECASE
+)
+"""The kind at the end of a flat name: `up_b`, `ln1_g`; not that of `w_g`, which is a gate."""
 
 
 def template(name: str) -> str:
@@ -132,7 +136,8 @@ def template(name: str) -> str:
 
 @cache
 def _segments(name: str) -> tuple[str, ...]:
-    apart = _LAYER.sub(r"\1.\2.", name)
+    apart = _LAYER.sub(r"\1.\2.", name.replace("/", "."))
+    apart = _KIND.sub(".", apart)
     return tuple(part for part in re.sub("[-_]", "", apart).lower().split(".") if part)
 
 
