@@ -78,7 +78,8 @@ def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts =
 
 
 def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
-    return is_settings(parameter["name"]) and (parameter["required"] or item.config is not None)
+    said = parameter["required"] or parameter["default"] == "None" or item.config is not None
+    return is_settings(parameter["name"]) and said
 
 
 def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
