@@ -26,6 +26,8 @@ _MOST_MODULES = 60
 _MOST_KINDS = 8
 _ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": ""}
 _MOST_SAID = 300
+_DEEP = 3
+"""How many dictionaries of settings may lie in one another."""
 
 
 def listed(
@@ -185,15 +187,26 @@ def _has_call(kind: type) -> bool:
     return hasattr(kind, "forward") or "__call__" in {name for base in kind.__mro__ for name in vars(base)}
 
 
-def _keys(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Describe a dictionary as if its keys were arguments."""
+def _keys(value: Mapping[str, Any], deep: int = _DEEP) -> list[dict[str, Any]]:
+    """Describe a dictionary as if its keys were arguments, and those in it that are dictionaries too."""
     form = {"kind": "keyword", "positional_only": False, "required": False}
-    return [{"name": key, **form, "default": repr(item)[:40] if _is_plain(item) else "…"}
-            for key, item in value.items()]  # fmt: skip
+    return [
+        {
+            "name": key,
+            **form,
+            "default": repr(item)[:40] if _is_plain(item) else "…",
+            **({"inner": _keys(item, deep - 1)} if deep and _is_table(item) else {}),
+        }
+        for key, item in value.items()
+    ]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and 0 < len(value) <= _MOST_KEYS and all(isinstance(key, str) for key in value)
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float)
+    return value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and value.isidentifier())
 
 
 def _annotations(value: type) -> Iterator[type]:

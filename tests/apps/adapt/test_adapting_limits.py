@@ -138,3 +138,27 @@ def test_settings_are_numbers_of_a_class_that_takes_any_keyword(tmp_path):
     found = table(drafted(tmp_path, SETTINGS), "FeedForward")
     sizes = {"d_model": "d_model", "d_ff": "d_ff"}
     assert found["construct"] == {"cfg": {"object": "their_sizes:Config", "arguments": sizes}}
+
+
+NESTED = """
+import numpy as np
+
+DEFAULTS = {"model": {"width": 8, "ffn": {"hidden": 9, "act": "relu"}, "heads": 2}}
+
+class MLP:
+    def __init__(self, cfg=DEFAULTS):
+        width, hidden = cfg["model"]["width"], cfg["model"]["ffn"]["hidden"]
+        assert cfg["model"]["ffn"]["act"] == "relu"
+        self.w1, self.b1 = np.random.randn(hidden, width), np.zeros(hidden)
+        self.w2, self.b2 = np.random.randn(width, hidden), np.zeros(width)
+
+    def __call__(self, x):
+        return np.maximum(x @ self.w1.T + self.b1, 0) @ self.w2.T + self.b2
+"""
+
+
+def test_settings_may_lie_in_dictionaries_of_dictionaries(tmp_path):
+    """Would break if a nested dictionary, as a YAML file gives it, held no sizes, or lost its texts."""
+    found = table(drafted(tmp_path, NESTED), "FeedForward")
+    model = {"width": "d_model", "ffn": {"hidden": "d_ff", "act": "'relu'"}, "heads": 1}
+    assert found["construct"] == {"cfg": {"model": model}}
