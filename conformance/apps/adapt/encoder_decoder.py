@@ -77,10 +77,11 @@ def _may_be(component: Component, item: Item) -> bool:
 
 def _makes(component: Component, item: Item) -> bool:
     """Whether a function takes the sizes of a component: `build_transformer(src_vocab_size, tgt_vocab_size, ...)`."""
-    sizes = {meaning(p["name"], [argument.name for argument in component.arguments]) for p in item.call or ()}
+    takes = list(item.call or ())
+    sizes = {meaning(p["name"], [argument.name for argument in component.arguments]) for p in takes}
     if component.name == "Transformer" and {"src_vocab_size", "tgt_vocab_size"} <= sizes:
         return True
-    reads = bool(item.call) and meaning(item.call[0]["name"], component.inputs) is not None
+    reads = bool(takes) and meaning(takes[0]["name"], component.inputs) is not None
     return not reads and len(sizes - {None}) >= _FEW and named(component, item.name)
 
 
