@@ -17,6 +17,7 @@ from conformkit.cli.waiting import working
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.adapt.adapt import Adapted
+    from conformkit.conformance.engine.results import Report
 
 __all__ = ["adapt"]
 
@@ -141,13 +142,20 @@ def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
     print(*shown, sep="\n", file=sys.stderr, flush=True)
 
 
+def _judged(report: Report) -> int:
+    """Count the clauses that were judged: parts that are not there, or are left out, have others."""
+    from conformkit.conformance.engine.results import Verdict
+
+    return sum(result.verdict is Verdict.PASS or result.verdict.red for result in report.results)
+
+
 def _verdict(found: Adapted) -> list[str]:
     from conformkit.conformance.report.wording import obstacles
 
     if found.report is None:
         return [f"the draft does not work: {found.problem}", *(f"  {line}" for line in found.advice)]
     red = [result for result in found.report.results if found.report.breaks(result) and result.verdict.red]
-    judged = f"{len(found.report.results)} clauses judged with this draft"
+    judged = f"{_judged(found.report)} of {len(found.report.results)} clauses judged with this draft"
     if found.conforms:
         return [f"checked: {judged}, and it conforms"]
     if found.report.conforms:

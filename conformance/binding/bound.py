@@ -151,7 +151,10 @@ class Bound:
         if self.component.several:
             return self._call_of_several(inputs, values, strided=strided, cast=cast, method=method)
         batch = next((a.shape[0] for a in inputs.values() if a.ndim > 1), 1)
-        arrays = {name: self._mask(a, batch) if name == "mask" else self._swapped(a) for name, a in inputs.items()}
+        heads = values.get("num_heads") or next((a.shape[1] for a in inputs.values() if a.ndim == _WITH_HEADS), 1)
+        arrays = {
+            name: self._mask(a, batch, heads) if name == "mask" else self._swapped(a) for name, a in inputs.items()
+        }
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
@@ -251,7 +254,7 @@ class Bound:
         batch = len(arrays[each[0]]) if each else 0
         return {"each": each, "empty": not batch} if each else {}
 
-    def _mask(self, mask: Array, batch: int) -> Array:
+    def _mask(self, mask: Array, batch: int, heads: int) -> Array:
         """Convert a mask (True = may attend) to the declared kind, polarity and shape."""
         if mask.dtype == np.bool_ and "bool" not in self.mask.kinds:
             mask = np.where(mask, 0.0, -np.inf)
@@ -264,7 +267,13 @@ class Bound:
                 mask = mask[..., None]
             if self.mask.shape.startswith("B"):
                 mask = np.repeat(mask, batch, axis=0)
+            if self.mask.shape.startswith("B H"):
+                mask = np.repeat(mask, heads, axis=1)
         return mask
+
+
+_WITH_HEADS = 4
+"""Axes of queries and keys that have heads: (B, H, T, dk)."""
 
 
 def _entry(name: str) -> dict[str, str]:

@@ -47,7 +47,7 @@ GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
 LAYOUTS = ("batch first", "sequence first", "one sequence")
-MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1", "B T T", "B 1 T T")
+MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1", "B T T", "B 1 T T", "B H T T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ def bind_export(
     for problem, advice in unpassed_masks(component, own, own.causal or causal, required=mask.required):
         raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, (advice,))
     methods = dict(_methods(component, export, own, config.module))
+    blind = _without_padding(methods, own, call)
+    methods = {name: method for name, method in methods.items() if name not in blind}
     generation, generation_notes = _generation(component, export, own, free)
     bound = Bound(
         component=component,
@@ -105,6 +107,10 @@ def bind_export(
             *_stands(component, own, stands=stands),
             *generation_notes,
             *_not_called(component, methods, export, own),
+            *(
+                f"{name} of {component.name} is not judged: it takes no padding, which the whole takes"
+                for name in blind
+            ),
             *_without_masks(component, export, own),
         ),
     )
@@ -296,6 +302,19 @@ def _methods(
         except SignatureMismatch:
             continue
         yield method.name, BoundMethod(name, call, insisted_on(described[name]), output)
+
+
+def _without_padding(methods: Mapping[str, BoundMethod], own: ComponentConfig, call: Arguments) -> list[str]:
+    """Return the halves that cannot hide padding, where the whole takes it apart from causality.
+
+    Their masks are the whole's others, as in code around torch's modules, and not those of the contract.
+    """
+    paddings = {name for name in call.names() if name.endswith("padding")}
+    halves = {name: method for name, method in methods.items() if name in {"encode", "decode"}} if paddings else {}
+    undeclared = {
+        name: method for name, method in halves.items() if (own.methods.get(name) or MethodConfig()).call is None
+    }
+    return sorted(name for name, method in undeclared.items() if not paddings & set(method.call.names()))
 
 
 def _standing_method(method: Method, declared: MethodConfig, export: Mapping[str, Any]) -> BoundMethod | None:

@@ -126,6 +126,10 @@ _LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+|\{[^{}]*\})_(
 _AT_THE_FRONT = re.compile(r"(?:(?<=\.)|^)([a-z]*)_?(\{i\})_(?=[^.]*$)", re.IGNORECASE)
 _AT_THE_END = re.compile(r"(?<=[a-z0-9])_?\{i\}$", re.IGNORECASE)
 """The same where the number is known to count layers: `b{i}_wq`, `wq{i}`."""
+_KIND = re.compile(
+    r"(?<=[a-z0-9]{2})_(?=[bw]$)|(?<=ln)_(?=g$)|(?<=norm)_(?=g$)|(?<=(?:ln|rm)[0-9f])_(?=g$)", re.IGNORECASE
+)
+"""The kind at the end of a flat name: `up_b`, `ln1_g`; not that of `w_g`, which is a gate."""
 
 
 def template(name: str) -> str:
@@ -135,7 +139,9 @@ def template(name: str) -> str:
 
 @cache
 def _segments(name: str) -> tuple[str, ...]:
-    apart = _AT_THE_END.sub("", _AT_THE_FRONT.sub(_without_layer, _LAYER.sub(r"\1.\2.", name)))
+    apart = _LAYER.sub(r"\1.\2.", name.replace("/", "."))
+    apart = _AT_THE_END.sub("", _AT_THE_FRONT.sub(_without_layer, apart))
+    apart = _KIND.sub(".", apart)
     return tuple(part for part in re.sub("[-_]", "", apart).lower().split(".") if part)
 
 

@@ -228,7 +228,7 @@ class Search:
             trial.forget_ranks()
             most = None if self._red is None else _MODERN_COMPUTED
             found = self._first(trial, islice(self._modern_candidates(trial), most), loose)
-        if not found and not loose and self._red is None and trial.subject.name == "TinyTransformerLM":
+        if not found and not loose and self._red is None and trial.subject.name in {"TinyTransformerLM", "Transformer"}:
             found = self._near(trial, trial.close)
         return found or loose
 

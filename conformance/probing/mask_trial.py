@@ -17,10 +17,19 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.config import MASK_SHAPES, MaskConfig
 from conformkit.conformance.binding.masks import MASKS, MaskForm
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance
+from conformkit.conformance.text import one_line
 from conformkit.spec.arrays import Array
 
-__all__ = ["accepted_shape", "is_causal_by_itself", "is_causal_with_mask", "mask_forms", "unfit_methods"]
+__all__ = [
+    "accepted_shape",
+    "is_causal_by_itself",
+    "is_causal_with_mask",
+    "mask_forms",
+    "refuses_floats",
+    "unfit_methods",
+]
 
 
 _OF_KEYS = ("", "B 1 T", "B T T", "B H T T", "B T")
@@ -59,6 +68,27 @@ def accepted_shape(instance: Instance, inputs: Sequence[Array]) -> str:
         except (ImplementationFailure, ClauseFailure):
             continue
         return shape
+    return ""
+
+
+def refuses_floats(instance: Instance) -> str:
+    """Return in which words attention that takes a Boolean mask refuses one of 0 and -∞; nothing if it takes it.
+
+    Words count if they are the code's own or say what a mask has to be; any other error is for clauses to find.
+    """
+    q, k, v = instance.example_inputs(Draw(0, "mask kinds"))
+    seen = np.tri(q.shape[-2], k.shape[-2], dtype=np.bool_)
+    try:
+        instance(q, k, v, seen)
+    except (ImplementationFailure, ClauseFailure):
+        return ""
+    try:
+        instance(q, k, v, np.where(seen, 0.0, -np.inf))
+    except ImplementationFailure as failure:
+        says = failure.kind == "exception" and "bool" in failure.message.lower()
+        return one_line(f"{failure.type}: {failure.message}", 100) if says or is_refusal(failure) else ""
+    except ClauseFailure:
+        return ""
     return ""
 
 

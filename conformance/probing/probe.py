@@ -58,6 +58,7 @@ def probe(
         component.take_together(instance)
         instance = component.as_it_stands(instance)
         instance = component.with_abilities(instance, float32="float32" in dtypes, gradients=gradients)
+        instance = component.with_mask_kinds(instance)
         instance = component.with_methods(instance)
         instance = component.with_head(instance)
         component.bind_weights(instance, known, tries)
@@ -205,6 +206,19 @@ class _Probe:
             "weights": weights is not None,
         }
         return self.learn(instance, replace(self.bound, offers=offers, weights_output=weights))
+
+    def with_mask_kinds(self, instance: Instance) -> Instance:
+        """Pass only Boolean masks to attention that refuses others in words, unless its kinds are declared."""
+        bound = self.bound
+        if bound.component.inputs[:1] != ("q",) or bound.config.mask is not None or not bound.offers["float-masks"]:
+            return instance
+        from conformkit.conformance.probing.mask_trial import refuses_floats  # noqa: PLC0415 - core alone has it
+
+        if not (said := refuses_floats(instance)):
+            return instance
+        note = f"{bound.component.name} refuses a mask of floats, and gets Boolean ones only: {said}"
+        mask, offers = replace(bound.mask, kinds=("bool",)), {**bound.offers, "float-masks": False}
+        return self.learn(instance, replace(bound, mask=mask, offers=offers, notes=(*bound.notes, note)))
 
     def with_methods(self, instance: Instance) -> Instance:
         """Leave out methods whose results are not those of the contract's methods of these names."""

@@ -184,10 +184,14 @@ def test_a_mask_has_the_declared_shape(form, shape):
     np.testing.assert_array_equal(sent.reshape(5, 5), MASK)
 
 
-@pytest.mark.parametrize(("form", "shape"), [("B T T", (2, 5, 5)), ("B 1 T T", (2, 1, 5, 5))])
+@pytest.mark.parametrize(
+    ("form", "shape"), [("B T T", (2, 5, 5)), ("B 1 T T", (2, 1, 5, 5)), ("B H T T", (2, 3, 5, 5))]
+)
 def test_a_mask_for_each_sequence_is_repeated(form, shape):
     """Would break if code that takes (B, T, T), and checks that, got a mask that only broadcasts to it."""
-    _, arrays = bound(f"mask = {{ shape = '{form}' }}").call_request({"x": np.zeros((2, 5, 6)), "mask": MASK}, {})
+    _, arrays = bound(f"mask = {{ shape = '{form}' }}").call_request(
+        {"x": np.zeros((2, 5, 6)), "mask": MASK}, {"num_heads": 3}
+    )
     assert arrays["mask"].shape == shape
     np.testing.assert_array_equal(arrays["mask"], np.broadcast_to(MASK, shape))
 

@@ -661,3 +661,15 @@ def test_code_that_only_samples_offers_samples_and_nothing_greedy():
     assert sampler.offers["samples"]
     assert not sampler.offers["greedy"]
     assert sampler.generation.greedy.named == {}
+
+
+def test_halves_that_cannot_hide_padding_are_none_of_the_contracts():
+    """Would break if `encode(src, src_mask)` beside a call that takes padding apart got the contract's masks."""
+    call = 'call = ["src", "tgt", "None", "causality", "src_padding", "tgt_padding", "src_padding"]'
+    arguments = ("src", "tgt", "src_mask", "tgt_mask", "src_pad", "tgt_pad", "memory_pad")
+    blind, seeing = ("src", "src_mask"), ("src", "src_key_padding_mask")
+    for encode, there in ((blind, False), (seeing, True)):
+        described = export(SEQ2SEQ_CONSTRUCT, arguments, encode=encode)
+        found = bind(described, f"[components.Transformer]\n{call}\n", "Transformer")
+        assert ("encode" in found.methods) == there
+        assert any("encode of Transformer is not judged" in note for note in found.notes) != there

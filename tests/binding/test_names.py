@@ -198,3 +198,15 @@ def test_a_counter_of_layers_beside_a_name_is_no_part_of_it():
     ):  # fmt: skip
         assert fit(name, right) > fit(name, wrong), name
     assert template("norm{i}_weight") == "normweight"  # what the counter stands behind says a part
+
+
+def test_a_kind_at_the_end_of_a_flat_name_and_slashes_are_read():
+    """Would break if `0/ln1/g` or `up_b`, in a dictionary of arrays, said nothing of what they are."""
+    up, down = ("blocks.{i}.feed_forward.up.bias",), ("blocks.{i}.feed_forward.down.bias",)
+    scale, shift = ("blocks.{i}.norm1.weight",), ("blocks.{i}.norm1.bias",)
+    for name, right, wrong in (
+        ("params.0/up_b", up, down), ("params.0/down_b", down, up), ("params.0/ln1/g", scale, down),
+        ("params.0/ln1/b", shift, down), ("params.0.ln1_g", scale, shift),
+    ):  # fmt: skip
+        assert fit(name, right) > fit(name, wrong), name
+    assert template("w_g") == "wg"  # a gate

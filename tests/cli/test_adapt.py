@@ -43,7 +43,7 @@ def test_the_draft_is_all_that_stdout_has(adapted):
     assert done.stdout == adapted["draft"].text()
     assert "# unsure: nobody knows what p is" in done.stdout
     assert '# causal = "never"' in done.stdout
-    assert "checked: 3 clauses judged" in done.stderr
+    assert "checked: 3 of 3 clauses judged" in done.stderr
 
 
 def test_a_draft_that_does_not_hold_is_printed_all_the_same(adapted):

@@ -44,6 +44,11 @@ __all__ = ["choose"]
 _SETTINGS = 24
 _ALONE: tuple[dict[str, str], ...] = ({"layout": "one sequence"},)
 _LAYOUTS: tuple[dict[str, str], ...] = ({}, {"layout": "sequence first"}, *_ALONE)
+_ENCODES = re.compile(
+    r"\b(no|not|non|without)[ -]?causal|bidirectional|\bencoders?\b|\bimages?\b|vision|\bvit\b|\bbert\b",
+    re.IGNORECASE,
+)
+"""What is said of code that reads whole inputs."""
 _EVEN = {"d_model": 48, "num_heads": 4}
 """For heads that share keys, and heads of even width."""
 
@@ -203,8 +208,10 @@ def _built(
 
 
 def _encodes(item: Item, items: Sequence[Item]) -> bool:
-    """Whether its name is that of an encoder's part, in code in which nothing is called a language model."""
-    if not re.search(r"encoder", item.name, re.IGNORECASE) or re.search(r"decoder", item.name, re.IGNORECASE):
+    """Whether its name or its author says that it encodes, in code in which nothing is called a language model."""
+    if re.search(r"decoder", item.name, re.IGNORECASE):
+        return False
+    if not re.search(r"encoder", item.name, re.IGNORECASE) and not _ENCODES.search(item.says):
         return False
     return not any(
         named(component_of("TinyTransformerLM"), other.name) for other in items if other.kind in {"class", "function"}

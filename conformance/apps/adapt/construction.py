@@ -78,7 +78,9 @@ def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts =
 
 
 def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
-    return is_settings(parameter["name"]) and (parameter["required"] or item.config is not None)
+    optional = str(parameter["default"]).startswith(("None", "{"))  # its own settings, or a dictionary of them
+    said = parameter["required"] or optional or item.config is not None
+    return is_settings(parameter["name"]) and said
 
 
 def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
@@ -90,7 +92,7 @@ def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
 
 
 def _is_called_settings(item: Item) -> bool:
-    if item.kind == "mapping" and sum(bool(meant(p["name"], _SIZES)) for p in item.construct or ()) >= _SEVERAL:
+    if item.kind == "mapping" and sum(bool(meant(p["name"], _SIZES)) for p in _leaves(item.construct)) >= _SEVERAL:
         return True
     name = item.name.lower()
     return any(word in name for word in ("config", "cfg", "args", "param", "setting", "option"))
@@ -171,7 +173,7 @@ def _head_widths(parameters: Signature, known: Mapping[str, Any]) -> dict[str, s
 
 def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Construction]:
     """Yield the way that makes a settings object of this class, function or dictionary."""
-    fields = [p for p in source.construct or source.call or () if p["kind"] in {"positional", "keyword"}]
+    fields = [p for p in _leaves(source.construct or source.call) if p["kind"] in {"positional", "keyword"}]
     yield from _with_fields(component, settings, source, fields, rest)
     one_sided = [p for p in fields if p["default"] != "None" or p["name"] not in as_the_other_side(fields, component)]
     if len(one_sided) < len(fields):
@@ -194,9 +196,26 @@ def _with_fields(
         given["attn_implementation"] = "'eager'"
     if source.kind == "mapping":
         given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
+    if source.kind == "mapping":
+        given = _nested(source.construct or (), given)
     value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
     fixed = equal_sizes(inner, missing)
     yield Construction({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)), fixed=fixed)
+
+
+def _leaves(fields: Signature | None) -> list[Mapping[str, Any]]:
+    """Return the settings in dictionaries that lie in one another, each name once."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for field_ in fields or ():
+        for leaf in _leaves(field_["inner"]) if field_.get("inner") else [field_]:
+            found.setdefault(leaf["name"], leaf)
+    return list(found.values())
+
+
+def _nested(fields: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in the dictionaries in which they lie."""
+    values = {p["name"]: _nested(p["inner"], given) if p.get("inner") else given.get(p["name"]) for p in fields}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,6 +254,8 @@ def _literal(default: str | None) -> Any:
     known = {"True": True, "False": False, "None": "None", None: "None"}
     if default in known:
         return known[default]
+    if str(default).startswith(("'", '"')):
+        return default
     number = float(default or 0)
     return int(number) if number.is_integer() and "." not in str(default) and "e" not in str(default) else number
 

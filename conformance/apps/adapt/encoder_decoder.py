@@ -5,6 +5,7 @@ What the kit finds by names anyway is left out of the table; its entries were tr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product, takewhile
 from typing import Any
@@ -13,9 +14,11 @@ import numpy as np
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.apps.adapt.candidates import named
-from conformkit.conformance.apps.adapt.construction import Construction, ways
+from conformkit.conformance.apps.adapt.construction import Construction, names_in, ways
+from conformkit.conformance.apps.adapt.fitting import inner_width
 from conformkit.conformance.apps.adapt.hidden_ids import masks_that_hide
 from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.meanings import required_sizes
 from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.apps.adapt.toml_text import value_text
 from conformkit.conformance.assertions.draws import Draw
@@ -37,6 +40,11 @@ _STACKED = {"Encoder": "EncoderLayer", "Decoder": "DecoderLayer"}
 """Components that take masks like their layers."""
 _FORMS = [{"true": true, "kind": kind} for kind, true in product(("bool", "float", "int"), ("attend", "hide"))]
 _USUAL = {"true": "attend", "kind": "bool"}
+_PADDING = re.compile(r"pad", re.IGNORECASE)
+_SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(src|source|enc)"}
+"""How names of masks begin, by the side whose keys they hide."""
+_FEW = 2
+"""Sizes that a function must take to be one that makes a component, besides its name."""
 
 
 def choose(
@@ -56,38 +64,88 @@ def choose(
 
 
 def _may_be(component: Component, item: Item) -> bool:
+    if item.kind == "function":
+        return _makes(component, item)
     if item.kind != "class" or item.call is None:
         return False
+    if component.name == "Transformer" and _is_two_sided(item):
+        return True
     if component.name == "CrossAttention":
         return serves(component, {"found": True, "call": item.call})
     return item.name in {component.export, *component.further} or named(component, item.name)
 
 
+def _makes(component: Component, item: Item) -> bool:
+    """Whether a function takes the sizes of a component: `build_transformer(src_vocab_size, tgt_vocab_size, ...)`."""
+    takes = list(item.call or ())
+    sizes = {meaning(p["name"], [argument.name for argument in component.arguments]) for p in takes}
+    if component.name == "Transformer" and {"src_vocab_size", "tgt_vocab_size"} <= sizes:
+        return True
+    reads = bool(takes) and meaning(takes[0]["name"], component.inputs) is not None
+    return not reads and len(sizes - {None}) >= _FEW and named(component, item.name)
+
+
+def _is_two_sided(item: Item) -> bool:
+    """Whether a class is called with a source and a target, whatever its name is."""
+    required = [p["name"] for p in item.call or () if p["required"]]
+    return {"src", "tgt"} <= {meaning(name, ("src", "tgt")) for name in required}
+
+
 def _answering(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
     """Yield candidates that can be built and called and give an array of the contract's shape."""
-    given: list[Construction | None] = [None, *ways(component, item, items, bench.parts)]
-    for way, call in product(given, _calls(component, item)):
-        table: dict[str, Any] = {"path": item.path}
+    makes = item.kind == "function"
+    given: list[Construction | None] = [*([] if makes else [None]), *ways(component, item, items, bench.parts)]
+    called = [o for o in items if o.kind == "class" and _may_be(component, o)] if makes else [item]
+    calls = [call for other in called for call in _calls(component, other)]
+    for way, call in product(given, list({repr(call): call for call in calls}.values())):
+        table: dict[str, Any] = {"path": item.path, **({"factory": True} if makes else {})}
         table |= {"construct": way.construct} if way else {}
         table |= {"limits": dict(way.fixed)} if way and way.fixed else {}
         table |= {"call": call} if call else {}
         try:
             bench.answers(component.name, table)
+            if way and "d_ff" in required_sizes(component) and "d_ff" not in {*names_in(way.construct), *way.fixed}:
+                table["limits"] = {**table.get("limits", {}), "d_ff": inner_width(component.name, table, bench)}
         except WorkerLost:
             raise
         except TROUBLE as problem:
             bench.refusals.append(f"{item.path}: {problem}")
             continue
-        doubts = [*(way.doubts if way else ()), *(["its call arguments are known only by position"] if call else ())]
+        by_place = isinstance(call, list)
+        doubts = [
+            *(way.doubts if way else ()),
+            *(["its call arguments are known only by position"] if by_place else ()),
+        ]
         yield Proposal(component.name, table, doubts)
 
 
-def _calls(component: Component, item: Item) -> list[list[str] | None]:
+def _calls(component: Component, item: Item) -> list[list[str] | dict[str, str] | None]:
     """Return how it may be called: by names, or in the contract's order if not all names are known."""
     taken = takewhile(_may_take_an_input, item.call or ())
     by_place = list(component.inputs[: len(list(taken))])
     known = {meaning(p["name"], component.inputs) or KNOWN.get(p["name"]) for p in item.call or ()} - {None}
-    return [None, by_place] if len(known) >= len(by_place) else [by_place, None]
+    apart = _padding_apart(component, item)
+    found: list[list[str] | dict[str, str] | None] = [None, by_place]
+    return [*([apart] if apart else ()), *(found if len(known) >= len(by_place) else found[::-1])]
+
+
+def _padding_apart(component: Component, item: Item) -> dict[str, str]:
+    """Return the call of code whose required masks say padding apart from causality; nothing for other code."""
+    required = [p["name"] for p in item.call or () if p["required"]]
+    masks = [name for name in required if "mask" in name.lower()]
+    padding = [name for name in masks if _PADDING.search(name)]
+    if not padding or len(padding) == len(masks):
+        return {}
+    call: dict[str, str] = {}
+    for name in required:
+        side = next((side for side, words in _SIDES.items() if re.search(words, name.lower())), "")
+        if name in padding:
+            call[name] = f"{side}_padding" if side else "padding"
+        elif name in masks:
+            call[name] = "causality" if side == "tgt" else "None"
+        else:
+            call[name] = meaning(name, component.inputs) or "None"
+    return call
 
 
 def _may_take_an_input(parameter: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -46,10 +47,14 @@ def limit_inner(component: Component, proposal: Proposal, names: frozenset[str],
         proposal.table["limits"] = limits
     if "d_ff" in own - limits.keys() and "d_ff" not in names:
         table = {**proposal.table, "call": call.written(mask=call.required)}
-        extents = bench.extents(component.name, table)
-        scale = Fraction(limits.get("d_model", bench.sizes.get("d_model", 12)), 12)
-        width = next((text for extent, text in _WIDTHS.items() if extent * scale in extents), "4 * d_model")
-        proposal.table["limits"] = {**limits, "d_ff": width}
+        proposal.table["limits"] = {**limits, "d_ff": inner_width(component.name, table, bench)}
+
+
+def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str:
+    """Return what d_ff is in code of which no argument sets it."""
+    extents = bench.extents(name, table)
+    scale = Fraction(table.get("limits", {}).get("d_model", bench.sizes.get("d_model", 12)), 12)
+    return next((text for extent, text in _WIDTHS.items() if extent * scale in extents), "4 * d_model")
 
 
 def take_output(component: Component, proposal: Proposal, bench: Bench) -> bool:

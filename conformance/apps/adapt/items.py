@@ -21,6 +21,8 @@ class Item:
     config: str | None
     objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By constructor argument, the classes in its annotation."""
+    says: str = ""
+    """How its docstring begins, and that of its module."""
 
     @property
     def name(self) -> str:

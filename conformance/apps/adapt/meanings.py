@@ -32,7 +32,7 @@ _EITHER_WIDTH = {"hidden", "hiddendim", "dhidden", "dhid", "nhid"}
 """What some call the inner width of the feed-forward, and others the width of the model."""
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
-_SIDE = r"(?:encoder|decoder|enc|dec)"
+_SIDE = r"(?:encoder|decoder|enc|dec|src|tgt|trg|source|target)"
 _SIDED = re.compile(rf"^(n_|num_|)_?{_SIDE}_(?=.)|(?<=.)_{_SIDE}$", re.IGNORECASE)
 _OF_BOTH_SIDES = {
     "vocab_size": ("tgt_vocab_size", "src_vocab_size"), "num_layers": ("num_encoder_layers", "num_decoder_layers"),
@@ -154,7 +154,19 @@ def constant(name: str, component: Component) -> Any:
         return "d_model"
     if folded in known:
         return known[folded]
-    kinds = (("drop", 0.0), ("qkv", False), ("bias", True), ("eps", 1e-5), *_OF_EXPERTS)
+    kinds = (
+        ("expansion", 4),
+        ("ffmult", 4),
+        ("mlpratio", 4),
+        ("theta", 10000.0),
+        ("ropebase", 10000.0),
+        ("rotarybase", 10000.0),
+        ("drop", 0.0),
+        ("qkv", False),
+        ("bias", True),
+        ("eps", 1e-5),
+        *_OF_EXPERTS,
+    )
     return next((value for word, value in kinds if word in folded), None)
 
 

@@ -24,7 +24,10 @@ _MOST = 200
 _MOST_KEYS = 60
 _MOST_MODULES = 60
 _MOST_KINDS = 8
-_ALONE: Mapping[str, Any] = {"config": None, "objects": {}}
+_ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": ""}
+_MOST_SAID = 300
+_DEEP = 3
+"""How many dictionaries of settings may lie in one another."""
 
 
 def listed(
@@ -75,8 +78,16 @@ def _item(path: str, value: Any, implementation: LoadedImplementation) -> dict[s
     if _hides(facts["call"]) and inspect.isroutine(handed := getattr(value, "call", None)):
         facts["call"] = signature(handed, bound=not isinstance(value, type))
     if isinstance(value, type) and facts["construct"] is not None:
-        facts["construct"] = _with_inherited(value, facts["construct"])
-    return {**facts, "config": config_of(value), "objects": _objects(value)}
+        facts["construct"] = _with_fields(value, _with_inherited(value, facts["construct"]))
+    return {**facts, "config": config_of(value), "objects": _objects(value), "says": _says(value)}
+
+
+def _says(value: Any) -> str:
+    """Return what its docstring and that of its module say first."""
+    module = sys.modules.get(str(getattr(value, "__module__", "")))
+    own = value.__doc__ if inspect.isroutine(value) or isinstance(value, type) else None
+    said = [text for text in (own, getattr(module, "__doc__", None)) if isinstance(text, str)]
+    return " ".join(text[:_MOST_SAID] for text in said)
 
 
 def _hides(call: Sequence[Mapping[str, Any]] | None) -> bool:
@@ -128,6 +139,15 @@ def _with_inherited(kind: type, own: list[dict[str, Any]]) -> list[dict[str, Any
     return found
 
 
+def _with_fields(kind: type, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the numbers of a class of settings that its constructor takes as `**kwargs`, to replace them."""
+    if not any(p["kind"] == "var_keyword" for p in own) or _has_call(kind):
+        return own
+    fields = {n: v for n, v in vars(kind).items() if not n.startswith("_") and isinstance(v, bool | int | float | None)}
+    more = [p for p in _keys(dict(islice(fields.items(), _MOST_KEYS))) if p["name"] not in {o["name"] for o in own}]
+    return [*(p for p in own if p["kind"] != "var_keyword"), *more, *(p for p in own if p["kind"] == "var_keyword")]
+
+
 def _objects(value: Any) -> dict[str, list[str]]:
     """Return, by required arguments of a constructor, the classes of its own package that their annotations allow."""
     try:
@@ -167,15 +187,26 @@ def _has_call(kind: type) -> bool:
     return hasattr(kind, "forward") or "__call__" in {name for base in kind.__mro__ for name in vars(base)}
 
 
-def _keys(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Describe a dictionary as if its keys were arguments."""
+def _keys(value: Mapping[str, Any], deep: int = _DEEP) -> list[dict[str, Any]]:
+    """Describe a dictionary as if its keys were arguments, and those in it that are dictionaries too."""
     form = {"kind": "keyword", "positional_only": False, "required": False}
-    return [{"name": key, **form, "default": repr(item)[:40] if _is_plain(item) else "…"}
-            for key, item in value.items()]  # fmt: skip
+    return [
+        {
+            "name": key,
+            **form,
+            "default": repr(item)[:40] if _is_plain(item) else "…",
+            **({"inner": _keys(item, deep - 1)} if deep and _is_table(item) else {}),
+        }
+        for key, item in value.items()
+    ]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and 0 < len(value) <= _MOST_KEYS and all(isinstance(key, str) for key in value)
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float)
+    return value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and value.isidentifier())
 
 
 def _annotations(value: type) -> Iterator[type]:

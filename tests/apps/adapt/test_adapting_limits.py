@@ -52,6 +52,7 @@ class EncoderBlock(nn.Module):
         x = self.norm1(x + self.attention(x, x, x, need_weights=False)[0])
         return self.norm2(x + self.mlp(x))
 """
+SAYS = '"""Blocks of image models: no causality."""' + ENCODER.replace("EncoderBlock", "Block")
 MODEL = """
 class LanguageModel(nn.Module):
     pass
@@ -98,9 +99,66 @@ def test_a_function_that_needs_the_width_alone_makes_a_component(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "causal"), [(ENCODER, "never"), (ENCODER + MODEL, "always")], ids=["alone", "beside-a-language-model"]
+    ("source", "causal"),
+    [(ENCODER, "never"), (ENCODER + MODEL, "always"), (SAYS, "never")],
+    ids=["alone", "beside-a-language-model", "its-author-says-so"],
 )
 def test_a_block_of_an_encoder_reads_complete_texts(tmp_path, source, causal):
     """Would break if a causal mask that a language model's block lacks were declared away."""
     found = drafted(tmp_path, source)
     assert table(found, "TransformerBlock")["causal"] == causal
+
+
+SETTINGS = """
+import numpy as np
+
+class Config:
+    d_model = 64
+    d_ff = 128
+
+    def __init__(self, **given):
+        for name, value in given.items():
+            if not hasattr(Config, name):
+                raise TypeError(name)
+            setattr(self, name, value)
+
+class MLP:
+    def __init__(self, cfg=None):
+        cfg = cfg or Config()
+        self.w1, self.b1 = np.random.randn(cfg.d_ff, cfg.d_model), np.zeros(cfg.d_ff)
+        self.w2, self.b2 = np.random.randn(cfg.d_model, cfg.d_ff), np.zeros(cfg.d_model)
+
+    def __call__(self, x):
+        return np.maximum(x @ self.w1.T + self.b1, 0) @ self.w2.T + self.b2
+"""
+
+
+def test_settings_are_numbers_of_a_class_that_takes_any_keyword(tmp_path):
+    """Would break if a class whose fields no signature shows, or an argument that may be None, held no settings."""
+    found = table(drafted(tmp_path, SETTINGS), "FeedForward")
+    sizes = {"d_model": "d_model", "d_ff": "d_ff"}
+    assert found["construct"] == {"cfg": {"object": "their_sizes:Config", "arguments": sizes}}
+
+
+NESTED = """
+import numpy as np
+
+DEFAULTS = {"model": {"width": 8, "ffn": {"hidden": 9, "act": "relu"}, "heads": 2}}
+
+class MLP:
+    def __init__(self, cfg=DEFAULTS):
+        width, hidden = cfg["model"]["width"], cfg["model"]["ffn"]["hidden"]
+        assert cfg["model"]["ffn"]["act"] == "relu"
+        self.w1, self.b1 = np.random.randn(hidden, width), np.zeros(hidden)
+        self.w2, self.b2 = np.random.randn(width, hidden), np.zeros(width)
+
+    def __call__(self, x):
+        return np.maximum(x @ self.w1.T + self.b1, 0) @ self.w2.T + self.b2
+"""
+
+
+def test_settings_may_lie_in_dictionaries_of_dictionaries(tmp_path):
+    """Would break if a nested dictionary, as a YAML file gives it, held no sizes, or lost its texts."""
+    found = table(drafted(tmp_path, NESTED), "FeedForward")
+    model = {"width": "d_model", "ffn": {"hidden": "d_ff", "act": "'relu'"}, "heads": 1}
+    assert found["construct"] == {"cfg": {"model": model}}

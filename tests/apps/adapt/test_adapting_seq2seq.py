@@ -94,3 +94,34 @@ def test_a_mask_of_the_contracts_own_name_keeps_its_meaning(tmp_path):
     text = drafted(tmp_path, code).text().partition("[components.EncoderLayer]")[2]
     assert "\nmasks" not in text
     assert '# masks = { mask = { true = "hide" } }' in text
+
+
+TWO_SIDED = """
+    import torch
+    from torch import nn
+
+
+    class Conditional(nn.Module):
+        def __init__(self, src_words, tgt_words, width, heads, layers, hidden):
+            super().__init__()
+            self.src, self.tgt = nn.Embedding(src_words, width), nn.Embedding(tgt_words, width)
+            sizes = dict(dim_feedforward=hidden, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+            self.inner = nn.Transformer(width, heads, layers, layers, **sizes)
+            self.out = nn.Linear(width, tgt_words)
+
+        def forward(self, src, trg, src_mask, tgt_mask, src_padding_mask, tgt_padding_mask, memory_padding_mask):
+            masks = (src_mask, tgt_mask, None, src_padding_mask, tgt_padding_mask, memory_padding_mask)
+            return self.out(self.inner(self.src(src), self.tgt(trg), *masks))
+
+        def encode(self, src, src_mask):
+            return self.inner.encoder(self.src(src), src_mask)
+"""
+
+
+@pytest.mark.full(guard="test_halves_that_cannot_hide_padding_are_none_of_the_contracts")
+def test_padding_that_is_said_apart_from_causality_is_passed_apart(tmp_path):
+    """Would break if a model around torch's, of whatever name, were left out for masks that the contract lacks."""
+    found = drafted(tmp_path, TWO_SIDED)
+    table = tomllib.loads(found.text())["components"]["Transformer"]
+    passed = {"src_mask": "None", "tgt_mask": "causality", "src_padding_mask": "src_padding"}
+    assert passed.items() <= table["call"].items()
