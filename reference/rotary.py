@@ -50,7 +50,7 @@ def rotate(x: Tensor, variant: Variant) -> Tensor:
 def own_rotation(variant: Variant) -> Variant:
     """Return the choices of a layer: with a window it may have a base of its own, and then no scaling.
 
-    Source: Gemma Team 2025, §2.
+    Source: Kamath et al. 2025, §2.
     """
     if variant.window and variant.window_rotary_base:
         return variant.but(rotary_base=variant.window_rotary_base, rotary_scaling="none")

@@ -259,15 +259,28 @@ class Judge:
         )  # fmt: skip
 
     @contextmanager
-    def _own_findings(self) -> Iterator[None]:
-        """Raise what would be another clause's finding as this one's own unless that clause finds something."""
+    def _own_findings(self, clause: Clause) -> Iterator[None]:
+        """Raise what would be another clause's finding as this one's own unless another one finds something."""
         try:
             yield
         except NotYet as early:
-            other = self.result(early.clause_id).verdict
-            if early.failure is None or other.red or other is Verdict.BLOCKED:
+            if early.failure is None:
                 raise
+            finder = next((i for i in (early.clause_id, *self._others(clause)) if self._is_against(i)), "")
+            if finder:
+                raise NotYet(finder) from None
             raise early.failure from None
+
+    def _others(self, clause: Clause) -> Iterator[str]:
+        """Yield the binding clauses about the same component and small sizes, but those that wait for this one."""
+        for other in map(find, self._tests):
+            alike = other.component == clause.component and other.level == clause.level
+            if alike and clause.component != "all" and not other.sizes and not _waits(other, clause.id):
+                yield other.id
+
+    def _is_against(self, clause_id: str) -> bool:
+        verdict = self.result(clause_id).verdict
+        return verdict.red or verdict is Verdict.BLOCKED
 
     def _clock(self) -> float:
         return seconds_running(self.implementation.session)
@@ -276,7 +289,7 @@ class Judge:
         forms = self.implementation.forms()
 
         def run(draw: Draw) -> None:
-            with self._own_findings():
+            with self._own_findings(clause):
                 test(**provide(arguments(test), self.implementation, draw))
 
         try:
@@ -304,6 +317,11 @@ _NOTHING_LEFT = "its test found nothing to check: what is declared or returned l
 def _blocked(clause: Clause, cause: str) -> Result:
     reason = f"not checked until {cause} passes"
     return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
+
+
+def _waits(clause: Clause, needed: str) -> bool:
+    """Whether a clause is not checked before another one."""
+    return clause.id == needed or any(_waits(find(i), needed) for i in clause.needs)
 
 
 def _shown(compared: Compared | None) -> Excerpt | None:

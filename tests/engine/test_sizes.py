@@ -63,7 +63,8 @@ def test_what_is_wrong_at_small_sizes_is_the_finding_of_another_clause(judged: J
 
 
 def test_what_the_clause_about_small_sizes_does_not_meet_is_its_own_finding(judged: Judged) -> None:
-    _, result = judged("scores = scores * (1.0 if k.shape[-2] < 10 or k.shape[-2] in (34, 66, 130) else 2.0)")
+    few = "k.shape[-2] < 12 or q.shape[-2] < 12 or q.shape[-1] < 9 or v.shape[-1] < 9"
+    _, result = judged(f"scores = scores * (1.0 if {few} else 1.01)")
     assert (result.verdict, result.blocked_by) == (Verdict.FAIL, "")
 
 
