@@ -52,14 +52,15 @@ def remove(folder: Path) -> None:
 def _is_left_over(folder: Path) -> bool:
     """Whether it is a folder of ours that nobody holds. Raises OSError.
 
-    Without a lock, it is one only if it is empty, and not new: a user's own folder may be called like ours.
+    Without a lock, it is one only if nothing but one in the making is there, and not new: a user's own folder may be
+    called like ours.
     """
     found = folder.lstat()
     if folder.is_symlink() or not folder.is_dir() or not hasattr(os, "geteuid") or found.st_uid != os.geteuid():
         return False
     lock = folder / _LOCK
     if lock.is_symlink() or not lock.is_file():
-        return time.time() - found.st_mtime > _NEW_SECONDS and {p.name for p in folder.iterdir()} <= {_UNLOCKED}
+        return time.time() - found.st_mtime > _NEW_SECONDS and {p.name for p in folder.iterdir()} == {_UNLOCKED}
     with lock.open("ab") as stream:
         return _holds(stream.fileno())
 

@@ -54,7 +54,7 @@ def test_folders_of_users_with_such_a_name_stay(temporary):
     (temporary / "conform-file").touch()
     (temporary / "conform-empty").mkdir()
     (temporary / "conform-linked").symlink_to(temporary / "conform-reports")
-    for name in ("conform-reports", "conform-file"):
+    for name in ("conform-reports", "conform-file", "conform-empty"):
         os.utime(temporary / name, (time.time() - 3600,) * 2)
     before = {*temporary.iterdir()}
     run_anything()

@@ -51,6 +51,7 @@ def test_links_and_what_others_are_making_stay(temporary):
     (temporary / "conform-grade-link").symlink_to(temporary / "mine")
     (temporary / "conform-grade-new").mkdir()
     (temporary / "conform-grade-old").mkdir()
+    (temporary / "conform-grade-old" / ".new").touch()
     aged(temporary / "conform-grade-old")
     with held_folder():
         assert {path.name for path in temporary.iterdir()} >= {"mine", "conform-grade-link", "conform-grade-new"}
