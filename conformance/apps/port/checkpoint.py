@@ -58,12 +58,12 @@ class Renamed:
     """Another checkpoint with other names for its tensors: `names` gives for each new name the one it has there."""
 
     def __init__(self, inner: WeightStore, names: Mapping[str, str]) -> None:
-        self.place, self._inner, self._names = inner.place, inner, dict(names)
-        self.entries: Mapping[str, TensorEntry] = {new: inner.entries[old] for new, old in self._names.items()}
+        self.place, self._inner, self.names = inner.place, inner, dict(names)
+        self.entries: Mapping[str, TensorEntry] = {new: inner.entries[old] for new, old in self.names.items()}
 
     def read(self, name: str) -> Array:
         """Return one tensor."""
-        return self._inner.read(self._names[name])
+        return self._inner.read(self.names[name])
 
     def close(self) -> None:
         """Release what it holds."""

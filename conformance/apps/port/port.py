@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,8 @@ class _Port:
     ours: Code
     progress: Progress
     settings: Mapping[str, Any]
+    stored: Mapping[str, str] = field(default_factory=dict)
+    """The names in the checkpoint by those of theirs: one of them may have a prefix."""
 
     def report(self, weights: WeightStore | None, converted: WeightStore | None) -> PortReport:
         """Compare with small random weights, then with those of the checkpoint."""
@@ -116,7 +118,7 @@ class _Port:
             sizes, own = self._sizes(weights)
             plan = planned(self.theirs.variant, self.ours.variant, sizes, own)
             found = self._with_checkpoint(found, plan, weights, converted, sizes, own)
-        return replace(found, map=python_map(self.theirs, self.ours, plan, sizes, own))
+        return replace(found, map=python_map(self.theirs, self.ours, plan, sizes, own, self.stored))
 
     # -- with small random weights -------------------------------------------------------------------------------
 
@@ -171,6 +173,7 @@ class _Port:
     ) -> PortReport:  # fmt: skip
         tied, further = self.theirs.others(sizes), self.ours.others(own)
         source = CanonicalWeights(self.theirs, sizes, weights, tied)
+        self.stored = source.checkpoint.names
         _check_tied(source, tied)
         lifted = set(self._lifted(plan, source))
         left = [name for name in plan.missing if name not in lifted]

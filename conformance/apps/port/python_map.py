@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from conformkit.conformance.apps.port.moves import Added, Front, MovePlan, MoveStep, Rearranged, Rows, Scaled
@@ -22,21 +23,26 @@ _SAME = 1e-12
 """How near to the identity a composed map is, if it is one: √d / √d."""
 
 
-def python_map(theirs: Side, ours: Side, plan: MovePlan, sizes: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+def python_map(
+    theirs: Side, ours: Side, plan: MovePlan, sizes: Mapping[str, Any], own: Mapping[str, Any],
+    stored: Mapping[str, str] | None = None,
+) -> str:  # fmt: skip
     """Return the source of a function `convert` that takes a dictionary of theirs and returns one of ours.
 
-    A tensor that ours has under two names, such as a tied head, is returned under both.
+    A tensor that ours has under two names, such as a tied head, is returned under both. `stored` has the names that
+    tensors of theirs have in the dictionary, where these differ.
     """
     twice = {name: of for name, of in ours.others(own).items() if of}
-    return "\n".join(_Writer(theirs, ours, plan, sizes, own).lines(twice)) + "\n"
+    return "\n".join(_Writer(theirs, ours, plan, sizes, own, stored or {}).lines(twice)) + "\n"
 
 
 class _Writer:
     def __init__(
-        self, theirs: Side, ours: Side, plan: MovePlan, sizes: Mapping[str, Any], own: Mapping[str, Any]
-    ) -> None:
+        self, theirs: Side, ours: Side, plan: MovePlan, sizes: Mapping[str, Any], own: Mapping[str, Any],
+        stored: Mapping[str, str],
+    ) -> None:  # fmt: skip
         self._titles = theirs.title, ours.title
-        self._plan, self._sizes, self._own = plan, sizes, own
+        self._plan, self._sizes, self._own, self._named = plan, sizes, own, stored
         self._given = {folded(n): p for n, p in parameters_of(theirs, sizes).items()}
         self._wanted = {folded(n): p for n, p in plan.parameters.items()}
         self._there = _flat(theirs.rules, self._given)
@@ -113,7 +119,15 @@ class _Writer:
         parameter = self._wanted[rule.parts[0].name]
         before = source.axes or self._given[move.source or ""].axes
         after = rule.axes or parameter.axes
-        return f"ours[{_key(rule.target)}] = {_arranged(f'theirs[{_key(source.target)}]', before, after, parameter)}"
+        taken = f"theirs[{self._given_key(source.target)}]"
+        return f"ours[{_key(rule.target)}] = {_arranged(taken, before, after, parameter)}"
+
+    def _given_key(self, target: str) -> str:
+        """Return the literal of a name of theirs, as the checkpoint has it: with another beginning, or none."""
+        first = re.sub(r"\{[^{}]+\}", "0", target)
+        there = self._named.get(first, first)
+        end = sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(first[::-1], there[::-1], strict=False)))
+        return _key(there[: len(there) - end] + target[len(first) - end :])
 
     def _placed(self, name: str) -> Rule:
         return next(rule for rule in self._there if any(part.name == name for part in rule.parts))
@@ -162,11 +176,11 @@ class _Writer:
         rule = self._placed(name)
         parameters = [self._given[part.name] for part in rule.parts]
         at = next(n for n, part in enumerate(rule.parts) if part.name == name)
-        target = f"theirs[{_key(rule.target)}]"
+        target = f"theirs[{self._given_key(rule.target)}]"
         axes = rule.axes or parameters[0].axes
         if rule.item:
             letter, item = rule.axis(parameters[0].axes), rule.item
-            key = _key(rule.target).replace(f"{{{item}}}", "{" + item + "}")
+            key = self._given_key(rule.target).replace(f"{{{item}}}", "{" + item + "}")
             target = f"[theirs[{key}] for {item} in range({parameters[0].sizes[letter]})]"
             inner = " ".join(a for a in axes.split())
             axes = f"{letter} {inner}"

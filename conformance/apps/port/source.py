@@ -152,7 +152,7 @@ def stored_shapes(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) ->
     return found
 
 
-def matched(checkpoint: WeightStore, wanted: Iterable[str], ignored: Callable[[str], bool]) -> WeightStore:
+def matched(checkpoint: WeightStore, wanted: Iterable[str], ignored: Callable[[str], bool]) -> Renamed:
     """Return the checkpoint with the prefix that its names have, or lack, made that of the wanted names."""
     names, goal = list(checkpoint.entries), set(wanted)
 

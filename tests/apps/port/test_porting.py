@@ -83,6 +83,18 @@ def test_a_checkpoint_is_converted_and_the_printed_map_does_the_same(style: str,
     assert {n for n in report.converted if n not in made} <= {"lm_head.weight", "head.weight"}
 
 
+@pytest.mark.parametrize("beginning", ["", "module.transformer."])
+def test_the_printed_map_has_the_names_of_the_file(beginning: str, tmp_path: Path) -> None:
+    """The files of GPT-2 that are downloaded most lack `transformer.`."""
+    given = {name.replace("transformer.", beginning): array for name, array in checkpoint("gpt2").items()}
+    report = port("", str(RIGHT / "nano_gpt"), given, like="gpt2", config=settings("nano_gpt", tmp_path))
+    assert report.proved, (report.problems, report.differences)
+    namespace: dict[str, Any] = {}
+    exec(report.map, namespace)
+    for name, array in namespace["convert"](given).items():
+        np.testing.assert_array_equal(array, report.converted[name], err_msg=name)
+
+
 def test_fused_weights_split_in_the_wrong_way_are_named(nano: PortReport, tmp_path: Path) -> None:
     right = nano.converted
     wrong = dict(right)
