@@ -38,7 +38,8 @@ def test_the_reference_conforms(form: str) -> None:
     report = judged("conformkit.reference", form)
     assert report.conforms, [(r.clause.id, r.message) for r in report.failures()]
     unjudged = {r.clause.id for r in report.results if form in r.reason}
-    assert unjudged == {"GRAD-CHECK", "GRAD-DROPOUT", "GRAD-SIZES"}
+    too_large = {"GRAD-FINITE", "NUM-NORM-ZERO-GRAD"} if form == "float16" else set()
+    assert unjudged == {"GRAD-CHECK", "GRAD-DROPOUT", "GRAD-SIZES", *too_large}
     assert any(form in note for note in report.notes)
 
 
