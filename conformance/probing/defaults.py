@@ -103,6 +103,7 @@ def _differs(instance: Instance, other: Bound) -> bool:
         again = instance.with_bound(other)
         if other.construct != instance.subject.bound.construct:
             again = again.subject.construct(instance.sizes, dtype=instance.dtype)
+            instance = instance.subject.construct(instance.sizes, dtype=instance.dtype)  # a table is written to, too
             instance.scatter(Draw(0, "weights as it stands"))
             again.scatter(Draw(0, "weights as it stands"))
         found = again(*inputs)
