@@ -21,13 +21,15 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.outcomes import Gradients
 from conformkit.spec.arrays import Array
-from conformkit.spec.rounding import UNIT
+from conformkit.spec.rounding import SIGMAS, UNIT
+from conformkit.spec.tolerances import GRADIENT
 
 __all__ = [
     "Point",
     "Slope",
     "SlopeComparison",
     "check_gradients",
+    "check_slope_in_half",
     "compare",
     "cotangent_for",
     "differentiate",
@@ -36,7 +38,6 @@ __all__ = [
     "output_shape",
     "slope",
     "slope_of_definition",
-    "spread_of_slopes",
     "wide_enough",
 ]  # fmt: skip
 
@@ -189,23 +190,28 @@ def slope_of_definition(
     return slope(value, 1e-6, value(0.0))
 
 
-def spread_of_slopes(
-    instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array], cotangent: Array, draw: Draw
-) -> float:  # fmt: skip
-    """Return how far the definition's slope differs between places that are a few roundings apart.
+def check_slope_in_half(
+    label: str, given: SlopeComparison, instance: Instance, inputs: tuple[Array, ...], ways: Mapping[str, Array],
+    cotangent: Array, draw: Draw,
+) -> None:  # fmt: skip
+    """Check a derivative against the definition's, in half precision.
 
-    Where ReLU bends, one rounding decides on which side a number is.
+    It may be as far off as the definition's slope differs between places that are a few roundings apart: where ReLU
+    bends, one rounding decides on which side a number is.
     """
-    arrays = {**instance.weights, **differentiable(instance, inputs)}
-    reach = _ROUNDINGS * UNIT[instance.subject.precision]
-    slopes = [
-        slope_of_definition(
-            instance, inputs, ways, cotangent,
-            there={n: a * draw.uniform(*a.shape, low=1.0 - reach, high=1.0 + reach) for n, a in arrays.items()},
-        ).central
-        for _ in range(_PLACES)
-    ]  # fmt: skip
-    return float(np.std(slopes))
+    allowed = GRADIENT[instance.subject.precision]
+    if given.excess(allowed) > 0:
+        arrays = {**instance.weights, **differentiable(instance, inputs)}
+        reach = _ROUNDINGS * UNIT[instance.subject.precision]
+        slopes = [
+            slope_of_definition(
+                instance, inputs, ways, cotangent,
+                there={n: a * draw.uniform(*a.shape, low=1.0 - reach, high=1.0 + reach) for n, a in arrays.items()},
+            ).central
+            for _ in range(_PLACES)
+        ]  # fmt: skip
+        allowed = max(allowed, SIGMAS * float(np.std(slopes)) / given.scale)
+    given.check(label, allowed)
 
 
 @dataclass(frozen=True, slots=True)

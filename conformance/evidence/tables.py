@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.differences import compare, slope, slope_of_definition, spread_of_slopes
+from conformkit.conformance.evidence.differences import check_slope_in_half, compare, slope, slope_of_definition
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
-from conformkit.spec.rounding import SIGMAS
 from conformkit.spec.tolerances import GRADIENT, STEP
 
 __all__ = ["TABLE", "check_row_gradient", "table_gradient"]
@@ -49,8 +48,8 @@ def check_row_gradient(instance: Instance, ids: Array, token: int, cotangent: Ar
         sloped = slope(function, STEP[instance.subject.precision], middle)
     instance.write({TABLE: table})
     given = compare(found.parameters, {name: there[name] - here[name] for name in there}, sloped)
-    allowed = GRADIENT[instance.subject.precision]
+    label = f"the derivative along the embedding of id {token}"
     if instance.subject.half:
-        bends = SIGMAS * spread_of_slopes(instance, (ids,), {TABLE: way}, cotangent, draw)
-        allowed = max(allowed, bends / given.scale)
-    given.check(f"the derivative along the embedding of id {token}", allowed)
+        check_slope_in_half(label, given, instance, (ids,), {TABLE: way}, cotangent, draw)
+    else:
+        given.check(label, GRADIENT[instance.subject.precision])

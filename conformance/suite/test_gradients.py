@@ -19,6 +19,7 @@ from conformkit.conformance.evidence.averages import drops_at_own_rate
 from conformkit.conformance.evidence.differences import (
     Point,
     check_gradients,
+    check_slope_in_half,
     compare,
     cotangent_for,
     differentiable,
@@ -26,7 +27,6 @@ from conformkit.conformance.evidence.differences import (
     directions,
     moved,
     slope_of_definition,
-    spread_of_slopes,
     wide_enough,
 )
 from conformkit.conformance.evidence.for_each_component import depth, each
@@ -38,7 +38,6 @@ from conformkit.conformance.subject.outcomes import Gradients
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import softmax
-from conformkit.spec.rounding import SIGMAS
 from conformkit.spec.tolerances import GRADIENT, STEP, tolerance
 
 
@@ -110,20 +109,18 @@ def test_float32_gradients_equal_differences_of_the_definition(every: list[Subje
         wanted = slope_of_definition(instance, inputs, ways, cotangent)
         gradients = {**found.inputs, **found.parameters}
         given = compare(gradients, ways | _raw(instance, ways), wanted)
-        # rounding adds up forward and backward
-        allowed = GRADIENT[form] if subject.half else 10 * tolerance("float32", depth(instance))
-        bends = SIGMAS * spread_of_slopes(instance, inputs, ways, cotangent, draw) if subject.half else 0.0
-        given.check(
-            f"{subject.name}: the derivative along all inputs and parameters", max(allowed, bends / given.scale)
-        )
-        if subject.half:  # only this clause compares it
+        label = f"{subject.name}: the derivative along all inputs and parameters"
+        if not subject.half:
+            given.check(label, 10 * tolerance("float32", depth(instance)))  # rounding adds up forward and backward
+        else:  # only this clause compares it
+            check_slope_in_half(label, given, instance, inputs, ways, cotangent, draw)
             least = given.scale / np.sqrt(len(ways))
             for name, way in ways.items():
                 wanted = slope_of_definition(instance, inputs, {name: way}, cotangent)
                 alone = {name: way} if name in found.inputs else _raw(instance, {name: way})
                 part = compare(gradients, alone, wanted, scale=least)
-                bends = SIGMAS * spread_of_slopes(instance, inputs, {name: way}, cotangent, draw)
-                part.check(f"{subject.name}: the derivative along {name}", max(allowed, bends / part.scale))
+                label = f"{subject.name}: the derivative along {name}"
+                check_slope_in_half(label, part, instance, inputs, {name: way}, cotangent, draw)
 
 
 @clause("GRAD-REPEAT")
