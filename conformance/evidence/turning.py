@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, under
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
-from conformkit.spec.rotary import rotated_width
+from conformkit.spec.rotary import frequencies, rotated_width
 from conformkit.spec.scores import within
 from conformkit.spec.variants import Variant
 
-__all__ = ["Turn", "pair_places", "score_falls", "size_of_scores"]
+__all__ = ["Turn", "check_angles", "pair_places", "score_falls", "size_of_scores"]
 
 LONG = 3.0
 """The length of queries and keys: scores are large enough to show small angles, and no weight vanishes."""
@@ -105,3 +105,21 @@ def _by_distance(falls: Array) -> Array:
 def size_of_scores(instance: Instance) -> float:
     """Return the size that the scores of a pair have where rotation multiplies by 1."""
     return LONG**2 / float(np.sqrt(instance.sizes["head_width"]))
+
+
+def check_angles(instance: Instance) -> None:
+    """Check the scores of each pair, up to a common factor."""
+    subject, own = instance.subject, instance.weights
+    turned = rotated_width(instance.sizes["head_width"], subject.variant)
+    wanted = frequencies(turned, subject.variant)
+    size = None
+    for pair, frequency in enumerate(wanted):
+        turn = Turn.of(instance, pair)
+        size = size or turn.size or 1.0  # of the first pair, which turns farthest
+        under(
+            f"pair {pair} of {len(wanted)} turns by {turn.angle:.6g} radians per position, want {frequency:.6g}; "
+            f"d_model = {instance.sizes['d_model']}, num_heads = {instance.sizes['num_heads']}"
+        )
+        sines = np.sin(np.arange(len(turn.sines)) * frequency)
+        check_close("scores by distance", turn.sines / size, sines, 100 * subject.tolerance(), scale=1.0)
+    instance.write(own)

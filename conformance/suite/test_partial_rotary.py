@@ -6,7 +6,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.turning import Turn, pair_places
+from conformkit.conformance.evidence.turning import check_angles, pair_places
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -65,21 +65,3 @@ def test_queries_in_each_pair_of_the_rotated_part_see_positions(multi_head: Subj
 def test_a_pair_turns_by_the_frequency_of_its_place_in_the_rotated_part(multi_head: Subject) -> None:
     instance = multi_head.build(d_model=32, num_heads=2)
     check_angles(instance)
-
-
-def check_angles(instance: Instance) -> None:
-    """Check the scores of each pair, up to a common factor."""
-    subject, own = instance.subject, instance.weights
-    turned = rotated_width(instance.sizes["head_width"], subject.variant)
-    wanted = frequencies(turned, subject.variant)
-    size = None
-    for pair, frequency in enumerate(wanted):
-        turn = Turn.of(instance, pair)
-        size = size or turn.size or 1.0  # of the first pair, which turns farthest
-        under(
-            f"pair {pair} of {len(wanted)} turns by {turn.angle:.6g} radians per position, want {frequency:.6g}; "
-            f"d_model = {instance.sizes['d_model']}, num_heads = {instance.sizes['num_heads']}"
-        )
-        sines = np.sin(np.arange(len(turn.sines)) * frequency)
-        check_close("scores by distance", turn.sines / size, sines, 100 * subject.tolerance(), scale=1.0)
-    instance.write(own)

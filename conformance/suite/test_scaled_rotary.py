@@ -7,10 +7,9 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.rows import drawn, output
-from conformkit.conformance.evidence.turning import Turn, size_of_scores
+from conformkit.conformance.evidence.turning import Turn, check_angles, size_of_scores
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.test_partial_rotary import check_angles
 from conformkit.spec.rotary import magnitude
 
 NEAR = 1e-3

@@ -6,9 +6,9 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_hidden, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.turning import check_angles
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
-from conformkit.conformance.suite.test_partial_rotary import check_angles
 from conformkit.spec.arrays import Array
 from conformkit.spec.scores import within
 
