@@ -2,8 +2,10 @@
 
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -93,6 +95,15 @@ def torch_process() -> Iterator[TorchProcess]:
 def warm(torch_process: TorchProcess) -> LentFactory:
     """A process that has imported torch, for tests that pass it on."""
     return torch_process.lent()
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A folder that is the one for temporary files, of child processes too."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield tmp_path
+    tempfile.tempdir = None
 
 
 @pytest.fixture(autouse=True)

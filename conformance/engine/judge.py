@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -275,7 +276,7 @@ class Judge:
         """Yield the binding clauses about the same component and small sizes, but those that wait for this one."""
         for other in map(find, self._tests):
             alike = other.component == clause.component and other.level == clause.level
-            if alike and clause.component != "all" and not other.sizes and not _waits(other, clause.id):
+            if alike and clause.component != "all" and not other.sizes and not _waits(other.id, clause.id):
                 yield other.id
 
     def _is_against(self, clause_id: str) -> bool:
@@ -319,9 +320,10 @@ def _blocked(clause: Clause, cause: str) -> Result:
     return Result(clause, Verdict.BLOCKED, reason=reason, blocked_by=cause, tried=False)
 
 
-def _waits(clause: Clause, needed: str) -> bool:
+@cache
+def _waits(clause_id: str, needed: str) -> bool:
     """Whether a clause is not checked before another one."""
-    return clause.id == needed or any(_waits(find(i), needed) for i in clause.needs)
+    return clause_id == needed or any(_waits(other, needed) for other in find(clause_id).needs)
 
 
 def _shown(compared: Compared | None) -> Excerpt | None:

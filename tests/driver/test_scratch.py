@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
@@ -20,14 +19,6 @@ with held_folder() as folder:
     print(folder.name, flush=True)
     time.sleep(600)
 """
-
-
-@pytest.fixture
-def temporary(monkeypatch, tmp_path):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    yield tmp_path
-    tempfile.tempdir = None
 
 
 def run_anything():

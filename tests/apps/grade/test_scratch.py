@@ -3,10 +3,7 @@
 import os
 import subprocess
 import sys
-import tempfile
 import time
-
-import pytest
 
 from conformkit.conformance.apps.grade.scratch import held_folder
 
@@ -17,14 +14,6 @@ with held_folder() as folder:
     print(folder, flush=True)
     time.sleep(600)
 """
-
-
-@pytest.fixture
-def temporary(monkeypatch, tmp_path):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    yield tmp_path
-    tempfile.tempdir = None
 
 
 def aged(folder):
