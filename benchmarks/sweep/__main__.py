@@ -106,7 +106,8 @@ def summary(report: Mapping[str, Any]) -> tuple[str, int]:
     if built := next((each for each in red if "construct" in each.get("message", "")), None):
         return f"not judged: {first_line(built['message'])}", passed
     if not passed:
-        return "not judged: nothing could be compared", passed
+        said = next((each["message"] for each in red if each["message"]), "nothing could be compared")
+        return f"not judged: {first_line(said)}", passed
     says = f"not {', '.join(must)}" if must else "conforms"
     return says + (f"; as SHOULD, not {', '.join(others)}" if others else ""), passed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle, islice
 from typing import Any
 
 __all__ = ["small"]
@@ -14,8 +15,11 @@ _BY_NAME = {
     "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "sliding_window": 4, "attention_chunk_size": 4,
     "n_shared_experts": 1, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "moe_num_experts": 4,
     "n_embed": 32, "d_model": 32, "hidden_dim": 32, "n_heads": 4, "n_layers": 2, "ffn_dim": 48, "state_size": 8,
+    "rotary_dim": 4,
 }  # fmt: skip
 """Settings that fit together."""
+_NEEDED = ("num_experts_per_tok",)
+"""Settings that are small even where they have no default."""
 _WIDTHS = ("dim", "size", "rank", "width", "inner")
 _LARGE, _SMALL = 64, 16
 """Widths above LARGE become SMALL."""
@@ -34,12 +38,24 @@ def small(settings: Mapping[str, Any], aliases: Mapping[str, str], **sizes: int)
         "max_position_embeddings": sizes["block_size"],
     }  # fmt: skip
     own = {aliases.get(name, name): value for name, value in wanted.items()}
-    found = {name: value for name, value in own.items() if name in settings and settings[name] is not None}
+    found = {
+        name: value
+        for name, value in own.items()
+        if name in settings and (settings[name] is not None or name in _NEEDED)
+    }
     for name, value in settings.items():
         if name in found or isinstance(value, bool) or not isinstance(value, int):
             continue
         if value > _LARGE and any(word in name for word in _WIDTHS) and not any(word in name for word in _KEPT):
             found[name] = _SMALL
+    if "qk_rope_head_dim" in found and "head_dim" in found:  # latent attention: the part of a head that is rotated
+        found["head_dim"] = found["qk_rope_head_dim"]
+    if "kv_lora_rank" in found and "num_key_value_heads" in found:  # its keys are made for every head
+        found["num_key_value_heads"] = found["num_attention_heads"]
+    layers = settings.get(aliases.get("num_hidden_layers", "num_hidden_layers"))
+    for name, value in settings.items():
+        if isinstance(value, list) and len(value) == layers and all(isinstance(kind, str) for kind in value):
+            found[name] = list(islice(cycle(dict.fromkeys(value)), sizes["num_layers"]))
     found |= dict.fromkeys((name for name in _IDS if name in settings), None)
     rates = (name for name, value in settings.items() if "dropout" in name or name.endswith("pdrop"))
     return found | {name: 0.0 for name in rates if isinstance(settings[name], float)}
