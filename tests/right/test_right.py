@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.driver.spawn.shared import LentFactory
+from conformkit.spec.clauses import clauses_of
 from tests.tiers import sampled
 
 from .false_alarms import alarms, right_ones
@@ -21,3 +22,11 @@ QUICK = ["llama", "rope32"]
 def test_a_right_implementation_breaks_no_binding_clause(impl: Path, warm: LentFactory) -> None:
     found = [f"seed {seed}: {result.clause.id}: {result.message}" for seed, result in alarms(str(impl), [0], warm=warm)]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("seed", [4, 15])
+def test_angles_in_float32_may_be_off_by_their_position(seed: int, warm: LentFactory) -> None:
+    """At 512 positions a table of cosines in float32 is off by four times as much as other numbers in float32."""
+    impl = Path(__file__).parent / "torch_layers"
+    only = tuple(name for name in clauses_of("core") if name != "LM-SIZES")
+    assert not list(alarms(str(impl), [seed], without=only, warm=warm))
