@@ -57,5 +57,6 @@ def small(settings: Mapping[str, Any], aliases: Mapping[str, str], **sizes: int)
         if isinstance(value, list) and len(value) == layers and all(isinstance(kind, str) for kind in value):
             found[name] = list(islice(cycle(dict.fromkeys(value)), sizes["num_layers"]))
     found |= dict.fromkeys((name for name in _IDS if name in settings), None)
+    found |= {name: True for name in ("is_decoder",) if name in settings}  # BERT and its kin look ahead otherwise
     rates = (name for name, value in settings.items() if "dropout" in name or name.endswith("pdrop"))
     return found | {name: 0.0 for name in rates if isinstance(settings[name], float)}
