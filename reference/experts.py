@@ -35,7 +35,7 @@ class Experts(nn.Module):
             raise SizeError("experts_active", variant.experts_active, f"1 to experts = {variant.experts}")
         self.active = variant.experts_active
         self.selected = variant.expert_weights == "selected"
-        self.router = nn.Linear(d_model, variant.experts, bias=False)
+        self.router = nn.Linear(d_model, variant.experts, bias=variant.router_bias)
         self.networks = nn.ModuleList(network() for _ in range(variant.experts))
         self.shared = network() if variant.shared_expert else None
 

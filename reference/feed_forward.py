@@ -44,9 +44,24 @@ def relu2(x: Tensor) -> Tensor:
     return torch.relu(x) ** 2
 
 
+def quick_gelu(x: Tensor) -> Tensor:
+    """Return x σ(1.702 x). Source: Hendrycks & Gimpel 2016, §2."""
+    return x * torch.sigmoid(1.702 * x)
+
+
 def silu(x: Tensor) -> Tensor:
     """Return x / (1 + e⁻ˣ)."""
     return x * torch.sigmoid(x)
+
+
+def limited(gate: Tensor, up: Tensor, activation: Callable[[Tensor], Tensor], limit: float, offset: bool) -> Tensor:
+    """Return σ(min(gate, c)) ⊙ (clip(up, -c, c) + 1), c the limit, 0 for none; the 1 where there is an offset.
+
+    Source: gpt-oss, swiglu.
+    """
+    if limit:
+        gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    return activation(gate) * (up + 1.0 if offset else up)
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -55,6 +70,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": relu,
     "silu": silu,
     "relu2": relu2,
+    "quick_gelu": quick_gelu,
 }
 
 
@@ -81,6 +97,7 @@ class FeedForward(nn.Module):
         self.gate = nn.Linear(d_model, d_ff, bias=variant.ffn_bias) if variant.gated else None
         self.down = nn.Linear(d_ff, d_model, bias=variant.ffn_bias)
         self.dropout = nn.Dropout(dropout)
+        self.limits = (variant.gate_limit, variant.gate_offset) if variant.gate_limit or variant.gate_offset else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (…, D) to (…, D)."""
@@ -88,6 +105,9 @@ class FeedForward(nn.Module):
         if self.experts is not None:
             mixed: Tensor = self.experts(x)
             return mixed
+        if self.gate is not None and self.limits is not None:
+            out: Tensor = self.down(self.dropout(limited(self.gate(x), self.up(x), self.activation, *self.limits)))
+            return out
         up = self.up(x)  # (…, F)
         hidden = self.activation(up) if self.gate is None else self.activation(self.gate(x)) * up  # (…, F)
         y: Tensor = self.down(self.dropout(hidden))  # (…, D)

@@ -64,7 +64,7 @@ def expert_weights(logits: Array, variant: Variant) -> Array:
 def _experts(weights: Weights, x: Array, variant: Variant) -> Array:
     """Return Σ_e g_e(x) FFN_e(x), plus what the shared expert gives."""
     share = expert_weights(linear(weights, "router", x), variant)  # (…, E)
-    own = [name for name in weights if name != "router.weight" and not name.startswith("shared.")]
+    own = [name for name in weights if not name.startswith("router.") and not name.startswith("shared.")]
     mixed = np.zeros_like(x)
     for number in range(variant.experts):
         given = _network({name: weights[name][number] for name in own}, x, variant)
@@ -74,7 +74,10 @@ def _experts(weights: Weights, x: Array, variant: Variant) -> Array:
 
 def _network(weights: Weights, x: Array, variant: Variant) -> Array:
     if variant.gated:
-        hidden = activate(linear(weights, "gate", x), variant) * linear(weights, "up", x)
+        gate, up = linear(weights, "gate", x), linear(weights, "up", x)
+        if variant.gate_limit:
+            gate, up = np.minimum(gate, variant.gate_limit), np.clip(up, -variant.gate_limit, variant.gate_limit)
+        hidden = activate(gate, variant) * (up + variant.gate_offset)
     else:
         hidden = activate(linear(weights, "up", x), variant)
     return linear(weights, "down", np.asanyarray(hidden))

@@ -61,6 +61,8 @@ def activate(x: Array, variant: Variant) -> Array:
             return np.maximum(x, 0.0) ** 2
         case "silu":
             return x * sigmoid(x)
+        case "quick_gelu":
+            return x * sigmoid(1.702 * x)
         case "gelu_tanh":
             return np.asanyarray(0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))))
         case "gelu":

@@ -86,7 +86,7 @@ def feed_forward_parameters(sizes: Sizes, variant: Variant) -> dict[str, Paramet
         name: Parameter(f"e {parameter.axes}", {**number, **parameter.sizes})
         for name, parameter in _network(sizes, variant).items()
     }
-    router = linear_parameters("router", matrix("e", "m", m=sizes["d_model"], **number), bias=False)
+    router = linear_parameters("router", matrix("e", "m", m=sizes["d_model"], **number), bias=variant.router_bias)
     return router | each | (within("shared", _network(sizes, variant)) if variant.shared_expert else {})
 
 

@@ -21,6 +21,12 @@ _GEMMA3 = _GEMMA.but(
     placement="sandwich", qk_norm="heads", kv_heads="num_heads // 2", rotary_base=1e6, window=1024,
     window_layers="5 of 6", window_rotary_base=10000.0,
 )  # fmt: skip
+_OSS = _LLAMA.but(
+    norm_eps=1e-5, qkv_bias=True, output_bias=True, kv_heads="num_heads // 8", head_width="64", sinks=True,
+    window=128, window_layers="even", rotary_base=150000.0, rotary_scaling="yarn", rotary_factor=32.0,
+    rotary_length=4096, rotary_whole_pairs=False, activation="quick_gelu", gate_limit=7.0, gate_offset=True,
+    ffn_bias=True, experts=32, experts_active=4, router_bias=True,
+)  # fmt: skip
 _NEOX = Variant(
     placement="parallel_two_norms", qkv_bias=True, output_bias=True, positions="rotary", rotary_layout="halves",
     rotary_fraction=0.25, head_bias=False,
@@ -85,6 +91,8 @@ PRESETS: Mapping[str, Variant] = {
     ),
     "gemma3": _GEMMA3,
     "gemma3_text": _GEMMA3,
+    "gpt_oss": _OSS,
+    "gpt-oss": _OSS,
     "vaswani": FAMOUS["vaswani"],
     "annotated": FAMOUS["annotated"],
     "bert": FAMOUS["bert"],
@@ -96,7 +104,6 @@ LACKING: Mapping[str, str] = {
     "cohere": "its logits are multiplied by a factor",
     "deepseek_v2": "it has latent attention and experts",
     "deepseek_v3": "it has latent attention and experts",
-    "gpt_oss": "it has experts, whose activation is clamped",
     "t5": "it is an encoder-decoder with relative positions that are learned, and scores that are not divided",
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""

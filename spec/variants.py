@@ -37,15 +37,21 @@ class Variant:
     """pre: x + S(N x), post: N(x + S x), deepnorm: N(α x + S x), α = (2L)^¼ in a model of L blocks;
     sandwich: x + N'(S(N x)), output: x + N(S x), parallel: x + A(N x) + F(N x)
     """
-    activation: Literal["gelu", "gelu_tanh", "relu", "silu", "relu2"] = "gelu"
+    activation: Literal["gelu", "gelu_tanh", "relu", "silu", "relu2", "quick_gelu"] = "gelu"
     gated: bool = False
     """down(act(gate x) * (up x)), as in SwiGLU."""
+    gate_limit: float = 0.0
+    """Gated: what is activated is at most this number, and the other branch is within ± it; 0: neither is limited."""
+    gate_offset: bool = False
+    """Gated: the activated branch is multiplied by the other one plus 1."""
     experts: int = 0
     """A router sends each position to some of so many feed-forward networks; 0: there is one, for all."""
     experts_active: int = 2
     """The number of experts that each position goes through, where there are experts."""
     expert_weights: Literal["selected", "all"] = "selected"
     """What outputs are weighted by: the softmax of the selected experts' logits, or their entries in that of all."""
+    router_bias: bool = False
+    """The router's logits have a bias."""
     shared_expert: bool = False
     """One more network that every position goes through; its output is added as it is."""
     qkv_bias: bool = False
@@ -191,6 +197,7 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "score_cap": (50.0, 30.0, 20.0, 10.0, 15.0, 5.0, 25.0, 100.0),
     "logit_cap": (30.0, 15.0, 50.0, 20.0, 10.0, 5.0),
     "window": (2, 3, 4, 1, 8, 16, 32, 64),
+    "gate_limit": (7.0, 10.0),
     "experts": (8, 4, 2, 3, 16, 6, 5, 32, 64),
     "experts_active": (1, 4, 3, 8, 6),
     "window_rotary_base": (10000.0, 1000.0, 100000.0),
@@ -266,6 +273,10 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("placement", "parallel_two_norms"): "attention and feed-forward in parallel, each behind a norm",
     ("activation", "gelu"): "GELU", ("activation", "gelu_tanh"): "GELU's tanh approximation",
     ("activation", "relu"): "ReLU", ("activation", "silu"): "SiLU", ("activation", "relu2"): "the square of ReLU",
+    ("activation", "quick_gelu"): "x σ(1.702 x)",
+    ("gate_limit", 0.0): "a gate without limits", ("gate_offset", True): "a gate times the other branch plus 1",
+    ("gate_offset", False): "a gate times the other branch",
+    ("router_bias", True): "a router with a bias", ("router_bias", False): "a router without a bias",
     ("gated", True): "a gated feed-forward", ("gated", False): "a feed-forward without a gate",
     ("experts", 0): "one feed-forward network for all positions",
     ("expert_weights", "selected"): "experts weighted by the softmax over the selected ones",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.binding.toml_nodes import Node
-from conformkit.spec.variants import CANONICAL
+from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["check_choices"]
 
@@ -23,14 +23,25 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
                 f"experts is {variant.experts} and experts_active {variant.experts_active}",
                 "want no more active experts than there are",
             )
-    for name in {"output_gate", "output_projection"} & own.keys():
-        if variant.output_gate != "none" and not variant.output_projection:
-            raise own[name].error("a gate on the output without an output projection", "declare one of the two")
-    if variant.window_rotary_base and not variant.window and "window_rotary_base" in own:
-        raise own["window_rotary_base"].error("there is no window", "declare window too, or leave it out")
+    _check_company(variant, own)
     high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:
             raise own[name].error(
                 f"rotary_low is {variant.rotary_low:g} and rotary_high {high:g}", "want the first below the second"
             )
+
+
+def _check_company(variant: Variant, own: Mapping[str, Node]) -> None:
+    """Refuse choices about a part that the variant lacks."""
+    for name in {"output_gate", "output_projection"} & own.keys():
+        if variant.output_gate != "none" and not variant.output_projection:
+            raise own[name].error("a gate on the output without an output projection", "declare one of the two")
+    for name, part, lacking, wanted in (
+        ("window_rotary_base", variant.window, "window", "window"),
+        ("gate_limit", variant.gated, "gate", "gated = true"),
+        ("gate_offset", variant.gated, "gate", "gated = true"),
+        ("router_bias", variant.experts, "router", "experts"),
+    ):
+        if name in own and getattr(variant, name) and not part:
+            raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")

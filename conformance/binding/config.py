@@ -410,6 +410,7 @@ def canonical_axes(name: str, *, experts: bool = False) -> dict[str, str]:
     fullest = Variant(
         gated=True, qkv_bias=True, output_bias=True, positions="learned", embedding_norm=True, qk_norm="heads",
         sinks=True, output_gate="features", placement="sandwich", experts=int(experts), shared_expert=experts,
+        router_bias=experts,
     )  # fmt: skip
     found = component(name).parameters(sizes, fullest)
     return {folded(name): parameter.axes for name, parameter in found.items()}

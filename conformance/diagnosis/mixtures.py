@@ -12,7 +12,7 @@ from conformkit.spec.variants import Variant, alternatives
 
 __all__ = ["EXPERTS", "IN", "mixtures", "without_effect"]
 
-EXPERTS = ("experts", "experts_active", "expert_weights", "shared_expert")
+EXPERTS = ("experts", "experts_active", "expert_weights", "router_bias", "shared_expert")
 IN = ("FeedForward", "TransformerBlock", "TinyTransformerLM")
 """Components that may have experts."""
 _SHAPES = ("gated", "ffn_bias")
@@ -30,8 +30,10 @@ def mixtures(base: Variant, own: Sequence[str], lacking: Lacking) -> Iterator[Va
     for shape in changed(base, [choice for choice in _SHAPES if choice in own]):
         if base.experts and lacking(single := shape.but(experts=0)) == 0:
             yield from _activated(single, own)
-        for shared in (base.shared_expert, not base.shared_expert):
-            mixture = shape.but(shared_expert=shared)
+        pairs = ((shared, bias) for shared in (False, True) for bias in (False, True))
+        first = base.shared_expert, base.router_bias
+        for shared, bias in sorted(pairs, key=lambda pair: sum(a != b for a, b in zip(pair, first, strict=True))):
+            mixture = shape.but(shared_expert=shared, router_bias=bias)
             if number := _number(mixture, lacking):
                 yield from _used(mixture.but(experts=number), own)
 

@@ -67,10 +67,17 @@ _CHOICES = {
 }  # fmt: skip
 """By component, the older choices that concern it."""
 _MODERN = {
+    "FeedForward": modern.NETWORK,
     "MultiHeadAttention": ("norm", *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
-    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
+    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *modern.NETWORK, *rotary_variants.ROTARY_CHOICES),
     **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
-    "TinyTransformerLM": (*modern.MODEL, *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
+    "TinyTransformerLM": (
+        *modern.MODEL,
+        *modern.NORMS,
+        *modern.ATTENTION,
+        *modern.NETWORK,
+        *rotary_variants.ROTARY_CHOICES,
+    ),
 }
 _OF_QK_NORM = ("norm", "norm_weight", "norm_eps")
 """Choices that attention shows only where its queries and keys have a norm."""
@@ -355,7 +362,12 @@ class Search:
         return {choice for part in parts for choice in _ALL[part] if self._shows(part, choice)} - {"positions"}
 
     def _shows(self, part: str, choice: str) -> bool:
-        """Whether a component's numbers show a choice: those of attention show norms only where it has some."""
+        """Whether a component's numbers show a choice.
+
+        Those of attention show norms only where it has some; limits are reached where no norm precedes the network.
+        """
+        if choice == "gate_limit" and self._found.get("FeedForward") is not None:
+            return part == "FeedForward"
         found = self._found.get(part)
         hidden = choice in _OF_QK_NORM and found is not None and found.qk_norm == "none"
         return not (part == "MultiHeadAttention" and hidden)
@@ -431,6 +443,7 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
     idle += rotary_variants.idle(variant)
     idle += mixtures.without_effect(variant)
+    idle += ["gate_limit", "gate_offset"] if not variant.gated else []
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []
     idle += ["positions_scale"] if variant.positions not in {"sinusoidal", "learned"} else []

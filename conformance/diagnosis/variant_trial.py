@@ -34,6 +34,8 @@ Known = Mapping[str, str]
 
 _FAINT = 1e-4
 """Rows this small show a norm's eps, whatever its value."""
+_LOUD = 30.0
+"""Inputs times this number reach the limits of gates."""
 _ROUNDED = 1e-3
 """A float32 table is at least this near."""
 FEW_PLACEMENTS = 3
@@ -70,7 +72,8 @@ class Trial:
         """
         instance = subject.retried().build(**wanted).scatter(Draw(0, "undeclared"))
         inputs = instance.example_inputs(Draw(0, "undeclared inputs"))
-        settings = [inputs] if inputs[0].dtype.kind == "i" else [inputs, tuple(_FAINT * each for each in inputs)]
+        others = () if inputs[0].dtype.kind == "i" else (_FAINT, _LOUD) if subject.name == "FeedForward" else (_FAINT,)
+        settings = [inputs, *(tuple(size * each for each in inputs) for size in others)]
         trainable = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
         raw = {name: value.astype(np.float64) for name, value in instance.read_raw().items()}
         calls = [(each, instance(*each)) for each in settings]

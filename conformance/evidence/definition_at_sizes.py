@@ -36,7 +36,7 @@ _ACTIVATION = 400.0
 """So is a number that an activation function is applied to."""
 _DROPOUT = 0.25
 _ANGLES = 128
-"""Positions up to which an angle in float32 is as exact as other numbers; it is off by its position times a rounding."""
+"""Positions up to which an angle in float32 is exact enough: it is off by its position times a rounding."""
 _LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
 _VOCABULARIES = ("vocab_size", "src_vocab_size", "tgt_vocab_size")
 _READ = {"ids": "vocab_size", "src": "src_vocab_size", "tgt": "tgt_vocab_size", "segments": "num_segments"}

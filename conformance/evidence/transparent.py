@@ -65,7 +65,7 @@ def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
     """Return weights with which a feed-forward network halves its first min(D, F // 2) features and gives 0 for others.
 
     Each hidden pair reads x and -x: σ(x) - σ(-x) = x, or x |x| for the square of ReLU. Gated, feature i is also
-    multiplied by feature i + 1, cyclically. Experts are all alike, and the shared one gives 0.
+    multiplied by feature i + 1, cyclically, unless 1 is added to that. Experts are all alike, the shared one gives 0.
     """
     found = zeros(instance, prefix)
     width, hidden = found[f"{prefix}down.weight"].shape[-2:]
@@ -75,7 +75,8 @@ def halving(instance: Instance, prefix: str = "") -> dict[str, Array]:
     first, eye = "up", np.eye(pairs, width)
     if instance.subject.variant.gated:
         first, other = "gate", np.roll(np.eye(width), 1, axis=1)[:pairs]
-        found[f"{prefix}up.weight"][..., : 2 * pairs, :] = np.concatenate([other, other])
+        if not instance.subject.variant.gate_offset:
+            found[f"{prefix}up.weight"][..., : 2 * pairs, :] = np.concatenate([other, other])
     found[f"{prefix}{first}.weight"][..., : 2 * pairs, :] = np.concatenate([eye, -eye])
     half = np.concatenate([eye, -eye]).T / 2
     found[f"{prefix}down.weight"][..., : 2 * pairs] = half / expert_share(instance.subject.variant)

@@ -33,7 +33,8 @@ def prefer(instance: Instance, *experts: int, by: float = PREFERRED) -> dict[str
     router = np.zeros(instance.canonical["router.weight"].shape)
     router[:, -1] = OTHERS * np.arange(len(router))  # all different: code may compare with the k-th largest
     router[list(experts), -1] = by + 0.1 * np.arange(len(experts))
-    return {"router.weight": router}
+    bias = {name: np.zeros(one.shape) for name, one in instance.canonical.items() if name == "router.bias"}
+    return {"router.weight": router, **bias}
 
 
 def marking(instance: Instance) -> dict[str, Array]:
@@ -44,7 +45,7 @@ def marking(instance: Instance) -> dict[str, Array]:
     variant, found = instance.subject.variant, zeros(instance, "")
     found["gate.weight" if variant.gated else "up.weight"][:, :2, -1] = 1.0, -1.0
     if variant.gated:
-        found["up.weight"][:, :2, -1] = 1.0
+        found["up.weight"][:, :2, -1] = 1.0 - variant.gate_offset
     each = np.arange(variant.experts)
     found["down.weight"][each, each, 0] = 1.0
     found["down.weight"][each, each, 1] = -1.0
@@ -114,13 +115,28 @@ def test_outputs_are_weighted_by_the_softmax(feed_forward: Subject, draw: Draw) 
     check_close(told, once, one / two * other, feed_forward.tolerance(2))
 
 
+@clause("MOE-BIAS")
+def test_biases_choose_experts_and_weigh_them(feed_forward: Subject, draw: Draw) -> None:
+    experts = feed_forward.variant.experts
+    instance = feed_forward.build(d_model=max(12, experts + 1), d_ff=20)
+    width = instance.sizes["d_model"]
+    if width < experts or instance.sizes["d_ff"] < 2:
+        raise NotApplicable.from_sizes(f"{width} features and few units can't show the shares of {experts} experts")
+    drawn = draw.values(experts)
+    x = inputs(instance, draw, 2, 5)
+    for bias in (drawn, -drawn):  # equal products may choose the right experts by chance, once
+        shares = instance.write({**marking(instance), "router.bias": bias})(x)[..., :experts]
+        wanted = np.broadcast_to(expert_weights(bias, feed_forward.variant), shares.shape)
+        check_close("share of each expert, from biases alone,", shares, wanted, feed_forward.tolerance())
+
+
 @clause("MOE-SHARED")
 def test_the_shared_expert_is_added_as_it_is(feed_forward: Subject, draw: Draw) -> None:
     instance = feed_forward.build(d_model=12, d_ff=20)
     weights = {**zeros(instance, ""), "router.weight": draw.values(*instance.canonical["router.weight"].shape)}
     weights["shared.gate.weight" if "shared.gate.weight" in weights else "shared.up.weight"][:2, -1] = 1.0, -1.0
     if "shared.gate.weight" in weights:
-        weights["shared.up.weight"][:2, -1] = 1.0
+        weights["shared.up.weight"][:2, -1] = 1.0 - feed_forward.variant.gate_offset
     weights["shared.down.weight"][0, :2] = 1.0, -1.0
     y = instance.write(weights)(inputs(instance, draw, 2, 5))
     want = np.zeros_like(y)
@@ -162,11 +178,11 @@ def _router_gradient(instance: Instance, x: Array, cotangent: Array) -> Array:
     p is the softmax over the chosen experts, or over all; g is p where an expert is chosen, else 0; so is s.
     """
     variant, weights = instance.subject.variant, instance.weights
-    logits = x @ weights["router.weight"].T
+    logits = x @ weights["router.weight"].T + weights.get("router.bias", 0.0)
     share = expert_weights(logits, variant)
     parts = np.exp(logits - logits.max(axis=-1, keepdims=True))
     entries = share if variant.expert_weights == "selected" else parts / parts.sum(axis=-1, keepdims=True)
-    own = [name for name in weights if name != "router.weight" and not name.startswith("shared.")]
+    own = [name for name in weights if not name.startswith(("router.", "shared."))]
     outputs = [
         definition({name: weights[name][expert] for name in own}, x, variant=variant.but(experts=0))
         for expert in range(variant.experts)

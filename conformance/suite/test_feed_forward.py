@@ -54,7 +54,7 @@ def matrix_numbers(instance: Instance) -> int:
     """Return the numbers in all matrices, a router's among them."""
     width, variant = instance.sizes["d_model"], instance.subject.variant
     each = (3 if variant.gated else 2) * int(width * instance.sizes["d_ff"])
-    return networks(instance) * each + variant.experts * int(width)
+    return networks(instance) * each + variant.experts * (int(width) + variant.router_bias)
 
 
 @clause("FFN-SHAPE")
@@ -158,9 +158,10 @@ def test_single_hidden_units_show_the_declared_activation(feed_forward: Subject,
     weights["gate.weight" if gated else "up.weight"][..., units, units] = 1.0
     weights["down.weight"][..., units, units] = 1.0 / expert_share(feed_forward.variant)
     if gated:
-        weights["up.weight"][..., -1] = 1.0
+        weights["up.weight"][..., -1] = 1.0 - feed_forward.variant.gate_offset
     instance.write(weights)
-    for reach in (3.0, 8.0, 100.0):
+    limit = 0.9 * feed_forward.variant.gate_limit or np.inf  # GLIM-GATE is about what lies beyond
+    for reach in dict.fromkeys(min(far, limit) for far in (3.0, 8.0, 100.0)):
         under(f"arguments from -{reach:g} to {reach:g}")
         x = inputs(instance, draw, 12, 3)
         x[..., units] = draw.uniform(*x[..., units].shape, low=-reach, high=reach)
@@ -205,7 +206,9 @@ def test_the_activation_is_on_the_gate_alone(feed_forward: Subject, draw: Draw) 
     weights["up.weight"][..., units, (units + 1) % d] = 1.0  # the neighbour
     weights["down.weight"][..., units, units] = 1.0 / expert_share(feed_forward.variant)
     x = inputs(instance, draw, 3, 5, scale=2.0)
-    want = activate(x, feed_forward.variant) * np.roll(x, -1, axis=-1)
+    limit = feed_forward.variant.gate_limit or np.inf
+    x = np.clip(x, -limit, limit)
+    want = activate(x, feed_forward.variant) * (np.roll(x, -1, axis=-1) + feed_forward.variant.gate_offset)
     check_close("σ(x_i) · x_{i+1}", instance.write(weights)(x)[..., units], want[..., units], feed_forward.tolerance())
 
 

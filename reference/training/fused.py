@@ -86,7 +86,8 @@ class _FusedBlock(nn.Module):
         self.pre = block.pre
         plain = not _is_shaped(block.attention.variant) and block.attention.kernel is None
         self.attention = _FusedAttention(block.attention, block_size, dtype) if plain else block.attention
-        mixture = block.feed_forward.experts is not None  # its router is the reference's, and its networks with it
+        # a router and its networks are the reference's, and so are gates with limits
+        mixture = block.feed_forward.experts is not None or block.feed_forward.limits is not None
         self.feed_forward = block.feed_forward if mixture else _FusedFeedForward(block.feed_forward)
         self.placement, self.layers = block.placement, block.layers
         self.norm1, self.norm2 = _norm(block.norm1), _norm(getattr(block, "norm2", None))
@@ -179,6 +180,8 @@ class _FusedFeedForward(nn.Module):
             return F.relu(x)
         if self.kind == "relu2":
             return F.relu(x).square()
+        if self.kind == "quick_gelu":
+            return x * torch.sigmoid(1.702 * x)
         if self.kind == "silu":
             return F.silu(x)
         return F.gelu(x, approximate="tanh" if self.kind == "gelu_tanh" else "none")

@@ -18,7 +18,7 @@ from .variants import named_as_in_the_law
 def test_a_family_builds_and_gives_the_definitions_logits(name: str) -> None:
     """Would break if a preset had a choice that the reference or the definition does not know."""
     variant, component = PRESETS[name], COMPONENTS["TinyTransformerLM"]
-    heads = 3 if variant.kv_heads.endswith("// 3") else 4
+    heads = next((int(last) for last in "38" if variant.kv_heads.endswith(f"// {last}")), 4)
     width = 40  # 0.25 and 0.4 of it are pairs
     sizes = {
         "vocab_size": 13,

@@ -45,6 +45,9 @@ MEANT = {
         "relu": {"FFN-RELU-ZERO", "FFN-NONLINEAR"},
         "relu2": {"FFN-RELU-ZERO", "FFN-NONLINEAR", "FFN-SQUARED"},
     },
+    "gate_limit": {str(limit): {"GLIM-GATE", "GLIM-UP"} for limit in (7.0, 10.0)},
+    "gate_offset": {"True": {"GLIM-OFFSET"}},
+    "router_bias": {"True": {"MOE-BIAS"}},
     "gated": {"True": {"FFN-GATED"}, "False": {"FFN-NONLINEAR"}},
     "experts": {
         str(number): {"MOE-NETWORKS", "MOE-CHOICE", "MOE-SHARES", "MOE-NONE-DROPPED", "MOE-ROUTER-LEARNS"}
@@ -100,6 +103,7 @@ def meant(variant: Variant) -> set[str]:
         found |= {"LN-BIASED"}
     found -= {"LN-AFFINE"} if variant.norm_weight == "none" else set()
     found -= {"LM-ORDER"} if variant.window else set()
+    found -= {"FFN-SQUARED"} if variant.gate_limit or variant.gate_offset else set()
     found -= {"LM-FINAL-NORM", "LM-HEAD-BIAS"} if variant.logit_cap else set()
     return found - (ANY_HEAD_WIDTH if variant.head_width != CANONICAL.head_width else set())
 

@@ -214,8 +214,9 @@ def _turned(axes: str, heads: int, width: int, theirs: Variant) -> Iterator[Move
 _POSITIONS = 24
 """Positions that are compared: wider windows do not show."""
 _ALIKE = (
-    "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated", "output_projection",
-    "positions", "embedding_norm", "final_norm", "head_width", "qk_norm", "score_cap", "logit_cap", "sinks",
+    "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated",
+    "gate_limit", "gate_offset", "output_projection", "positions", "embedding_norm", "final_norm", "head_width",
+    "qk_norm", "score_cap", "logit_cap", "sinks",
     "output_gate", "experts", "experts_active", "expert_weights", "shared_expert",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
