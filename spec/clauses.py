@@ -26,7 +26,7 @@ CORE = (
     "initialization", "devices", "refusals", "cost",
 )  # fmt: skip
 LM = (
-    "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding",
+    "loss", "balance", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding",
     "penalties", "reports", "training", "learning",
 )  # fmt: skip
 SEQ2SEQ = (
