@@ -61,7 +61,7 @@ def test_the_loss_equals_the_definition_at_every_size(balance_loss: Tool, draw: 
         logits, active = uneven_logits(draw.at(sizes), sizes["count"], sizes["experts"]), sizes["experts_active"]
         close("the loss", loss(logits, active), loss.want(logits, active))
 
-    def nearest(sizes: Case) -> Case:
+    def nearest(sizes: Case) -> dict[str, int]:
         return {**sizes, "experts_active": min(sizes["experts_active"], sizes["experts"])}
 
     check_at_sizes(draw, check_sizes, routed, nearest, after="BAL-ORACLE")
