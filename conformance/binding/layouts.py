@@ -71,9 +71,10 @@ _PER_HEAD_FUSED: Mapping[str, tuple[str, ...]] = {"(h d) m": ("(s d) m", "m (s d
 
 _FUSED_PARTS = (
     ("q", "k", "v"), ("k", "v"), ("q", "k"), ("gate", "up"), ("q", "output_gate"), ("q", "k", "v", "output_gate"),
+    ("q", "q_rotary"), ("kv_latent", "k_rotary"), ("q_latent", "kv_latent", "k_rotary"),
 )  # fmt: skip
 """Parameters that one array often holds."""
-_ORDER = ("q", "k", "v", "output_gate", "gate", "up")
+_ORDER = ("q_latent", "kv_latent", "k_rotary", "q", "q_rotary", "k", "v", "output_gate", "gate", "up")
 
 
 def layouts(
