@@ -12,7 +12,7 @@ keys and values of all heads, not the latent.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,16 +20,15 @@ from torch import Tensor, nn
 from conformkit.reference.norms import norm_for
 from conformkit.reference.sizes import evaluate
 
-if TYPE_CHECKING:
-    from conformkit.reference.multi_head_attention import MultiHeadAttention
-
 __all__ = ["add_latents", "latent_heads"]
 
+Attention = Any
+"""A MultiHeadAttention: its module reads this one."""
 Turn = Callable[[Tensor], Tensor]
 """Rotates rows (B, h, t, r), each by its position."""
 
 
-def add_latents(attention: MultiHeadAttention) -> int:
+def add_latents(attention: Attention) -> int:
     """Give attention its projections to latents, and from them to heads; return the width of a head's values."""
     variant, heads, own = attention.variant, attention.num_heads, attention.head_width
     sizes = {"d_model": attention.d_model, "num_heads": heads, "head_width": own}
@@ -51,7 +50,7 @@ def add_latents(attention: MultiHeadAttention) -> int:
     return given
 
 
-def latent_heads(attention: MultiHeadAttention, x: Tensor, turn: Turn) -> tuple[Tensor, Tensor, Tensor]:
+def latent_heads(attention: Attention, x: Tensor, turn: Turn) -> tuple[Tensor, Tensor, Tensor]:
     """Return the queries, keys and values of rows; `turn` rotates what rotates.
 
     Shapes: x (B, t, D) → (B, H, t, d + r), (B, H, t, d + r), (B, H, t, dv)

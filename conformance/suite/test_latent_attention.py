@@ -25,9 +25,40 @@ def test_a_longer_latent_gives_the_same_keys_and_values(multi_head: Subject, dra
     _check_length(multi_head, draw, "kv_latent")
 
 
+@clause("MLA-VALUES")
+def test_one_position_gives_the_sum_of_its_values(multi_head: Subject, draw: Draw) -> None:
+    for heads in each_of("heads", [3, 1]):
+        instance = multi_head.build(d_model=12, num_heads=heads).randomize(draw)
+        own = instance.weights
+        gammas = {n: draw.uniform(*a.shape, low=0.5, high=2.0) for n, a in own.items() if n == "kv_latent_norm.weight"}
+        instance.write(own | zeros(instance, "out.") | gammas | {"out.weight": np.ones_like(own["out.weight"])})
+        x = drawn(instance, draw, 3, 1)[:, :1]
+        check_close("output of one position", output(instance, x), instance.expected(x), multi_head.tolerance())
+        instance.write({"kv_latent.weight": 1e-3 * own["kv_latent.weight"]})
+        under("a short latent, which shows ε")
+        check_close("output of one position", output(instance, x), instance.expected(x), multi_head.tolerance(4))
+
+
 @clause("MLA-QUERY-NORM")
 def test_a_longer_latent_gives_the_same_queries(multi_head: Subject, draw: Draw) -> None:
     _check_length(multi_head, draw, "q_latent")
+    instance = multi_head.build(d_model=12, num_heads=3).randomize(draw)
+    x, own, gamma = drawn(instance, draw, 2, 5), instance.weights, "q_latent_norm.weight"
+    before = output(instance, x)
+    if gamma in own:
+        twice = 2.0 * own[gamma] + (1.0 - multi_head.variant.plain_gamma)
+        larger = {name: 2.0 * own[name] for name in ("q.weight", "q_rotary.weight") if name in own}
+        shift = {name: 2.0 * own[name] for name in own if name == "q_latent_norm.bias"}
+        want = output(instance.write(own | larger), x)
+        under("twice γ of the norm, compared with twice W_q")
+        check_close("output", output(instance.write(own | shift | {gamma: twice}), x), want, multi_head.tolerance())
+    row = draw.values(1, own["q_latent.weight"].shape[1])
+    moved = output(instance.write(own | {"q_latent.weight": own["q_latent.weight"] + row}), x)
+    under("the same number added to all features of the latent")
+    if multi_head.variant.norm == "layernorm":
+        check_close("output", moved, before, multi_head.no_finer(EPS))
+    else:
+        check_differs("output", moved, before, at_least=1e-4)
 
 
 @clause("MLA-ROTARY-PLAIN")
@@ -77,12 +108,12 @@ def test_scores_are_divided_by_the_root_of_both_widths(multi_head: Subject, draw
         instance = multi_head.build(d_model=width, num_heads=heads).randomize(draw)
         under(f"d_model = {instance.sizes['d_model']}, num_heads = {instance.sizes['num_heads']}")
         eye = np.eye(*instance.weights["out.weight"].shape)
-        instance.write(zeros(instance, "out.") | {"out.weight": eye})
+        instance.write(zeros(instance, "out.") | zeros(instance, "q_rotary.") | {"out.weight": eye})
         x, apart, values = telling_positions(draw, instance.sizes["d_model"], lambda x, of=instance: _head_0(of, x))
         own = min(instance.sizes["value_width"], instance.sizes["d_model"])
         got = divisor(output(instance, x)[0, 1, :own], values[:, :own], apart)
-        label = "the number that scores are divided by"
-        check_close(label, got, np.sqrt(_whole_width(instance)), multi_head.tolerance(20))
+        allowed = multi_head.no_finer(EPS)  # the norm of queries may have another ε
+        check_close("the number that scores are divided by", got, np.sqrt(_whole_width(instance)), allowed)
 
 
 @clause("MLA-ORACLE")
@@ -107,7 +138,7 @@ def _check_length(multi_head: Subject, draw: Draw, name: str) -> None:
     before = output(instance.write(own | long), x)
     under(f"{name}.weight times {LARGER:g}")
     after = output(instance.write({n: LARGER * a for n, a in long.items()}), x)
-    check_close("output", after, before, max(EPS, multi_head.tolerance()))
+    check_close("output", after, before, multi_head.no_finer(EPS))
     other = draw.values(*own[f"{name}.weight"].shape)
     under(f"another {name}.weight")
     check_differs("output", output(instance.write({f"{name}.weight": other}), x), before, at_least=1e-4)
