@@ -11,8 +11,10 @@ from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.heads import merge_heads, split_heads
 from conformkit.spec.latent_attention import latent_heads
 from conformkit.spec.layers import Weights, linear, sigmoid
+from conformkit.spec.masks import additive
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.relative_positions import relative_bias
 from conformkit.spec.scores import normalized, visible
 from conformkit.spec.variants import Variant
 
@@ -60,6 +62,9 @@ def multi_head_attention(
     else:
         q, k, v = latent_heads(weights, x, num_heads, variant)
     mask = visible(x.shape[-2], num_heads, variant, causal=causal)
+    if variant.positions == "relative":
+        bias = relative_bias(weights["relative.weight"], x.shape[-2], variant, causal=causal)  # (H, T, T)
+        mask = bias if mask is None else np.asanyarray(bias + additive(mask))
     sinks = weights["sinks.weight"] if variant.sinks else None
     mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap, sinks=sinks))
     if variant.output_gate != "none":

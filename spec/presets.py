@@ -111,7 +111,7 @@ LACKING: Mapping[str, str] = {
     "bart": "it is an encoder-decoder",
     "cohere": "its logits are multiplied by a factor",
     "deepseek_v3": "its experts are weighted by sigmoids, and chosen with a bias that is not trained",
-    "t5": "it is an encoder-decoder with relative positions that are learned, and scores that are not divided",
+    "t5": 'it is an encoder-decoder; a decoder-only model of such layers declares positions = "relative"',
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
 

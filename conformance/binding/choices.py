@@ -25,6 +25,7 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
             )
     _check_company(variant, own)
     _check_latent(variant, own)
+    _check_buckets(variant, own)
     high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:
@@ -70,5 +71,18 @@ def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
                 what = f"with a latent, {name} is {getattr(variant, name)!r}"
                 raise where.error(what, f"declare {written(name, only)}, or no latent")
     for name in {"positions", "latent"} & own.keys():
-        if variant.positions == "alibi":
-            raise own[name].error("attention with a latent has no ALiBi", "declare other positions, or no latent")
+        if variant.positions in {"alibi", "relative"}:
+            what = f"attention with a latent has no positions = {variant.positions!r}"
+            raise own[name].error(what, "declare other positions, or no latent")
+
+
+def _check_buckets(variant: Variant, own: Mapping[str, Node]) -> None:
+    """Refuse tables of relative positions that no formula fills."""
+    if "relative_buckets" in own and (variant.relative_buckets % 4 or variant.relative_buckets < 4):
+        raise own["relative_buckets"].error(f"it is {variant.relative_buckets}", "want a multiple of 4")
+    for name in {"relative_buckets", "relative_distance"} & own.keys():
+        if variant.relative_distance <= variant.relative_buckets // 2:
+            raise own[name].error(
+                f"relative_buckets is {variant.relative_buckets} and relative_distance {variant.relative_distance}",
+                "want a distance above half of the buckets",
+            )

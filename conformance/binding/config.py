@@ -415,6 +415,9 @@ def canonical_axes(name: str, *, experts: bool = False) -> dict[str, str]:
         sinks=True, output_gate="features", placement="sandwich", experts=int(experts), shared_expert=experts,
         router_bias=experts,
     )  # fmt: skip
+    found = dict(component(name).parameters(sizes, fullest))
+    for shared in (True, False):  # tables of relative positions, which no model has beside one of absolute ones
+        found |= component(name).parameters(sizes, fullest.but(positions="relative", relative_shared=shared))
     latent = Variant(latent="1", query_latent="1", positions="rotary", output_bias=True)
-    found = component(name).parameters(sizes, latent) | component(name).parameters(sizes, fullest)
+    found = component(name).parameters(sizes, latent) | found
     return {folded(name): parameter.axes for name, parameter in found.items()}

@@ -52,6 +52,11 @@ _ROLES: dict[str, set[str]] = {
     "kv_latent_norm": _norm_names("kv", "kvlatent", "kva", "kvdown", "kvlora", "ckv", "latent"),
     "k_rotary": _linear_names("krotary", "krope", "kr", "kpe", "kpos", "krot", "ropek", "rotaryk"),
     "sinks": {"sinks", "sink", "attnsinks", "attentionsinks", "attnsink", "sinklogits", "sinkbias", "sinktoken"},
+    "relative": {
+        "relative", "relativeattentionbias", "relativebias", "relativepositionbias", "relbias", "relposbias", "relpos",
+        "positionbias", "posbias", "relativepositions", "relativeposition", "relativepositionbiastable", "rpb", "rel",
+        "bias", "biastable", "attnbias", "attentionbias", "relattnbias", "t5bias",
+    },
     "output_gate": _linear_names("gate", "g", "outputgate", "outgate", "ogate", "headgate")
     | {"attngate", "attentiongate", "gating"},
     "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")
