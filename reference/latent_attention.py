@@ -73,4 +73,4 @@ def latent_heads(attention: Attention, x: Tensor, turn: Turn) -> tuple[Tensor, T
 
 def _split(rows: Tensor, heads: int) -> Tensor:
     """Give each head its consecutive share of the features: (B, t, h·w) → (B, h, t, w)."""
-    return rows.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return rows.reshape(*rows.shape[:-1], heads, -1).transpose(1, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, each_of, under
@@ -109,7 +111,7 @@ def test_scores_are_divided_by_the_root_of_both_widths(multi_head: Subject, draw
         under(f"d_model = {instance.sizes['d_model']}, num_heads = {instance.sizes['num_heads']}")
         eye = np.eye(*instance.weights["out.weight"].shape)
         instance.write(zeros(instance, "out.") | zeros(instance, "q_rotary.") | {"out.weight": eye})
-        x, apart, values = telling_positions(draw, instance.sizes["d_model"], lambda x, of=instance: _head_0(of, x))
+        x, apart, values = telling_positions(draw, instance.sizes["d_model"], partial(_head_0, instance))
         own = min(instance.sizes["value_width"], instance.sizes["d_model"])
         got = divisor(output(instance, x)[0, 1, :own], values[:, :own], apart)
         allowed = multi_head.no_finer(EPS)  # the norm of queries may have another ε
