@@ -81,9 +81,6 @@ STRUCTURAL = {
     "eps-flag": ("[variant]\nnorm_eps = true", "it is true or false, want a number"),
     "kv-heads-zero": ("[variant]\nkv_heads = 0", "it is 0, want 1 to 1000000"),
     "kv-heads-flag": ("[variant]\nkv_heads = true", "it is true or false, want a whole number"),
-        "[variant]\nlatent = 8\npositions = 'alibi'",
-        "attention with a latent has no positions = 'alibi'",
-    ),
     "limit-name": ("[limits]\nd_modl = 3", "limits.d_modl: there is no size with this name; nearest: d_model"),
     "limit-key": ("[limits]\nd_model = { minimum = 3 }", "limits.d_model.minimum: there is no key with this name"),
     "limit-negative": ("[limits]\nd_model = { min = -3 }", "limits.d_model.min: it is -3, want 1 to 1000000"),
@@ -175,9 +172,16 @@ STRUCTURAL = {
     ),
 }
 """What the schema also refuses."""
+TOGETHER = {
+    "latent-of-nothing": ("[variant]\nrotary_width = 4", "keys and values come from no latent; declare latent too"),
+    "latent-groups": ("[variant]\nlatent = 8\nkv_heads = 1", "with a latent, kv_heads is '1'; declare kv_heads"),
+    "latent-of-a-family": ("[variant]\nlike = 'gemma2'\nlatent = 8", "with a latent, kv_heads is 'num_heads // 2'"),
+    "latent-alibi": ("[variant]\nlatent = 8\npositions = 'alibi'", "with a latent has no positions = 'alibi'"),
+}
+"""Choices that do not go together, which a schema does not say."""
 
 
-@pytest.mark.parametrize(("text", "message"), STRUCTURAL.values(), ids=STRUCTURAL)
+@pytest.mark.parametrize(("text", "message"), (STRUCTURAL | TOGETHER).values(), ids=STRUCTURAL | TOGETHER)
 def test_a_refusal_names_the_key_the_problem_and_what_to_write(text, message):
     with pytest.raises(ConfigError) as caught:
         parse_config(text)
@@ -189,10 +193,6 @@ def test_a_refusal_names_the_key_the_problem_and_what_to_write(text, message):
 
 SCHEMA = json.loads((files("conformkit.conformance.binding") / "conform.schema.json").read_text(encoding="utf-8"))
 ACCEPTED = {
-    "latent-of-nothing": ("[variant]\nrotary_width = 4", "keys and values come from no latent; declare latent too"),
-    "latent-groups": ("[variant]\nlatent = 8\nkv_heads = 1", "with a latent, kv_heads is '1'; declare kv_heads"),
-    "latent-of-a-family": ("[variant]\nlike = 'gemma2'\nlatent = 8", "with a latent, kv_heads is 'num_heads // 2'"),
-    "latent-alibi": (
     "empty": "",
     "implementation": "[implementation]\nframework = 'torch'\nmodule = 'a.b'\ndtypes = ['float32', 'bfloat16']",
     "variant": "[variant]\nnorm = 'rmsnorm'\nnorm_eps = 1e-6\nrotary_base = 50000\n"
