@@ -20,6 +20,7 @@ from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.generation import _check_options, _evaluating, next_ids
 from conformkit.reference.language_model import LanguageModel
+from conformkit.reference.latent_attention import latent_heads
 from conformkit.reference.linear_attention import linear_attention, linear_heads
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.output_gates import gated
@@ -90,6 +91,10 @@ def project(attention: MultiHeadAttention, x: Tensor, start: int = 0) -> tuple[T
 
     Shapes: x (B, t, D) → (B, H, t, dh), (B, Hkv, t, dh), (B, Hkv, t, dh)
     """
+    if attention.variant.has_latent:
+        return latent_heads(
+            attention, x, lambda part: _from_position(start, lambda r: rotate(r, attention.variant), part)
+        )
     q, k, v = (
         part.unflatten(-1, (-1, attention.head_width)).transpose(1, 2)  # (B, t, h·dh) → (B, h, t, dh)
         for part in (attention.q(x), attention.k(x), attention.v(x))

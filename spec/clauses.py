@@ -19,8 +19,8 @@ SPEC_VERSION = "1.0"
 
 CORE = (
     "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads",
-    "partial_rotary", "scaled_rotary", "rotary", "windows", "qk_norm", "soft_caps", "sinks", "output_gates", "alibi",
-    "relative_positions",
+    "partial_rotary", "scaled_rotary", "rotary", "windows", "qk_norm", "soft_caps", "sinks", "output_gates",
+    "alibi", "relative_positions", "latent_attention",
     "feed_forward", "limited_gates", "experts", "positional_encoding",
     "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model", "model_parts", "generation",
     "sampling", "gradients", "stability", "behaviour", "modes",

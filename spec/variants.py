@@ -63,6 +63,14 @@ class Variant:
     kv_heads: str = "num_heads"
     """Number of key/value heads, an expression; fewer than `num_heads` is grouped-query attention."""
     head_width: str = "d_model // num_heads"
+    latent: str = "0"
+    """Width of the latent from which all heads' keys and values come, an expression; 0: they come from the input."""
+    query_latent: str = "0"
+    """Width of the latent from which queries come, beside that of keys and values; 0: they come from the input."""
+    rotary_width: str = "head_width // 2"
+    """With a latent: number of features that rotate, besides a head's width; keys share them."""
+    value_width: str = "head_width"
+    """With a latent: the width of a head's values."""
     qk_norm: Literal["none", "heads", "all"] = "none"
     """A norm of their own on queries and keys, before any rotation: over each head's features, or over all at once."""
     score_cap: float = 0.0
@@ -164,6 +172,11 @@ class Variant:
         return self.but(window=0) if self.window and sees_all[self.window_layers] else self
 
     @property
+    def has_latent(self) -> bool:
+        """Whether keys and values come from a latent."""
+        return self.latent != "0"
+
+    @property
     def turning(self) -> Variant:
         """The variant whose rotary choices hold in this layer: layers with the window may have a base of their own."""
         if not (self.window and self.window_rotary_base):
@@ -199,6 +212,10 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "norm_eps": (1e-6, 1e-12, 1e-8, 1e-3, 1e-4, 1e-7, 1e-9, 1e-10),
     "kv_heads": ("1", "num_heads // 2", "num_heads // 4", "num_heads // 3", "2", "4"),
     "head_width": ("d_model", "2 * d_model // num_heads", "d_model // 2", "2", "4", "6", "8", "16", "32", "64"),
+    "latent": ("d_model // 2", "d_model // 4", "8", "16", "32", "64", "512"),
+    "query_latent": ("d_model // 2", "d_model // 4", "8", "16", "32", "64", "1536"),
+    "rotary_width": ("head_width", "2", "4", "8", "16", "32", "64"),
+    "value_width": ("2 * head_width", "2", "4", "8", "16", "32", "64", "128"),
     "rotary_base": (500000.0, 1000000.0, 1000.0, 500.0, 100000.0),
     "score_cap": (50.0, 30.0, 20.0, 10.0, 15.0, 5.0, 25.0, 100.0),
     "logit_cap": (30.0, 15.0, 50.0, 20.0, 10.0, 5.0),
@@ -313,6 +330,9 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("output_gate", "none"): "attention whose output has no gate",
     ("output_gate", "features"): "a gate on each feature of what heads give",
     ("output_gate", "heads"): "a gate on each head",
+    ("latent", "0"): "keys and values straight from the input",
+    ("query_latent", "0"): "queries straight from the input",
+    ("value_width", "head_width"): "values as wide as heads",
     ("logit_cap", 0.0): "logits without a cap", ("window", 0): "attention to all earlier keys",
     ("window_layers", "all"): "the window in all layers", ("window_layers", "even"): "the window in layers 0, 2, …",
     ("window_layers", "odd"): "the window in layers 1, 3, …",

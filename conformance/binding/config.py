@@ -280,13 +280,16 @@ def _variant(node: Node) -> dict[str, Any]:
         elif kind is int:
             found[name] = value.whole(0, MAX_SIZE)
         elif isinstance(value.value, str):
-            found[name] = value.expression([n for n in NUMBERS if n not in {"kv_heads", "head_width"}])
+            of_heads = {"kv_heads"} if name in _BESIDE_A_LATENT else {"kv_heads", "head_width"}
+            found[name] = value.expression([n for n in NUMBERS if n not in of_heads])
         else:
-            found[name] = str(value.whole(1, MAX_SIZE))
+            found[name] = str(value.whole(0 if name in _MAY_BE_OFF else 1, MAX_SIZE))
     return found
 
 
-_MAY_BE_OFF = {"score_cap", "logit_cap"}
+_MAY_BE_OFF = {"score_cap", "logit_cap", "latent", "query_latent"}
+_BESIDE_A_LATENT = {"rotary_width", "value_width"}
+"""Choices whose expressions may use the width of a head."""
 
 
 def _preset(node: Node) -> dict[str, Any]:
@@ -415,4 +418,6 @@ def canonical_axes(name: str, *, experts: bool = False) -> dict[str, str]:
     found = dict(component(name).parameters(sizes, fullest))
     for shared in (True, False):  # tables of relative positions, which no model has beside one of absolute ones
         found |= component(name).parameters(sizes, fullest.but(positions="relative", relative_shared=shared))
+    latent = Variant(latent="1", query_latent="1", positions="rotary", output_bias=True)
+    found = component(name).parameters(sizes, latent) | found
     return {folded(name): parameter.axes for name, parameter in found.items()}

@@ -29,6 +29,7 @@ from conformkit.conformance.binding.signatures import (
     construct_from,
     with_sizes,
 )
+from conformkit.conformance.binding.sizes import derived_names
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
 from conformkit.conformance.binding.ways import Ways, flags_of, ways_of
@@ -68,7 +69,7 @@ def bind_export(
     undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
     stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
     causal = undeclared if stands or own.causal is None else own.causal
-    _check_names(component, export, construct, call)
+    _check_names(component, config.variant_for(component.name), export, construct, call)
     for problem in _without_meaning(component, config.variant_for(component.name)):
         advice = (
             f"declare it in [components.TinyTransformerLM.variant], or skip = true in [components.{component.name}]"
@@ -377,9 +378,11 @@ def _has_heads(component: Component) -> bool:
     return any(a.name == "num_heads" for a in component.arguments)
 
 
-def _check_names(component: Component, export: Mapping[str, Any], construct: Arguments, call: Arguments) -> None:
+def _check_names(
+    component: Component, variant: Variant, export: Mapping[str, Any], construct: Arguments, call: Arguments
+) -> None:
     """Raise ExportMismatch if a declared argument depends on a size that this component does not have."""
-    sizes = {a.name for a in component.arguments} | ({"kv_heads", "head_width"} if _has_heads(component) else set())
+    sizes = {a.name for a in component.arguments} | (derived_names(variant) if _has_heads(component) else set())
     inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
     if component.several:
         inputs = {*component.inputs, *MASK_NAMES}

@@ -354,6 +354,8 @@ def _check_attention(config: TrainingConfig) -> None:
     for name in ("score_cap", "sinks"):
         if config.speed.chunk and getattr(variant, name):
             raise TrainingConfigError("speed.chunk", config.speed.chunk, f"0 with variant.{name}")
+    if config.data.task in PAIRS and variant.has_latent:
+        raise TrainingConfigError("variant.latent", repr(variant.latent), "'0' in an encoder-decoder")
     if config.model.attention == "softmax":
         return
     others = {

@@ -112,6 +112,7 @@ def _is_shaped(variant: Variant) -> bool:
     """Whether a variant does to scores what no kernel of PyTorch does: then the reference's own attention is used."""
     turned = (
         variant.sinks
+        or variant.has_latent
         or variant.output_gate != "none"
         or variant.rotary_fraction != 1.0
         or variant.rotary_scaling != "none"
