@@ -19,6 +19,7 @@ from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, hiding_nothing, masks_of, queries_of
+from conformkit.conformance.binding.parameters import PARAMETERS
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.ways import Ways
@@ -132,12 +133,16 @@ class Bound:
 
     def build_request(self, sizes: Sizes, *, dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the driver's request that constructs an instance, with a sample call for lazily created parameters."""
-        values = {**sizes, "dtype": dtype}
+        values = {**sizes, "dtype": dtype, "seed": seed, "rng": {"$rng": True}}
         args, kwargs = _filled(set_only(self.construct, values), {"d_k": None, "d_v": None, **values})
         header = {
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
             "dtype": dtype, "seed": seed, "factory": self.config.factory,
         }  # fmt: skip
+        if self.config.parameters is None:
+            return header, {}
+        args, kwargs = _filled(set_only(self.config.parameters, values), values)
+        header["parameters"] = {"args": args, "kwargs": kwargs, "spread": PARAMETERS not in self.call.names()}
         return header, {}
 
     def call_request(
@@ -158,6 +163,7 @@ class Bound:
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
+        known |= _HELD
         args, kwargs = _filled(set_only(self.call, {**known, **values}), {"mask": None, **values, **known})
         header = {"args": args, "kwargs": kwargs, "output": self._selector()}
         return header | self._each({name: a for name, a in inputs.items() if name in used}), arrays
@@ -178,7 +184,7 @@ class Bound:
         }
         arrays |= {name: self._swapped(a) for name, a in inputs.items() if name not in MASKS and name in used}
         known: dict[str, Any] = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
-        known |= {"model": {"$self": True}} if ":" in bound.name else {}
+        known |= _HELD | ({"model": {"$self": True}} if ":" in bound.name else {})
         options = self.component.method(method).options if method else ()
         empty = {**dict.fromkeys(FORMS), **{option.name: option.default for option in options}}
         chosen = set_only(bound.call, {**known, **values}, keep=bound.insisted)
@@ -198,7 +204,7 @@ class Bound:
         values = {name: value for name, value in options.items() if name != "greedy"}
         call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
         known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
-        known |= values
+        known |= {**values, **_HELD}
         defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
         defaults |= {argument.name: argument.default for argument in FURTHER}
         args, kwargs = _filled(set_only(call, known), {**defaults, **known})
@@ -296,6 +302,8 @@ def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict
     return template | ({"cast": cast} if fits else {})
 
 
+_HELD: Mapping[str, Any] = {PARAMETERS: {"$weights": True}}
+"""The weights that a function gets as an argument."""
 _IN_PLACE = dict.fromkeys(FORMS, True)
 
 
