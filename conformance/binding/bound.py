@@ -29,7 +29,7 @@ from conformkit.spec.components import FURTHER, Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
-__all__ = ["Bound", "set_only"]
+__all__ = ["LONGEST", "Bound", "set_only"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +134,29 @@ class Bound:
     def build_request(self, sizes: Sizes, *, dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the driver's request that constructs an instance, with a sample call for lazily created parameters."""
         values = {**sizes, "dtype": dtype, "seed": seed, "rng": {"$rng": True}}
+        tensors = self._held_mask(sizes, dtype)
+        values |= {name: _tensor(name, array, strided=False, cast=None) for name, array in tensors.items()}
         args, kwargs = _filled(set_only(self.construct, values), {"d_k": None, "d_v": None, **values})
         header = {
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
             "dtype": dtype, "seed": seed, "factory": self.config.factory,
         }  # fmt: skip
         if self.config.parameters is None:
-            return header, {}
+            return header, tensors
         args, kwargs = _filled(set_only(self.config.parameters, values), values)
         header["parameters"] = {"args": args, "kwargs": kwargs, "spread": PARAMETERS not in self.call.names()}
-        return header, {}
+        return header, tensors
+
+    def _held_mask(self, sizes: Sizes, dtype: str) -> dict[str, Array]:
+        """Return the mask that a constructor takes and calls cut to their length; one that hides nothing if asked."""
+        if "mask" not in self.construct.names():
+            return {}
+        longest = sizes.get("block_size") or self.limits.of("tokens").max or LONGEST
+        seen = np.ones((longest, longest), np.bool_)
+        mask = self._mask(np.tril(seen) if sizes.get("causal", True) else seen, 1, 1)
+        if mask.dtype.kind == "f":
+            mask = mask.astype(np.float64 if dtype == "float64" else np.float32)
+        return {"mask": mask}
 
     def call_request(
         self, inputs: Mapping[str, Array], values: Mapping[str, Any], *, strided: bool = False, cast: str | None = None,
@@ -278,6 +291,8 @@ class Bound:
         return mask
 
 
+LONGEST = 1024
+"""Positions for which a constructor gets a mask."""
 _WITH_HEADS = 4
 """Axes of queries and keys that have heads: (B, H, T, dk)."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from conformkit.conformance.binding.abilities import abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
-from conformkit.conformance.binding.bound import Bound, set_only
+from conformkit.conformance.binding.bound import LONGEST, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
@@ -223,6 +223,8 @@ def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfi
         declared = replace(declared, rank=3)  # the kit's inputs have a batch axis, over which it loops
     if "num_segments" in {a.name for a in component.arguments} - _construct_names(component, export, own):
         declared = SizeLimits({"num_segments": Range(2, 2)}).merged(declared)  # the contract's default
+    if own.construct is not None and "mask" in own.construct.names() and declared.of("tokens").max is None:
+        declared = SizeLimits({"tokens": Range(max=LONGEST)}).merged(declared)
     if own.construct is not None or not export.get("construct"):
         return declared
     both = _one_for_both(component, export["construct"]).values()
@@ -443,7 +445,7 @@ def _causal(
     """
     if "ids" in component.inputs and "mask" in call.names() and (mask.required or declared):
         return "mask"
-    if not any(a.name == "causal" for a in component.arguments) or "causal" in construct.names():
+    if not any(a.name == "causal" for a in component.arguments) or {"causal", "mask"} & construct.names():
         return "construct"
     if "mask" in call.names():
         return "mask"

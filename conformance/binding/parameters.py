@@ -11,13 +11,13 @@ from conformkit.conformance.binding.limits import NUMBERS, SIZE_NAMES
 from conformkit.conformance.binding.signatures import Signature, call_from
 from conformkit.conformance.binding.toml_nodes import Node
 
-__all__ = ["PARAMETERS", "SOURCES", "call_with", "has_shapes", "keys_of", "made_with", "read_parameters"]
+__all__ = ["PARAMETERS", "SOURCES", "USUAL", "call_with", "has_shapes", "keys_of", "made_with", "read_parameters"]
 
 PARAMETERS = "parameters"
 """What a call names to pass all of them."""
 SOURCES = ("seed", "rng")
 """What init may get besides sizes: a whole number, or NumPy's generator."""
-_USUAL = ("params", "parameters", "weights", "theta", "p", "w", "state", "variables", "param", "ws")
+USUAL = ("params", "parameters", "weights", "theta", "p", "w", "state", "variables", "param", "ws")
 """What the argument that takes all of them is called."""
 _KNOWN = (*SIZE_NAMES, "dtype", *SOURCES)
 
@@ -72,7 +72,7 @@ def call_with(parameters: Arguments, signature: Signature, contract: Iterable[st
     Raises SignatureMismatch if an argument has no value.
     """
     own = keys_of(parameters)
-    whole = next((p["name"] for p in signature if p["name"] in _USUAL and p["name"] not in own), None)
+    whole = next((p["name"] for p in signature if p["name"] in USUAL and p["name"] not in own), None)
     sizes = {p["name"]: meaning(p["name"], NUMBERS) for p in signature if p["required"] and p["name"] not in own}
     given = {name: ours for name, ours in sizes.items() if ours} | ({whole: PARAMETERS} if whole else {})
     rest = [p for p in signature if p["name"] not in own and p["name"] not in given]

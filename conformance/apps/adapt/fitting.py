@@ -128,7 +128,7 @@ def free_length(component: Component, proposal: Proposal, bench: Bench) -> None:
     path = _path_of(proposal.table.get("construct", {}), "block_size")
     if "block_size" not in sizes_of(component) or not path or path[-1] == "block_size":
         return
-    without = _without(proposal.table["construct"], path)
+    without = _without(proposal.table.get("construct", {}), path)
     table = {**proposal.table, "construct": without}
     try:
         tabled = bench.subject(component.name, table).build(**bench.sizes).sizes["block_size"] in bench.extents(

@@ -15,6 +15,7 @@ __all__ = [
     "constant",
     "equal_sizes",
     "is_head_width",
+    "is_mask",
     "is_settings",
     "meant",
     "passed",
@@ -30,6 +31,8 @@ _HEAD_WIDTHS = {
 }  # fmt: skip
 _EITHER_WIDTH = {"hidden", "hiddendim", "dhidden", "dhid", "nhid"}
 """What some call the inner width of the feed-forward, and others the width of the model."""
+_MASKS = {"mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "causal_mask", "blocked", "bias", "attn_bias",
+          "m", "msk", "att_mask", "look_ahead_mask", "allowed", "visible", "hidden_mask", "additive_mask"}  # fmt: skip
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
 _SIDE = r"(?:encoder|decoder|enc|dec|src|tgt|trg|source|target)"
@@ -131,6 +134,11 @@ def is_settings(name: str) -> bool:
 def is_head_width(name: str) -> bool:
     """Whether an argument of this name is the width of a head."""
     return _folded(name) in _HEAD_WIDTHS
+
+
+def is_mask(name: str) -> bool:
+    """Whether an argument of this name takes a mask for later positions."""
+    return name.lower() in _MASKS or (name.endswith("_mask") and "padding" not in name)
 
 
 def constant(name: str, component: Component) -> Any:
