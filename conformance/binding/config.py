@@ -352,7 +352,7 @@ def _mask(node: Node) -> MaskConfig:
 def _form(mask: str, node: Node) -> MaskForm:
     """Read a table of `masks`; what it leaves open has its default."""
     readers: dict[str, Any] = {
-        "kind": lambda n: n.choice(("bool", "float", "int")),
+        "kind": lambda n: n.choice(("bool", "float", "int", "lengths")),
         "true": lambda n: n.choice(("attend", "hide")),
         "shape": lambda n: n.choice(SHAPES),
     }

@@ -237,7 +237,7 @@ def _with_fields(
         given["attn_implementation"] = "'eager'"
     if source.kind == "mapping":
         given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
-    if source.kind == "mapping":
+    if any(p.get("inner") for p in source.construct or ()):
         given = _nested(source.construct or (), given)
     value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
     fixed = equal_sizes(inner, missing)
@@ -255,8 +255,14 @@ def _leaves(fields: Signature | None) -> list[Mapping[str, Any]]:
 
 def _nested(fields: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in the dictionaries in which they lie."""
-    values = {p["name"]: _nested(p["inner"], given) if p.get("inner") else given.get(p["name"]) for p in fields}
+    values = {p["name"]: _inside(p, given) if p.get("inner") else given.get(p["name"]) for p in fields}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _inside(parameter: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a dictionary in a dictionary, or an object of settings in another one."""
+    inner = _nested(parameter["inner"], given)
+    return {"object": parameter["made_of"], "arguments": inner} if "made_of" in parameter else inner
 
 
 def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:

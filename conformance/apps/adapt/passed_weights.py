@@ -19,6 +19,10 @@ from conformkit.spec.components import Component
 
 __all__ = ["Weighted", "takes_weights", "weighted"]
 
+_INPUTS = {"inputs", "input", "inp", "hidden", "hidden_states", "h"}
+"""Further names of what is read."""
+_LAYERS = {"blocks", "layers"}
+"""Names of weights that elsewhere are numbers of layers."""
 _MAKES = {"init", "initialize", "initialise", "create", "make", "new", "random", "get", "build"}
 _SAYS_NOTHING = {*_MAKES, "apply", "forward", "fwd", "fn", "fun", "params", "parameters", "weights", "state", "layer",
                  "self", "multi", "head", "causal", "transformer"}  # fmt: skip
@@ -48,8 +52,12 @@ def takes_weights(component: Component, item: Item) -> bool:
     if item.kind != "function" or not component.arguments or component.several:
         return False
     names = [p["name"] for p in item.call or () if p["required"]]
-    reads = [name for name in names if meaning(name, component.inputs) and not meant(name, sizes_of(component))]
-    return len(reads) == 1 and bool(_weights_of(component, item))
+    return len([name for name in names if _is_input(component, name)]) == 1 and bool(_weights_of(component, item))
+
+
+def _is_input(component: Component, name: str) -> bool:
+    known = meaning(name, component.inputs) and not meant(name, sizes_of(component))
+    return bool(known) or name.lower() in _INPUTS
 
 
 def weighted(component: Component, item: Item, items: Sequence[Item]) -> Iterator[Weighted]:
@@ -70,7 +78,7 @@ def _weights_of(component: Component, item: Item) -> list[str]:
     return [
         p["name"] for p in item.call or ()
         if p["required"] and not is_mask(p["name"])
-        and (p["name"] in USUAL or not meaning(p["name"], component.inputs) and not meant(p["name"], sizes))
+        and (p["name"] in {*USUAL, *_LAYERS} or not _is_input(component, p["name"]) and not meant(p["name"], sizes))
     ]  # fmt: skip
 
 
@@ -79,7 +87,7 @@ def _call(component: Component, item: Item, weights: Sequence[str], whole: Seque
     signature = item.call or ()
     wanted = [name for name in (*sizes_of(component), "num_heads") if name not in {"dropout", "causal"}]
     sizes = {p["name"]: meant(p["name"], wanted) for p in signature if p["name"] not in weights and p["required"]}
-    sizes = {name: ours for name, ours in sizes.items() if ours and not meaning(name, component.inputs)}
+    sizes = {name: ours for name, ours in sizes.items() if ours and not _is_input(component, name)}
     rest = [p for p in signature if p["name"] not in weights and p["name"] not in sizes]
     found = call_of(component, rest)
     places = [p["name"] for p in rest if p["kind"] in {"positional", "keyword"}]
