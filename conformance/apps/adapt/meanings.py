@@ -116,7 +116,7 @@ def equal_sizes(known: Mapping[str, Any], missing: Collection[str]) -> dict[str,
 
 
 def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, Any]], wanted: Collection[str]) -> None:
-    """Let `hidden` be the width of the model where another argument is the inner width and none the outer."""
+    """Let `hidden` be the width of the model where another argument is the inner width, or none is, and none the outer."""
     if "d_model" not in wanted or "d_model" in known.values():
         return
     inner = [p["name"] for p in parameters if meant(p["name"], wanted) == "d_ff"]
@@ -124,6 +124,8 @@ def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, 
     others = [name for name in inner if name not in vague]
     if len(vague) == 1 and others:
         known |= {vague[0]: "d_model", others[0]: "d_ff"}
+    elif len(vague) == 1 and "num_heads" in known.values():
+        known |= {vague[0]: "d_model"}  # the inner width follows from it
 
 
 def is_settings(name: str) -> bool:
