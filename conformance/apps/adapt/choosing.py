@@ -108,7 +108,11 @@ def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
     table = proposal.table
     for variant in _well_known():
         own = variant.but(kv_heads="num_heads") if "kv_heads" in names_in(table.get("construct", {})) else variant
-        own = own.but(norm_eps=CANONICAL.norm_eps) if str(CANONICAL.norm_eps) in names_in(table.get("construct", {})) else own
+        own = (
+            own.but(norm_eps=CANONICAL.norm_eps)
+            if str(CANONICAL.norm_eps) in names_in(table.get("construct", {}))
+            else own
+        )
         proposal.table = {**table, "variant": own.differences()}
         try:
             subject = bench.subject(proposal.component, proposal.table)

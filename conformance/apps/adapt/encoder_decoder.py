@@ -217,7 +217,8 @@ def _masks(names: Sequence[str]) -> Iterator[dict[str, dict[str, str]]]:
     if len(names) > 1 and "causality" in names:  # numbers for later positions, beside a padding that says true or false
         padding = [name for name in names if name != "causality"]
         yield from (
-            {"causality": {"kind": "float"}, **dict.fromkeys(padding, form)} for form in ({"true": "hide"}, {"true": "attend"})
+            {"causality": {"kind": "float"}, **dict.fromkeys(padding, form)}
+            for form in ({"true": "hide"}, {"true": "attend"})
         )
     forms = [dict.fromkeys(names, form) for form in _FORMS if form != _USUAL]
     forms += [dict(zip(names, mixed, strict=True)) for mixed in product(_FORMS[:2], repeat=len(names))]

@@ -161,7 +161,11 @@ class Operations:
         target = self.implementation.resolve(header["path"])
         kind = exports.kind_of(target)
         filler = Filler(
-            self.framework, arrays, self.implementation.resolve, components=self._components, seed=header.get("seed") or 0
+            self.framework,
+            arrays,
+            self.implementation.resolve,
+            components=self._components,
+            seed=header.get("seed") or 0,
         )
         if header.get("parameters") is not None:
             return self._applied(target, header, filler, makes=kind == "class" or bool(header.get("factory")))
