@@ -116,7 +116,7 @@ def equal_sizes(known: Mapping[str, Any], missing: Collection[str]) -> dict[str,
 
 
 def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, Any]], wanted: Collection[str]) -> None:
-    """Let `hidden` be the width of the model where another argument is the inner width, or none is, and none the outer."""
+    """Let `hidden` be the width of the model where no argument is the outer one."""
     if "d_model" not in wanted or "d_model" in known.values():
         return
     inner = [p["name"] for p in parameters if meant(p["name"], wanted) == "d_ff"]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,7 +78,7 @@ def _weights_of(component: Component, item: Item) -> list[str]:
     return [
         p["name"] for p in item.call or ()
         if p["required"] and not is_mask(p["name"])
-        and (p["name"] in {*USUAL, *_LAYERS} or not _is_input(component, p["name"]) and not meant(p["name"], sizes))
+        and (p["name"] in {*USUAL, *_LAYERS} or (not _is_input(component, p["name"]) and not meant(p["name"], sizes)))
     ]  # fmt: skip
 
 
