@@ -317,7 +317,7 @@ def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict
     return template | ({"cast": cast} if fits else {})
 
 
-_HELD: Mapping[str, Any] = {PARAMETERS: {"$weights": True}}
+_HELD: dict[str, Any] = {PARAMETERS: {"$weights": True}}
 """The weights that a function gets as an argument."""
 _IN_PLACE = dict.fromkeys(FORMS, True)
 

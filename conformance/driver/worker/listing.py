@@ -155,14 +155,16 @@ def _with_settings(kind: type, own: list[dict[str, Any]], deep: int = _DEEP) -> 
         said = {p.name: _kinds(p.annotation, kind) for p in inspect.signature(kind).parameters.values()}
     except (ValueError, TypeError):
         return own
-    found = []
-    for parameter in own:
-        inner = next((k for k in said.get(parameter["name"], ()) if _is_of_package(k, kind) and not _has_call(k)), None)
-        fields = signature(inner) if inner is not None and deep and _is_settings(inner) else None
+    return [_made_inside(parameter, said.get(parameter["name"], ()), kind, deep) for parameter in own]
+
+
+def _made_inside(parameter: dict[str, Any], kinds: Sequence[type], owner: type, deep: int) -> dict[str, Any]:
+    """Say of one argument what it is made from, if it is an object of settings; `deep` says how far to look."""
+    for kind in kinds if deep else ():
+        fields = signature(kind) if _is_settings(kind) and _is_of_package(kind, owner) and not _has_call(kind) else None
         if fields:
-            parameter = {**parameter, "inner": _with_settings(inner, fields, deep - 1), "made_of": _path(inner)}  # noqa: PLW2901
-        found.append(parameter)
-    return found
+            return {**parameter, "inner": _with_settings(kind, fields, deep - 1), "made_of": _path(kind)}
+    return parameter
 
 
 def _objects(value: Any) -> dict[str, list[str]]:
