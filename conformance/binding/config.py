@@ -20,7 +20,7 @@ from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES,
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.messages import shown
-from conformkit.conformance.binding.parameters import PARAMETERS, read_parameters
+from conformkit.conformance.binding.parameters import PARAMETERS, SOURCES, read_parameters
 from conformkit.conformance.binding.path_config import PathsConfig, read_paths
 from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, folded, parse_rule
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
@@ -315,7 +315,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "path": Node.attribute,
         "skip": Node.flag,
         "factory": Node.flag,
-        "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype", "mask")),
+        "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype", "mask", *SOURCES)),
         "parameters": read_parameters,
         "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": read_selector,

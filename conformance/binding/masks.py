@@ -75,7 +75,7 @@ KNOWN: Mapping[str, str] = {
 def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Array]:
     """Return the masks that a call uses, (B, 1, 1 or Tq, Tk), from those of the contract's call.
 
-    If both sides of an encoder-decoder are called at once, the memory's mask is the source's. Where there is only one
+    The memory's mask is the source's, where only one of them is given. Where there is only one
     mask, each of the names means that one.
     """
     given = {name: inputs[name] for name in MASKS if name in inputs}
@@ -83,6 +83,8 @@ def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Arr
         given |= {name: given["mask"] for name in MASKS if name not in given}
     if "memory_mask" not in given and "src_mask" in given:
         given["memory_mask"] = given["src_mask"]
+    elif "src_mask" not in given and "memory_mask" in given:
+        given["src_mask"] = given["memory_mask"]  # decoding: the source is the memory
     found = {name: mask for name, mask in given.items() if name in used}
     for name, source in _PADDING.items():
         mask = given.get(source, given.get("mask") if name == "src_padding" else None)
@@ -101,7 +103,7 @@ def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Arr
 def never_given(names: Iterable[str], inputs: Collection[str]) -> list[str]:
     """Return the masks of these names that no call with these inputs of the contract ever has."""
     given = set(MASKS) if "mask" in inputs else set(MASKS) & set(inputs)
-    given |= {"memory_mask"} if "src_mask" in given else set()
+    given |= {"memory_mask", "src_mask"} if {"src_mask", "memory_mask"} & given else set()
     given |= {name for name, source in (_PADDING | _LENGTHS).items() if source in given}
     given |= {_CAUSALITY} if "tgt_mask" in inputs or {"mask", "query"} <= set(inputs) else set()
     return sorted(set(names) & set(NAMES) - given)
@@ -109,7 +111,7 @@ def never_given(names: Iterable[str], inputs: Collection[str]) -> list[str]:
 
 def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
     """Return the number of queries of a mask: those of the target, unless it is the source's own mask."""
-    order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src", "ids")
+    order = ("src", "x", "query", "tgt") if name.startswith("src") else ("tgt", "x", "query", "src", "ids")
     return int(next(inputs[side].shape[1] for side in order if side in inputs))
 
 

@@ -189,11 +189,12 @@ def _built(
 ) -> Proposal | None:  # fmt: skip
     """Return the proposal for one way to construct it; None if that fails or gives another shape."""
     table: dict[str, Any] = {"path": item.path}
-    table |= {"factory": True} if item.kind == "function" and way.weighted is None else {}
+    table |= {"factory": True} if item.kind == "function" and (way.weighted is None or way.construct) else {}
     construct = _with_settings(component, item, way, call, bench) if way.settings else way.construct
     if construct is None:
         return None
-    made = {"construct": construct} if way.weighted is None else {"parameters": way.weighted.parameters}
+    made = {"construct": construct} if way.weighted is None or construct else {}
+    made |= {"parameters": way.weighted.parameters} if way.weighted is not None else {}
     proposal = Proposal(component.name, {**table, **made, **layout}, list(way.doubts))
     if way.settings:
         proposal.doubts.append(f"the settings in {way.settings} were found by trying: the code needed them")

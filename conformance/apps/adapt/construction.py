@@ -23,7 +23,7 @@ from conformkit.conformance.apps.adapt.meanings import (
     sizes_of,
 )
 from conformkit.conformance.apps.adapt.objects import alternatives
-from conformkit.conformance.apps.adapt.passed_weights import Weighted, takes_weights, weighted
+from conformkit.conformance.apps.adapt.passed_weights import Weighted, pairs, takes_weights, weighted
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.spec.components import Component
 
@@ -77,6 +77,10 @@ def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts =
     """
     if takes_weights(component, item):
         return [Construction({}, (found.doubt,), weighted=found) for found in weighted(component, item, items)]
+    if item.kind == "function" and not component.several:
+        plain = _ways(component, item, items, parts)
+        both = [replace(way, weighted=each) for way in plain[:1] for each in pairs(component, way.construct)]
+        return [*plain, *both]
     held = _held_mask(component, item)
     if held is None:
         return _ways(component, item, items, parts)

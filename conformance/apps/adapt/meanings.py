@@ -159,6 +159,8 @@ def constant(name: str, component: Component) -> Any:
         "batchfirst": True,
         "multipleof": 1,
         "ffndimmultiplier": "None",
+        **dict.fromkeys(("rng", "randomstate", "nprng"), "rng"),
+        **dict.fromkeys(("seed", "randomseed"), "seed"),
     }
     if name.lower() in _OUTPUTS:
         return "d_model"

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from conformkit.conformance.apps.adapt.calling import Call, call_of
@@ -17,7 +18,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.parameters import PARAMETERS, USUAL
 from conformkit.spec.components import Component
 
-__all__ = ["Weighted", "takes_weights", "weighted"]
+__all__ = ["Weighted", "is_whole", "pairs", "takes_weights", "weighted"]
 
 _INPUTS = {"inputs", "input", "inp", "hidden", "hidden_states", "h"}
 """Further names of what is read."""
@@ -45,6 +46,19 @@ class Weighted:
     parameters: Any
     call: Call
     doubt: str
+
+
+def pairs(component: Component, construct: Mapping[str, Any]) -> Iterator[Weighted]:
+    """Yield ways to use a function that gives a pair of functions, init and apply, as JAX's stax has them."""
+    inputs = tuple(name for name in component.inputs if name != "mask")
+    width = ["d_model"] if "d_model" in construct.values() and "x" in inputs else []
+    for source, shape in product(("rng", "seed"), ([], [["2", "5", *width]])):
+        yield Weighted([source, *shape], Call((PARAMETERS, *inputs)), "it gives a pair of functions, init and apply")
+
+
+def is_whole(item: Item) -> bool:
+    """Whether the name of a function says no more than that it computes: `forward`, `apply`."""
+    return not _stem(item.name)
 
 
 def takes_weights(component: Component, item: Item) -> bool:
@@ -129,7 +143,7 @@ def _arguments(component: Component, maker: Item) -> dict[str, Any] | None:
     for parameter in maker.call or ():
         name = parameter["name"]
         value = meant(name, [size for size in sizes_of(component) if size != "dropout"])
-        value = value or _RANDOM.get(name.lower().replace("_", ""))
+        value = value or (_RANDOM.get(name.lower().replace("_", "")) if parameter["required"] else None)
         value = constant(name, component) if value is None and parameter["required"] else value
         if value is None and parameter["required"]:
             return None

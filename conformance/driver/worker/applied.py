@@ -61,4 +61,4 @@ def made(returned: Any) -> Any:
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(isinstance(extent, int) for extent in value)
+    return isinstance(value, tuple | list) and bool(value) and all(isinstance(extent, int) for extent in value)

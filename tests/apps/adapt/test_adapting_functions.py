@@ -38,6 +38,18 @@ PAIRS = """
         y = softmax(np.where(seen, scores, -np.inf)) @ v
         return y.swapaxes(1, 2).reshape(x.shape) @ theta[3]["w"]
 """
+STAX = """
+    def MLP(width, inner):
+        def init_fun(rng, input_shape):
+            up, down = rng.normal(size=(width, inner)), rng.normal(size=(inner, width))
+            return input_shape, [up, np.zeros(inner), down, np.zeros(width)]
+
+        def apply_fun(params, inputs):
+            a, b, c, d = params
+            return np.maximum(inputs @ a + b, 0) @ c + d
+
+        return init_fun, apply_fun
+"""
 APART = """
     def mlp(x, W1, b1, W2, b2):
         return np.maximum(x @ W1.T + b1, 0) @ W2.T + b2
@@ -99,6 +111,14 @@ def test_pairs_of_functions_are_bound_with_the_weights_that_init_makes(tmp_path)
         "arguments": {"key": "seed", "dim": "d_model"},
     }
     assert attention["call"] == [{"theta": "parameters", "x": "x", "heads": "num_heads"}]
+
+
+def test_a_function_that_gives_both_is_a_factory(tmp_path):
+    """Would break if what makes init and apply were taken for one that makes a component."""
+    feed_forward = drafted(tmp_path, NUMPY, STAX)["FeedForward"]
+    assert feed_forward["factory"]
+    assert feed_forward["parameters"][0] == "rng"
+    assert feed_forward["call"] == ["parameters", "x"]
 
 
 def test_weights_that_are_arguments_have_shapes(tmp_path):
