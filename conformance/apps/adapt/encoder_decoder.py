@@ -180,12 +180,28 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
     bench.parts[proposal.component] = proposal.table
-    if not proposal.matched:
+    if not proposal.matched and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
+        proposal.matched = True
+    elif not proposal.matched:
         why = "no variant of the definition gives its numbers"
         proposal.doubts.append(f"{why}: chosen by its name and shape alone")
     elif has_choices(proposal.component):
         search.look_at(_probed(proposal.component, proposal.table, bench, search))
     return proposal
+
+
+def _fits_after_all(proposal: Proposal, bench: Bench, search: Search) -> bool:
+    """Whether all assignments of its weights, not only the likely ones, show a variant that gives its numbers."""
+    try:
+        subject = bench.probed(bench.subject(proposal.component, proposal.table), search.known(), tries=None)
+        if not subject.bound.fits:
+            return False
+        search.look_at(subject)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
+    return search.found(proposal.component) is not None
 
 
 def _probed(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> Subject:
