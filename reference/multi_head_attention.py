@@ -20,6 +20,7 @@ from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.norms import norm_for
 from conformkit.reference.output_gates import gate_for, gated
+from conformkit.reference.relative_positions import relative_bias, table_for
 from conformkit.reference.rotary import rotate
 from conformkit.reference.scores import shaped_attention, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
@@ -70,6 +71,7 @@ class MultiHeadAttention(nn.Module):
         self.kernel: Kernel | None = None
         """What mixes the heads in place of the formula: attention in blocks, or linear attention."""
         self.sinks = nn.ParameterDict({"weight": torch.zeros(num_heads)}) if variant.sinks else None
+        self.relative = table_for(num_heads, variant)
         if variant.qk_norm != "none":
             one_head = variant.qk_norm == "heads"
             self.q_norm = norm_for(self.head_width if one_head else query_width, variant)
@@ -90,7 +92,7 @@ class MultiHeadAttention(nn.Module):
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, T, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, T, dh)
-        if self.variant.window or self.variant.positions == "alibi":
+        if self.variant.window or self.variant.positions in {"alibi", "relative"}:
             mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
         if self.variant.score_cap or self.sinks is not None:
             return self._shaped(q, k, v, mask, x)
@@ -124,10 +126,16 @@ class MultiHeadAttention(nn.Module):
         """Return the sink of each head, (H,); None where there are none."""
         return None if self.sinks is None else self.sinks["weight"]
 
+    def bias(self, queries: int, keys: int) -> Tensor:
+        """Return what relative positions add to the scores of the last so many positions: (H, Tq, Tk)."""
+        assert self.relative is not None
+        return relative_bias(self.relative, queries, keys, self.variant, causal=self.causal)
+
     def _variant_mask(self, x: Tensor) -> Tensor | None:
-        """Return what the variant's window hides and its ALiBi subtracts for x (B, T, D): (T, T) or (H, T, T)."""
+        """Return what the variant hides from x (B, T, D) and adds to its scores: (T, T) or (H, T, T)."""
         length = x.shape[1]
-        return variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
+        mask = variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
+        return mask if self.relative is None else combine_masks(mask, self.bias(length, length))
 
     def _shaped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, x: Tensor) -> Tensor:
         """Attend as `forward` does, with capped scores or sinks: (B, H, T, dh) each, and x → (B, T, D)."""

@@ -9,8 +9,10 @@ import numpy as np
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.layers import Weights, linear, sigmoid
+from conformkit.spec.masks import additive
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.relative_positions import relative_bias
 from conformkit.spec.scores import normalized, visible
 from conformkit.spec.variants import Variant
 
@@ -76,6 +78,9 @@ def multi_head_attention(
         q, k = rotate(q, variant), rotate(k, variant)
     k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, T, d)
     mask = visible(x.shape[-2], num_heads, variant, causal=causal)
+    if variant.positions == "relative":
+        bias = relative_bias(weights["relative.weight"], x.shape[-2], variant, causal=causal)  # (H, T, T)
+        mask = bias if mask is None else np.asanyarray(bias + additive(mask))
     sinks = weights["sinks.weight"] if variant.sinks else None
     mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap, sinks=sinks))
     if variant.output_gate != "none":

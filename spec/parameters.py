@@ -68,6 +68,8 @@ def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter
         rows = matrix("(h d)", "m", h=heads, d=width, m=m)
         rows = rows if variant.output_gate == "features" else matrix("h", "m", h=heads, m=m)
         found |= linear_parameters("output_gate", rows, bias=variant.qkv_bias)
+    if variant.positions == "relative":
+        found["relative.weight"] = matrix("p", "h", p=variant.relative_buckets, h=heads)
     if variant.sinks:
         found["sinks.weight"] = Parameter("h", {"h": heads})
     if variant.qk_norm != "none":

@@ -104,7 +104,7 @@ LACKING: Mapping[str, str] = {
     "cohere": "its logits are multiplied by a factor",
     "deepseek_v2": "it has latent attention and experts",
     "deepseek_v3": "it has latent attention and experts",
-    "t5": "it is an encoder-decoder with relative positions that are learned, and scores that are not divided",
+    "t5": 'it is an encoder-decoder; a decoder-only model of such layers declares positions = "relative"',
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
 

@@ -75,9 +75,15 @@ class Variant:
     """Causal attention sees so many keys, the last of them the query's own; 0: all."""
     window_layers: Literal["all", "even", "odd", "5 of 6"] = "all"
     """The model's layers, counted from 0, that have the window; `5 of 6`: all but each sixth."""
-    positions: Literal["sinusoidal", "learned", "rotary", "none", "alibi"] = "sinusoidal"
+    positions: Literal["sinusoidal", "learned", "rotary", "none", "alibi", "relative"] = "sinusoidal"
     alibi_slopes: Literal["interleaved", "geometric"] = "interleaved"
     """Of head counts that are no power of 2. interleaved: as published; geometric: 2^(-8(h + 1) / H) for any H."""
+    relative_buckets: int = 32
+    """The rows of T5's table of relative positions: each head has a number for so many ranges of distance."""
+    relative_distance: int = 128
+    """From this distance on all keys are in the last bucket."""
+    relative_shared: bool = True
+    """All layers of a model share one table."""
     sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
     sinusoid_frequencies: Literal["vaswani", "tensor2tensor"] = "vaswani"
     """vaswani: 10000^(-2i/D). tensor2tensor: 10000^(-i/(⌊D/2⌋ - 1)), whose last one is 1/10000."""
@@ -201,6 +207,8 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "experts": (8, 4, 2, 3, 16, 6, 5, 32, 64),
     "experts_active": (1, 4, 3, 8, 6),
     "window_rotary_base": (10000.0, 1000.0, 100000.0),
+    "relative_buckets": (16, 64, 8, 128),
+    "relative_distance": (256, 64, 512, 32),
     "rotary_fraction": (0.5, 0.25, 0.75, 0.4),
     "rotary_factor": (2.0, 4.0, 32.0, 16.0, 40.0, 64.0),
     "rotary_length": (4096, 2048, 1024, 16, 32, 64, 128, 256, 512, 32768),
@@ -293,7 +301,9 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("ffn_bias", True): "a feed-forward with biases", ("ffn_bias", False): "a feed-forward without biases",
     ("positions", "sinusoidal"): "sinusoidal positions", ("positions", "learned"): "learned positions",
     ("positions", "rotary"): "rotary positions", ("positions", "none"): "no positions",
-    ("positions", "alibi"): "ALiBi",
+    ("positions", "alibi"): "ALiBi", ("positions", "relative"): "T5's relative positions",
+    ("relative_shared", True): "one table of relative positions for all layers",
+    ("relative_shared", False): "a table of relative positions in each layer",
     ("alibi_slopes", "interleaved"): "ALiBi's published slopes",
     ("alibi_slopes", "geometric"): "ALiBi's slopes as one geometric series",
     ("qk_norm", "none"): "queries and keys without a norm",

@@ -29,7 +29,7 @@ from conformkit.spec.components import FURTHER, Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
-__all__ = ["LONGEST", "Bound", "set_only"]
+__all__ = ["HELD_POSITIONS", "Bound", "set_only"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Bound:
         """Return the mask that a constructor takes and calls cut to their length; one that hides nothing if asked."""
         if "mask" not in self.construct.names():
             return {}
-        longest = sizes.get("block_size") or self.limits.of("tokens").max or LONGEST
+        longest = sizes.get("block_size") or self.limits.of("tokens").max or HELD_POSITIONS
         seen = np.ones((longest, longest), np.bool_)
         mask = self._mask(np.tril(seen) if sizes.get("causal", True) else seen, 1, 1)
         if mask.dtype.kind == "f":
@@ -291,7 +291,7 @@ class Bound:
         return mask
 
 
-LONGEST = 1024
+HELD_POSITIONS = 1024
 """Positions for which a constructor gets a mask."""
 _WITH_HEADS = 4
 """Axes of queries and keys that have heads: (B, H, T, dk)."""

@@ -24,6 +24,7 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
                 "want no more active experts than there are",
             )
     _check_company(variant, own)
+    _check_buckets(variant, own)
     high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:
@@ -45,3 +46,15 @@ def _check_company(variant: Variant, own: Mapping[str, Node]) -> None:
     ):
         if name in own and getattr(variant, name) and not part:
             raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")
+
+
+def _check_buckets(variant: Variant, own: Mapping[str, Node]) -> None:
+    """Refuse tables of relative positions that no formula fills."""
+    if "relative_buckets" in own and (variant.relative_buckets % 4 or variant.relative_buckets < 4):
+        raise own["relative_buckets"].error(f"it is {variant.relative_buckets}", "want a multiple of 4")
+    for name in {"relative_buckets", "relative_distance"} & own.keys():
+        if variant.relative_distance <= variant.relative_buckets // 2:
+            raise own[name].error(
+                f"relative_buckets is {variant.relative_buckets} and relative_distance {variant.relative_distance}",
+                "want a distance above half of the buckets",
+            )

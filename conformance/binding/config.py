@@ -416,5 +416,7 @@ def canonical_axes(name: str, *, experts: bool = False) -> dict[str, str]:
         sinks=True, output_gate="features", placement="sandwich", experts=int(experts), shared_expert=experts,
         router_bias=experts,
     )  # fmt: skip
-    found = component(name).parameters(sizes, fullest)
+    found = dict(component(name).parameters(sizes, fullest))
+    for shared in (True, False):  # tables of relative positions, which no model has beside one of absolute ones
+        found |= component(name).parameters(sizes, fullest.but(positions="relative", relative_shared=shared))
     return {folded(name): parameter.axes for name, parameter in found.items()}

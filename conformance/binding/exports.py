@@ -10,7 +10,7 @@ from typing import Any
 from conformkit.conformance.binding.abilities import TARGETS, abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
-from conformkit.conformance.binding.bound import LONGEST, Bound, set_only
+from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
@@ -225,7 +225,7 @@ def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfi
     if "num_segments" in {a.name for a in component.arguments} - _construct_names(component, export, own):
         declared = SizeLimits({"num_segments": Range(2, 2)}).merged(declared)  # the contract's default
     if own.construct is not None and "mask" in own.construct.names() and declared.of("tokens").max is None:
-        declared = SizeLimits({"tokens": Range(max=LONGEST)}).merged(declared)
+        declared = SizeLimits({"tokens": Range(max=HELD_POSITIONS)}).merged(declared)
     if own.construct is not None or not export.get("construct"):
         return declared
     both = _one_for_both(component, export["construct"]).values()

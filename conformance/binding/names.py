@@ -44,6 +44,11 @@ _ROLES: dict[str, set[str]] = {
     "q_norm": _norm_names("q", "query"),
     "k_norm": _norm_names("k", "key"),
     "sinks": {"sinks", "sink", "attnsinks", "attentionsinks", "attnsink", "sinklogits", "sinkbias", "sinktoken"},
+    "relative": {
+        "relative", "relativeattentionbias", "relativebias", "relativepositionbias", "relbias", "relposbias", "relpos",
+        "positionbias", "posbias", "relativepositions", "relativeposition", "relativepositionbiastable", "rpb", "rel",
+        "bias", "biastable", "attnbias", "attentionbias", "relattnbias", "t5bias",
+    },
     "output_gate": _linear_names("gate", "g", "outputgate", "outgate", "ogate", "headgate")
     | {"attngate", "attentiongate", "gating"},
     "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")

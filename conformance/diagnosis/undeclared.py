@@ -79,6 +79,8 @@ _MODERN = {
         *rotary_variants.ROTARY_CHOICES,
     ),
 }
+_IN_SCORES = frozenset({"rotary", "alibi", "relative"})
+"""Positions that act within attention."""
 _OF_QK_NORM = ("norm", "norm_weight", "norm_eps")
 """Choices that attention shows only where its queries and keys have a norm."""
 _MIXED = dict.fromkeys(mixtures.IN, mixtures.EXPERTS)
@@ -420,7 +422,7 @@ class Search:
         """Whether another component, which shows this choice, has it as declared."""
         showing = [name for name in self._found if choice in _ALL[name] and self._shows(name, choice)]
         if choice == "positions":
-            turns = bool({"rotary", "alibi"} & {declared, actual})
+            turns = bool(_IN_SCORES & {declared, actual})
             showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
         found = [variant for name in showing if (variant := self._found[name]) is not None]
         return any(getattr(variant, choice) != actual for variant in found)
@@ -439,9 +441,11 @@ def _effective(variant: Variant, name: str) -> Variant:
     """Return the variant without choices that have no effect in a component."""
     idle: list[str] = []
     added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"} or name in (*ENCODER_NAMES, *VIT_NAMES)
-    idle += ["positions"] if variant.positions not in {"rotary", "alibi"} and not added else []
+    idle += ["positions"] if variant.positions not in _IN_SCORES and not added else []
     idle += [*_OF_QK_NORM] if name == "MultiHeadAttention" and variant.qk_norm == "none" else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
+    idle += ["relative_buckets", "relative_distance"] if variant.positions != "relative" else []
+    idle += ["relative_shared"] if variant.positions != "relative" or name != "TinyTransformerLM" else []
     idle += ["window_rotary_base"] if not variant.window or variant.positions != "rotary" else []
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
     idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []

@@ -40,5 +40,5 @@ def _unexpressed(variant: Variant, name: str) -> Iterator[tuple[str, str]]:
     if name != "CrossAttention":  # positions of two sequences have no distance: it has neither in any model
         if variant.window:
             yield "window", "window"
-        if variant.positions == "alibi":
-            yield "positions", "ALiBi"
+        if variant.positions in {"alibi", "relative"}:
+            yield "positions", "ALiBi" if variant.positions == "alibi" else "relative positions"

@@ -360,7 +360,7 @@ def _check_attention(config: TrainingConfig) -> None:
         "data.task": config.data.task, "speed.chunk": config.speed.chunk, "variant.window": variant.window,
         "variant.score_cap": variant.score_cap, "model.attention_dropout": config.model.attention_dropout,
         "variant.sinks": variant.sinks,
-        "variant.positions": "alibi" if variant.positions == "alibi" else "",
+        "variant.positions": variant.positions if variant.positions in {"alibi", "relative"} else "",
     }  # fmt: skip
     for name, value in others.items():
         if value:

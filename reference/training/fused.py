@@ -116,9 +116,8 @@ def _is_shaped(variant: Variant) -> bool:
         or variant.rotary_fraction != 1.0
         or variant.rotary_scaling != "none"
     )
-    return bool(
-        turned or variant.qk_norm != "none" or variant.score_cap or variant.window or variant.positions == "alibi"
-    )
+    biased = variant.positions in {"alibi", "relative"}
+    return bool(turned or variant.qk_norm != "none" or variant.score_cap or variant.window or biased)
 
 
 class _FusedAttention(nn.Module):

@@ -63,6 +63,7 @@ MEANT = {
         "rotary": {"ROPE-NORM", "ROPE-RELATIVE", "ROPE-QK-ONLY", "ROPE-PAIRING", "LM-ORDER"},
         "none": {"MHA-PERM-EQUIV"},
         "alibi": {"ALIBI-SLOPES", "ALIBI-SLOPES-ODD", "ALIBI-ORACLE", "ALIBI-ALONE"},
+        "relative": {"REL-NEAR", "REL-FAR", "REL-ORACLE", "REL-ALONE", "REL-SHARED"},
     },
     "rotary_fraction": {str(share): {"RPART-REST", "RPART-FIRST", "RPART-ANGLES"} for share in (0.5, 0.25)},
     "rotary_scaling": {
