@@ -20,6 +20,7 @@ from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES,
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.binding.parameters import PARAMETERS, SOURCES, read_parameters
 from conformkit.conformance.binding.path_config import PathsConfig, read_paths
 from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, folded, parse_rule
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
@@ -38,11 +39,11 @@ __all__ = [
 CALL_NAMES = (
     "x", "q", "k", "v", "ids", "mask", "causal", "positions", "query", "key", "value", "memory", "src", "tgt",
     "segments", "images",
-    *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T",
+    *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T", PARAMETERS,
 )  # fmt: skip
 """What expressions in `call` may use."""
 OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache", *(argument.name for argument in FURTHER))
-GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE_NAMES)
+GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE_NAMES, PARAMETERS)
 """What expressions in `generate` may use."""
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
@@ -88,6 +89,8 @@ class ComponentConfig:
     factory: bool = False
     """`path` is a function that returns the component when called with `construct`."""
     construct: Arguments | None = None
+    parameters: Arguments | None = None
+    """`path` is a function that gets its weights as arguments; this makes them."""
     call: Arguments | None = None
     output: Selector = None
     others: Mapping[str, str] = field(default_factory=dict)
@@ -315,7 +318,8 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "path": Node.attribute,
         "skip": Node.flag,
         "factory": Node.flag,
-        "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype")),
+        "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype", "mask", *SOURCES)),
+        "parameters": read_parameters,
         "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": read_selector,
         "others": lambda n: {place: words.text(200) for place, words in n.table().items()},
@@ -351,7 +355,7 @@ def _mask(node: Node) -> MaskConfig:
 def _form(mask: str, node: Node) -> MaskForm:
     """Read a table of `masks`; what it leaves open has its default."""
     readers: dict[str, Any] = {
-        "kind": lambda n: n.choice(("bool", "float", "int")),
+        "kind": lambda n: n.choice(("bool", "float", "int", "lengths")),
         "true": lambda n: n.choice(("attend", "hide")),
         "shape": lambda n: n.choice(SHAPES),
     }

@@ -208,7 +208,11 @@ class Search:
     def _try(self, subject: Subject, search: Callable[[Trial], Variant | None], sizes: Mapping[str, int]) -> None:
         """Find the variant of a component at these sizes."""
         try:
-            trial = Trial.of(subject, self._known, **sizes)
+            placed = (
+                subject.bound.rules or () if subject.bound.fits else ()
+            )  # nearly right: numbers may hide in rounding
+            known = {**self._known, **{rule.target: rule.source for rule in placed}}
+            trial = Trial.of(subject, known, **sizes)
             self._found[subject.name] = found = search(trial)
             if found is not None:
                 self._known |= {rule.target: rule.source for rule in trial.rules(found, trial.close) or ()}

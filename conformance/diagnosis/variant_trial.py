@@ -160,6 +160,8 @@ class Trial:
     ) -> float:
         sizes = self._sizes(variant) or {}
         named = dict(zip(self._component.inputs, inputs, strict=False))
+        if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(self._component.inputs):
+            named["tgt_mask"] = np.tri(named["x"].shape[1], dtype=np.bool_)[None, None]  # it hides them by itself
         try:
             want = self._component.forward(weights, named, sizes, variant)
         except ValueError:  # these choices do not go together: wide heads without an output projection
