@@ -67,8 +67,8 @@ def shown(value: Any) -> str:
         return ", ".join(f"{at} = {shown(inner)}" if isinstance(at, str) else shown(inner) for at, inner in told)
     if isinstance(value, Mapping):
         named = value.get("$name", value.get("$dtype"))
-        told = ", ".join(f"{key} = {shown(inner)}" for key, inner in value.items())
-        return str(named) if named else f"{{ {told} }}"
+        entries = ", ".join(f"{key} = {shown(inner)}" for key, inner in value.items())
+        return str(named) if named else f"{{ {entries} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     if not hasattr(value, "path"):

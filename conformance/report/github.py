@@ -58,9 +58,9 @@ def refusal(impl: str, problem: str, where: str) -> str:
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     properties = {"title": "conform"}
     match, home = WHERE.fullmatch(where), Path(impl)
-    for base in (home.parent, home) if match else ():
-        file = (base / match["file"]).resolve()
-        if file.is_file() and file.is_relative_to(root):
+    for base in (home.parent, home):  # by the package's name, or by the folder's
+        file = (base / match["file"]).resolve() if match else base
+        if match and file.is_file() and file.is_relative_to(root):
             properties = {"file": file.relative_to(root).as_posix(), "line": match["line"], **properties}
             break
     return _command("error", properties, f"{one_line(impl, 200)} cannot be judged: {plain(problem, 600)}")

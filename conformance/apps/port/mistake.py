@@ -312,8 +312,8 @@ def _rounded(name: str, table: Mapping[str, Any], right: Right) -> Array:
         step = float(np.abs(array).max(initial=0.0)) / 127 or 1.0
         return np.asarray(np.round(array / step) * step)
     if form in _FLOAT8:
-        bits, least = _FLOAT8[form]
-        step = np.exp2(np.maximum(np.frexp(array)[1], least) - bits)
+        kept, least = _FLOAT8[form]
+        step = np.exp2(np.maximum(np.frexp(array)[1], least) - kept)
         return np.asarray(np.round(array / step) * step)
     if form == "bfloat16, cut off":
         bits = np.atleast_1d(array.astype(np.float32)).view(np.uint32) & np.uint32(0xFFFF0000)
