@@ -139,8 +139,11 @@ def test_scores_are_divided_by_the_root_of_a_heads_width(multi_head: Subject, dr
     for width, heads in ((12, 3), (12, 2), (20, 2), (16, 1)):
         instance = multi_head.build(d_model=width, num_heads=heads).randomize(draw)
         _project_by(instance, np.eye)
+        turned = multi_head.variant.positions == "rotary"
+        instance.write(zeros(instance, "k.bias") if turned else {})
         under(f"d_model = {instance.sizes['d_model']}, num_heads = {instance.sizes['num_heads']}")
-        x, apart, values = telling_positions(draw, instance.sizes["d_model"], _head_0(instance))
+        # a key of zeros and one in the query's own position: no angle has a part in the difference
+        x, apart, values = telling_positions(draw, instance.sizes["d_model"], _head_0(instance), from_zero=turned)
         own = min(instance.sizes["head_width"], instance.sizes["d_model"])
         out = output(instance, x)[0, 1, :own] - instance.weights.get("out.bias", np.zeros(own))[:own]
         got = divisor(out, values[:, :own], apart)

@@ -190,6 +190,8 @@ def test_embeddings_enter_at_the_declared_scale(model: Subject, draw: Draw) -> N
         ("1/√d_model", 1 / root),
         ("d_model", root**2),
         ("1/d_model", root**-2),
+        ("2", 2.0),
+        ("1/2", 0.5),
     ):
         if abs(scale - declared) > 1e-9:
             other = misfit(scale)
