@@ -19,8 +19,8 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.decoding import Model, beam_search, until_end
 
 __all__ = [
-    "SCORES", "Beams", "check_penalized", "check_scores", "clear", "every_text", "number_of_texts", "reader", "searched",
-    "searcher",
+    "SCORES", "Beams", "check_penalized", "check_scores", "clear", "every_text", "number_of_texts", "reader",
+    "searched", "searcher",
 ]  # fmt: skip
 
 SCORES = 1e-4

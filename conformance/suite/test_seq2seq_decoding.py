@@ -228,8 +228,8 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, dr
     pads = [{}, {"pad_id": 2}] if transformer.offers("pad-id") else [{}]  # then the end id is 0, like any other
     for pad in pads:
         instance = _searcher(transformer.as_asked, draw, size=3, **pad)
-        end = _ends(instance)[0]
-        for width in each_of("width", [_EVERY_TEXT, _EVERY_TEXT, 4]):
+        first = _ends(instance)[0]
+        for end, width in each_of("eos_id, width", [(first, _EVERY_TEXT), (first, _EVERY_TEXT), (first, 4)]):
             src = sources(instance, draw, 1, 2)
             beams = searched(instance, src, 3, width, eos_id=end)
             by_either(readers(instance, src[0]), _check_ended, instance, beams, end, width, 3)
