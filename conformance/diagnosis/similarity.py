@@ -23,7 +23,7 @@ _PLACE = re.compile(r"(?<=\w)\[\d+(?:, \d+)*\]")
 _NAME = re.compile(r"`[^`\n]+`|(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
 """An implementation's name of a parameter, quoted or dotted; the reference uses another name."""
 _WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
-_ALL_DIFFER = re.compile(r"^(\d+) of \1 entries differ")
+_DIFFER = re.compile(r"^(?P<some>\d+) of (?P<all>\d+) entries differ")
 _COMPARED = {"oracle", "golden"}
 """Evidence of clauses that compare numbers with the definition's."""
 _LISTS = ("yours", "the definition's")
@@ -84,9 +84,10 @@ def says_little(result: Result, like: Likeness) -> bool:
 
     That as many entries are wrong says something unless all are, and so does a size from which on they are.
     """
-    if not _COMPARED.issuperset(result.clause.evidence):
+    found = next(filter(None, map(_DIFFER.match, result.details)), None)
+    if found is None or not _COMPARED.issuperset(result.clause.evidence):
         return False
-    every = not result.threshold and any(map(_ALL_DIFFER.match, result.details))
+    every = found["some"] == found["all"] and not result.threshold
     return like <= Likeness.WORDS or (like is Likeness.COUNTS and every)
 
 
