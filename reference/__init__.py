@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         fit_power_law,
         rolling_mean,
     )
+    from conformkit.reference.balance import balance_loss
     from conformkit.reference.beam import beam_search
     from conformkit.reference.checkpoints import load_checkpoint, save_checkpoint
     from conformkit.reference.data import get_batch, sliding_windows, train_val_split
@@ -78,6 +79,7 @@ __all__ = [
     "TransformerBlock",
     "VisionTransformer",
     "attention_entropy",
+    "balance_loss",
     "beam_search",
     "bits_per_character",
     "causal_mask",
@@ -116,6 +118,7 @@ _LATER = {
     "encoder.embeddings": ("BertEmbeddings",),
     "encoder.model": ("BertModel",),
     "encoder.pretraining": ("BertForPreTraining",),
+    "balance": ("balance_loss",),
     "loss": ("bits_per_character", "cross_entropy", "perplexity"),
     "optimization": ("AdamW", "clip_grad_norm"),
     "paths.attention": ("fused_attention",),

@@ -20,6 +20,7 @@ from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.generation import _check_options, _evaluating, next_ids
 from conformkit.reference.language_model import LanguageModel
+from conformkit.reference.latent_attention import latent_heads
 from conformkit.reference.linear_attention import linear_attention, linear_heads
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.output_gates import gated
@@ -90,6 +91,10 @@ def project(attention: MultiHeadAttention, x: Tensor, start: int = 0) -> tuple[T
 
     Shapes: x (B, t, D) → (B, H, t, dh), (B, Hkv, t, dh), (B, Hkv, t, dh)
     """
+    if attention.variant.has_latent:
+        return latent_heads(
+            attention, x, lambda part: _from_position(start, lambda r: rotate(r, attention.variant), part)
+        )
     q, k, v = (
         part.unflatten(-1, (-1, attention.head_width)).transpose(1, 2)  # (B, t, h·dh) → (B, h, t, dh)
         for part in (attention.q(x), attention.k(x), attention.v(x))
@@ -124,7 +129,7 @@ def _attend(attention: MultiHeadAttention, x: Tensor, layer: LayerCache) -> Tens
         sums = linear_attention(q, k, v, causal=True).transpose(1, 2).flatten(2)  # (B, t, H·dh)
         return _projected(attention, x, sums)
     mask = causal_mask(q.shape[2], k.shape[2], device=x.device)  # (t, n + t): the queries are the last positions
-    if attention.variant.window or attention.variant.positions == "alibi":
+    if attention.variant.window or attention.variant.positions in {"alibi", "relative"}:
         mask = _with_variant(mask, attention)
     if attention.variant.score_cap or attention.sinks is not None:
         heads = shaped_attention(q, k, v, mask, attention.variant.score_cap, attention.sink_logits())  # (B, H, t, dh)
@@ -142,10 +147,12 @@ def _projected(attention: MultiHeadAttention, x: Tensor, rows: Tensor) -> Tensor
 
 
 def _with_variant(mask: Tensor, attention: MultiHeadAttention) -> Tensor:
-    """Add what a window hides and ALiBi subtracts to a causal mask: (t, n + t) → (t, n + t) or (H, t, n + t)."""
+    """Add what a variant hides, and adds to scores, to a causal mask: (t, n + t) → (t, n + t) or (H, t, n + t)."""
     queries, keys = mask.shape
     own = variant_mask(queries, keys, attention.num_heads, attention.variant, causal=True, device=mask.device)
     combined = combine_masks(mask, own)
+    if attention.relative is not None:
+        combined = combine_masks(combined, attention.bias(queries, keys))
     assert combined is not None
     return combined
 

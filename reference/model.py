@@ -22,8 +22,10 @@ from conformkit.reference.kv_cache import continue_ids
 from conformkit.reference.norms import norm_for
 from conformkit.reference.penalties import NONE, Penalties
 from conformkit.reference.positional_encoding import LearnedPositions, positions_for
+from conformkit.reference.relative_positions import table_for
 from conformkit.reference.scores import capped
 from conformkit.reference.sizes import check_at_least
+from conformkit.spec.relative_positions import shares_table
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["TinyTransformerLM"]
@@ -60,11 +62,14 @@ class TinyTransformerLM(nn.Module):
         self.positions = positions_for(d_model, block_size, variant)
         self.embedding_norm = norm_for(d_model, variant) if variant.embedding_norm else None
         self.embedding_dropout = nn.Dropout(0.0)
+        self.relative = table_for(num_heads, variant) if shares_table(variant) else None
         self.blocks = nn.ModuleList(
             TransformerBlock(d_model, num_heads, d_ff, dropout, variant=variant) for _ in range(num_layers)
         )
         for each in self.blocks:
             cast("TransformerBlock", each).layers = num_layers
+            if self.relative is not None:
+                cast("TransformerBlock", each).attention.relative = self.relative
         if variant.window:
             for layer, block in enumerate(self.blocks):
                 cast("TransformerBlock", block).attention.variant = variant.of_layer(layer)

@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.dropout import attention_with_dropout
 from conformkit.reference.errors import ShapeError, SizeError
+from conformkit.reference.latent_attention import add_latents, latent_heads
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.norms import norm_for
 from conformkit.reference.output_gates import gate_for, gated
+from conformkit.reference.relative_positions import relative_bias, table_for
 from conformkit.reference.rotary import rotate
 from conformkit.reference.scores import shaped_attention, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
@@ -63,6 +65,8 @@ class MultiHeadAttention(nn.Module):
         self.v = nn.Linear(d_model, key_width, bias=variant.qkv_bias)
         if not variant.key_bias:
             self.k.register_parameter("bias", None)
+        if variant.has_latent:
+            query_width = num_heads * add_latents(self)
         self.out = nn.Linear(query_width, d_model, bias=variant.output_bias) if variant.output_projection else None
         self.output_gate = gate_for(d_model, num_heads, self.head_width, variant)
         self.dropout = nn.Dropout(dropout)
@@ -70,6 +74,7 @@ class MultiHeadAttention(nn.Module):
         self.kernel: Kernel | None = None
         """What mixes the heads in place of the formula: attention in blocks, or linear attention."""
         self.sinks = nn.ParameterDict({"weight": torch.zeros(num_heads)}) if variant.sinks else None
+        self.relative = table_for(num_heads, variant)
         if variant.qk_norm != "none":
             one_head = variant.qk_norm == "heads"
             self.q_norm = norm_for(self.head_width if one_head else query_width, variant)
@@ -79,6 +84,8 @@ class MultiHeadAttention(nn.Module):
         """Map (B, T, D) to (B, T, D); `mask` hides more than causality does."""
         check_rows(x, self.d_model)
         _check_mask(mask)
+        if self.variant.has_latent:
+            return self._mixed(*latent_heads(self, x, lambda rows: rotate(rows, self.variant)), mask, x)
         q = self._split(self.q(x), self.num_heads)  # (B, H, T, dh)
         k = self._split(self.k(x), self.kv_heads)  # (B, Hkv, T, dh)
         v = self._split(self.v(x), self.kv_heads)  # (B, Hkv, T, dh)
@@ -90,7 +97,11 @@ class MultiHeadAttention(nn.Module):
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, T, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, T, dh)
-        if self.variant.window or self.variant.positions == "alibi":
+        return self._mixed(q, k, v, mask, x)
+
+    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, x: Tensor) -> Tensor:
+        """Attend with queries, keys and values (B, H, T, dh) of x, and put the heads together: → (B, T, D)."""
+        if self.variant.window or self.variant.positions in {"alibi", "relative"}:
             mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
         if self.variant.score_cap or self.sinks is not None:
             return self._shaped(q, k, v, mask, x)
@@ -124,10 +135,16 @@ class MultiHeadAttention(nn.Module):
         """Return the sink of each head, (H,); None where there are none."""
         return None if self.sinks is None else self.sinks["weight"]
 
+    def bias(self, queries: int, keys: int) -> Tensor:
+        """Return what relative positions add to the scores of the last so many positions: (H, Tq, Tk)."""
+        assert self.relative is not None
+        return relative_bias(self.relative, queries, keys, self.variant, causal=self.causal)
+
     def _variant_mask(self, x: Tensor) -> Tensor | None:
-        """Return what the variant's window hides and its ALiBi subtracts for x (B, T, D): (T, T) or (H, T, T)."""
+        """Return what the variant hides from x (B, T, D) and adds to its scores: (T, T) or (H, T, T)."""
         length = x.shape[1]
-        return variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
+        mask = variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)
+        return mask if self.relative is None else combine_masks(mask, self.bias(length, length))
 
     def _shaped(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, x: Tensor) -> Tensor:
         """Attend as `forward` does, with capped scores or sinks: (B, H, T, dh) each, and x → (B, T, D)."""
@@ -147,10 +164,14 @@ class MultiHeadAttention(nn.Module):
     def _check_heads(self) -> None:
         if self.num_heads % self.kv_heads:
             raise SizeError("num_heads", self.num_heads, f"a multiple of kv_heads = {self.kv_heads}")
-        if not turns_whole_pairs(self.head_width, self.variant):
+        turning, what = self.head_width, "the width of a head"
+        if self.variant.has_latent and self.variant.positions == "rotary":
+            sizes = {"d_model": self.d_model, "num_heads": self.num_heads, "head_width": self.head_width}
+            turning, what = evaluate(self.variant.rotary_width, **sizes), "the width that rotates"
+        if not turns_whole_pairs(turning, self.variant):
             wanted = "an even number, since rotary positions turn pairs"
-            wanted = wanted if self.head_width % 2 else "more: too few features would be rotated"
-            raise SizeError("the width of a head", self.head_width, wanted)
+            wanted = wanted if turning % 2 else "more: too few features would be rotated"
+            raise SizeError(what, turning, wanted)
         if not self.variant.output_projection and self.num_heads * self.head_width != self.d_model:
             width = self.num_heads * self.head_width
             raise SizeError("d_model", self.d_model, f"the heads' width {width}: there is no output projection")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from conformkit.spec.attention import ScaledDotProductAttention
+    from conformkit.spec.balance import BalanceLoss
     from conformkit.spec.block import TransformerBlock, TransformerBlockConstructor, TransformerBlockModule
     from conformkit.spec.cross_attention import CrossAttention, CrossAttentionConstructor, CrossAttentionModule
     from conformkit.spec.data import GetBatch, SlidingWindows, TrainValSplit
@@ -74,7 +75,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AdamW", "AdamWConstructor", "AttentionEntropy", "BPETokenizer", "BPETokenizerConstructor", "BeamSearch",
+    "AdamW", "AdamWConstructor", "AttentionEntropy", "BPETokenizer", "BPETokenizerConstructor", "BalanceLoss",
+    "BeamSearch",
     "BitsPerCharacter", "CharTokenizer", "CharTokenizerConstructor", "ClipGradNorm", "Collate", "CosineSchedule",
     "CreateCausalMask", "CreateMasks", "CreatePaddingMask", "CrossAttention", "CrossAttentionConstructor",
     "CrossAttentionModule", "CrossEntropy", "Decoder", "DecoderConstructor", "DecoderLayer", "DecoderLayerConstructor",
@@ -93,6 +95,7 @@ __all__ = [
 
 _MODULES = {
     "attention": ("ScaledDotProductAttention",),
+    "balance": ("BalanceLoss",),
     "block": ("TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule"),
     "cross_attention": ("CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule"),
     "data": ("GetBatch", "SlidingWindows", "TrainValSplit"),

@@ -19,14 +19,15 @@ SPEC_VERSION = "1.0"
 
 CORE = (
     "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads",
-    "partial_rotary", "scaled_rotary", "rotary", "windows", "qk_norm", "soft_caps", "sinks", "output_gates", "alibi",
+    "partial_rotary", "scaled_rotary", "rotary", "windows", "qk_norm", "soft_caps", "sinks", "output_gates",
+    "alibi", "relative_positions", "latent_attention",
     "feed_forward", "limited_gates", "experts", "positional_encoding",
     "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model", "model_parts", "generation",
     "sampling", "gradients", "stability", "behaviour", "modes",
     "initialization", "devices", "refusals", "cost",
 )  # fmt: skip
 LM = (
-    "loss", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding",
+    "loss", "balance", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding",
     "penalties", "reports", "training", "learning",
 )  # fmt: skip
 SEQ2SEQ = (
@@ -45,7 +46,8 @@ PATHS = (
     "paths_compiled",
 )
 MODEL = (
-    "windows", "soft_caps", "alibi", "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model",
+    "windows", "soft_caps", "alibi", "relative_positions",
+    "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model",
     "model_parts", "generation", "sampling", "gradients", "stability", "behaviour", "modes", "initialization",
     "devices", "refusals", "cost",
 )  # fmt: skip

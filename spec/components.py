@@ -26,6 +26,7 @@ from conformkit.spec.parameters import (
     within,
 )
 from conformkit.spec.positional_encoding import first_position, input_scale, positional_encoding
+from conformkit.spec.relative_positions import SHARED_TABLE, shares_table
 from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import BASES, CANONICAL, Variant
 
@@ -57,8 +58,11 @@ def _model(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     found = {"embedding.weight": matrix("v", "m", v=v, m=m)} | position_parameters("block_size")(sizes, variant)
     if variant.embedding_norm:
         found |= norm_parameters("embedding_norm", m, variant)
+    own = _block(sizes, variant)
+    if shares_table(variant):
+        found["relative.weight"] = own.pop(SHARED_TABLE)
     for layer in range(sizes["num_layers"]):
-        found |= within(f"blocks.{layer}", _block(sizes, variant))
+        found |= within(f"blocks.{layer}", own)
     if variant.final_norm:
         found |= norm_parameters("norm", m, variant)
     if not variant.tied:

@@ -8,8 +8,8 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
+from conformkit.spec.heads import merge_heads, split_heads
 from conformkit.spec.layers import Weights, linear
-from conformkit.spec.multi_head_attention import merge_heads, split_heads
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.scores import normalized

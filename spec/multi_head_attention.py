@@ -8,15 +8,18 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
+from conformkit.spec.heads import merge_heads, split_heads
+from conformkit.spec.latent_attention import latent_heads
 from conformkit.spec.layers import Weights, linear, sigmoid
+from conformkit.spec.masks import additive
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.relative_positions import relative_bias
 from conformkit.spec.scores import normalized, visible
 from conformkit.spec.variants import Variant
 
 __all__ = [
-    "MultiHeadAttention", "MultiHeadAttentionConstructor", "MultiHeadAttentionModule", "merge_heads",
-    "multi_head_attention", "split_heads",
+    "MultiHeadAttention", "MultiHeadAttentionConstructor", "MultiHeadAttentionModule", "multi_head_attention",
 ]  # fmt: skip
 
 
@@ -47,17 +50,6 @@ class MultiHeadAttentionConstructor(Protocol[Built_co]):
     def __call__(self, d_model: int, num_heads: int, dropout: float = 0.0, causal: bool = True) -> Built_co: ...
 
 
-def split_heads(x: Array, heads: int) -> Array:
-    """(…, T, H·d) → (…, H, T, d): head h owns the features h·d … (h+1)·d - 1."""
-    return np.swapaxes(x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads), -2, -3)
-
-
-def merge_heads(x: Array) -> Array:
-    """(…, H, T, d) → (…, T, H·d), the inverse of split_heads."""
-    swapped = np.swapaxes(x, -2, -3)
-    return swapped.reshape(*swapped.shape[:-2], -1)
-
-
 def multi_head_attention(
     weights: Weights, x: Array, *, num_heads: int, kv_heads: int, causal: bool, variant: Variant
 ) -> Array:
@@ -65,6 +57,25 @@ def multi_head_attention(
 
     With fewer key/value heads than heads, each serves num_heads / kv_heads consecutive query heads.
     """
+    if variant.latent == "0":
+        q, k, v = _projected(weights, x, num_heads, kv_heads, variant)
+    else:
+        q, k, v = latent_heads(weights, x, num_heads, variant)
+    mask = visible(x.shape[-2], num_heads, variant, causal=causal)
+    if variant.positions == "relative":
+        bias = relative_bias(weights["relative.weight"], x.shape[-2], variant, causal=causal)  # (H, T, T)
+        mask = bias if mask is None else np.asanyarray(bias + additive(mask))
+    sinks = weights["sinks.weight"] if variant.sinks else None
+    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap, sinks=sinks))
+    if variant.output_gate != "none":
+        mixed = _gated(mixed, linear(weights, "output_gate", x))
+    return linear(weights, "out", mixed) if variant.output_projection else mixed
+
+
+def _projected(
+    weights: Weights, x: Array, num_heads: int, kv_heads: int, variant: Variant
+) -> tuple[Array, Array, Array]:
+    """Return queries, keys and values of x (B, T, D), each (B, H, T, d)."""
     q = split_heads(
         normalized(weights, "q_norm", linear(weights, "q", x), num_heads, variant), num_heads
     )  # (B, H, T, d)
@@ -75,12 +86,7 @@ def multi_head_attention(
     if variant.positions == "rotary":
         q, k = rotate(q, variant), rotate(k, variant)
     k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, T, d)
-    mask = visible(x.shape[-2], num_heads, variant, causal=causal)
-    sinks = weights["sinks.weight"] if variant.sinks else None
-    mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap, sinks=sinks))
-    if variant.output_gate != "none":
-        mixed = _gated(mixed, linear(weights, "output_gate", x))
-    return linear(weights, "out", mixed) if variant.output_projection else mixed
+    return q, k, v
 
 
 def _gated(mixed: Array, logits: Array) -> Array:

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 Sizes = Mapping[str, Any]
-"""Constructor arguments by name (`d_model`, `num_heads`, `causal`, …), with kv_heads and head_width computed."""
+"""Constructor arguments by name (`d_model`, `num_heads`, `causal`, …), and what a variant gives, such as kv_heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ def has_bias(projection: str, variant: Variant) -> bool:
 
 def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
     """Return the projections of queries, keys, values and of the heads' outputs, and the norms of queries and keys."""
+    if variant.has_latent:
+        return _latent_parameters(sizes, variant)
     m, width, heads, kv_heads = (sizes[n] for n in ("d_model", "head_width", "num_heads", "kv_heads"))
     found: dict[str, Parameter] = {}
     for name, own in zip("qkv", (heads, kv_heads, kv_heads), strict=True):
@@ -68,6 +70,8 @@ def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter
         rows = matrix("(h d)", "m", h=heads, d=width, m=m)
         rows = rows if variant.output_gate == "features" else matrix("h", "m", h=heads, m=m)
         found |= linear_parameters("output_gate", rows, bias=variant.qkv_bias)
+    if variant.positions == "relative":
+        found["relative.weight"] = matrix("p", "h", p=variant.relative_buckets, h=heads)
     if variant.sinks:
         found["sinks.weight"] = Parameter("h", {"h": heads})
     if variant.qk_norm != "none":
@@ -75,6 +79,30 @@ def multi_head_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter
             vector = Parameter("d" if variant.qk_norm == "heads" else "(h d)", {"h": own, "d": width})
             found |= _norm(name, vector, variant)
     return found
+
+
+def _latent_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
+    """Return the projections to latents and their norms, those to heads, and that of what the heads give."""
+    m, heads, width, latent = (sizes[n] for n in ("d_model", "num_heads", "head_width", "latent"))
+    turned, given = (sizes["rotary_width"] if variant.positions == "rotary" else 0), sizes["value_width"]
+    found: dict[str, Parameter] = {}
+    read = m
+    if variant.query_latent != "0":
+        read = sizes["query_latent"]
+        found |= _to_latent("q_latent", read, m, variant)
+    found |= _to_latent("kv_latent", latent, m, variant)
+    for name, own, into in (("q", width, read), ("q_rotary", turned, read), ("k", width, latent), ("v", given, latent)):
+        if own:
+            found[f"{name}.weight"] = matrix("(h d)", "m", h=heads, d=own, m=into)
+    if turned:
+        found["k_rotary.weight"] = matrix("d", "m", d=turned, m=m)
+    return found | linear_parameters("out", matrix("m", "(h d)", h=heads, d=given, m=m), bias=variant.output_bias)
+
+
+def _to_latent(name: str, width: int, m: int, variant: Variant) -> dict[str, Parameter]:
+    """Return the map to a latent, and the latent's norm."""
+    norm = _norm(f"{name}_norm", Parameter("d", {"d": width}), variant)
+    return {f"{name}.weight": matrix("d", "m", d=width, m=m)} | norm
 
 
 def feed_forward_parameters(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:

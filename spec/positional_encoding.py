@@ -81,7 +81,7 @@ def sinusoids(length: int, width: int, variant: Variant, first: int = 0) -> Arra
 def positional_encoding(weights: Weights, x: Array, *, variant: Variant, first: int = 0) -> Array:
     """Return x plus its positions' codes, a learned table or sinusoids; x if they act in attention or are absent."""
     length, width = x.shape[-2:]
-    if variant.positions in {"rotary", "alibi", "none"}:
+    if variant.positions in {"rotary", "alibi", "relative", "none"}:
         return x
     if variant.positions == "learned":
         return np.asanyarray(x + weights["positions.weight"][first : first + length])

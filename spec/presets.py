@@ -27,6 +27,10 @@ _OSS = _LLAMA.but(
     rotary_length=4096, rotary_whole_pairs=False, activation="quick_gelu", gate_limit=7.0, gate_offset=True,
     ffn_bias=True, experts=32, experts_active=4, router_bias=True,
 )  # fmt: skip
+_DEEPSEEK = _LLAMA.but(
+    rotary_layout="pairs", latent="512", query_latent="1536", head_width="128", rotary_width="64",
+    experts=64, experts_active=6, expert_weights="all", shared_expert=True,
+)  # fmt: skip
 _NEOX = Variant(
     placement="parallel_two_norms", qkv_bias=True, output_bias=True, positions="rotary", rotary_layout="halves",
     rotary_fraction=0.25, head_bias=False,
@@ -93,6 +97,10 @@ PRESETS: Mapping[str, Variant] = {
     "gemma3_text": _GEMMA3,
     "gpt_oss": _OSS,
     "gpt-oss": _OSS,
+    "deepseek_v2": _DEEPSEEK,
+    "deepseek-v2": _DEEPSEEK,
+    "deepseek_v2_lite": _DEEPSEEK.but(query_latent="0"),
+    "deepseek-v2-lite": _DEEPSEEK.but(query_latent="0"),
     "vaswani": FAMOUS["vaswani"],
     "annotated": FAMOUS["annotated"],
     "bert": FAMOUS["bert"],
@@ -102,16 +110,15 @@ PRESETS: Mapping[str, Variant] = {
 LACKING: Mapping[str, str] = {
     "bart": "it is an encoder-decoder",
     "cohere": "its logits are multiplied by a factor",
-    "deepseek_v2": "it has latent attention and experts",
-    "deepseek_v3": "it has latent attention and experts",
-    "t5": "it is an encoder-decoder with relative positions that are learned, and scores that are not divided",
+    "deepseek_v3": "its experts are weighted by sigmoids, and chosen with a bias that is not trained",
+    "t5": 'it is an encoder-decoder; a decoder-only model of such layers declares positions = "relative"',
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
 
 _OPEN = (
     "kv_heads", "head_width", "window", "window_layers", "rotary_base", "window_rotary_base",
     "rotary_scaling", "rotary_factor", "rotary_fraction", "norm_eps", "tied", "experts",
-    "experts_active",
+    "experts_active", "latent", "query_latent", "rotary_width", "value_width",
 )  # fmt: skip
 """Choices in which models of one family differ."""
 

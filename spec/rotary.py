@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
-__all__ = ["frequencies", "magnitude", "rotated_width", "turns_whole_pairs", "unscaled_frequencies"]
+__all__ = ["frequencies", "magnitude", "rotated_width", "turning_width", "turns_whole_pairs", "unscaled_frequencies"]
 
 _HIGH = {"llama3": 4.0, "yarn": 32.0}
 """Turns over the original length from which on a pair keeps its frequency, where `rotary_high` is not declared."""
@@ -20,6 +22,11 @@ def rotated_width(width: int, variant: Variant) -> int:
     exact = variant.rotary_fraction * width
     near = round(exact)
     return near if near % 2 == 0 and abs(exact - near) < 1e-6 else 0
+
+
+def turning_width(sizes: Mapping[str, Any], variant: Variant) -> int:
+    """Return the width of what rotates: of a head, or beside a latent that of the part which rotates."""
+    return int(sizes["rotary_width"] if variant.has_latent else sizes["head_width"])
 
 
 def turns_whole_pairs(width: int, variant: Variant) -> bool:

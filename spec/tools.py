@@ -39,6 +39,8 @@ class ToolContract:
     """Whether it returns masks, whose polarity and kind can be declared."""
     elements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names for the elements of an argument that is a pair, for code that takes them one by one."""
+    begin: bool = True
+    """Whether a new package begins with a stub of it."""
 
     def optional(self) -> list[str]:
         """Return the arguments of all calls that have a default."""
@@ -55,9 +57,11 @@ def _required(*names: str) -> tuple[Argument, ...]:
     return tuple(Argument(name, required=True) for name in names)
 
 
-def _function(name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0) -> ToolContract:
+def _function(
+    name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0, begin: bool = True
+) -> ToolContract:
     partner = "TinyTransformerLM" if any(a.name == "model" for a in arguments) else ""
-    return ToolContract(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner)
+    return ToolContract(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner, begin=begin)
 
 
 def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = False) -> ToolContract:
@@ -83,6 +87,7 @@ TOOLS: Mapping[str, ToolContract] = {
             "cross_entropy", *_required("logits", "targets"), Argument("ignore_index", -100),
             Argument("label_smoothing", 0.0),
         ),
+        _function("balance_loss", *_required("logits", "experts_active"), Argument("num_experts"), begin=False),
         _function("perplexity", *_required("loss")),
         _function("bits_per_character", *_required("loss"), Argument("tokens_per_character", 1.0)),
         _function("clip_grad_norm", *_required("parameters", "max_norm")),

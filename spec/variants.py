@@ -63,6 +63,14 @@ class Variant:
     kv_heads: str = "num_heads"
     """Number of key/value heads, an expression; fewer than `num_heads` is grouped-query attention."""
     head_width: str = "d_model // num_heads"
+    latent: str = "0"
+    """Width of the latent from which all heads' keys and values come, an expression; 0: they come from the input."""
+    query_latent: str = "0"
+    """Width of the latent from which queries come, beside that of keys and values; 0: they come from the input."""
+    rotary_width: str = "head_width // 2"
+    """With a latent: number of features that rotate, besides a head's width; keys share them."""
+    value_width: str = "head_width"
+    """With a latent: the width of a head's values."""
     qk_norm: Literal["none", "heads", "all"] = "none"
     """A norm of their own on queries and keys, before any rotation: over each head's features, or over all at once."""
     score_cap: float = 0.0
@@ -75,9 +83,15 @@ class Variant:
     """Causal attention sees so many keys, the last of them the query's own; 0: all."""
     window_layers: Literal["all", "even", "odd", "5 of 6"] = "all"
     """The model's layers, counted from 0, that have the window; `5 of 6`: all but each sixth."""
-    positions: Literal["sinusoidal", "learned", "rotary", "none", "alibi"] = "sinusoidal"
+    positions: Literal["sinusoidal", "learned", "rotary", "none", "alibi", "relative"] = "sinusoidal"
     alibi_slopes: Literal["interleaved", "geometric"] = "interleaved"
     """Of head counts that are no power of 2. interleaved: as published; geometric: 2^(-8(h + 1) / H) for any H."""
+    relative_buckets: int = 32
+    """The rows of T5's table of relative positions: each head has a number for so many ranges of distance."""
+    relative_distance: int = 128
+    """From this distance on all keys are in the last bucket."""
+    relative_shared: bool = True
+    """All layers of a model share one table."""
     sinusoid_layout: Literal["interleaved", "halves"] = "interleaved"
     sinusoid_frequencies: Literal["vaswani", "tensor2tensor"] = "vaswani"
     """vaswani: 10000^(-2i/D). tensor2tensor: 10000^(-i/(⌊D/2⌋ - 1)), whose last one is 1/10000."""
@@ -158,6 +172,11 @@ class Variant:
         return self.but(window=0) if self.window and sees_all[self.window_layers] else self
 
     @property
+    def has_latent(self) -> bool:
+        """Whether keys and values come from a latent."""
+        return self.latent != "0"
+
+    @property
     def turning(self) -> Variant:
         """The variant whose rotary choices hold in this layer: layers with the window may have a base of their own."""
         if not (self.window and self.window_rotary_base):
@@ -193,6 +212,10 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "norm_eps": (1e-6, 1e-12, 1e-8, 1e-3, 1e-4, 1e-7, 1e-9, 1e-10),
     "kv_heads": ("1", "num_heads // 2", "num_heads // 4", "num_heads // 3", "2", "4"),
     "head_width": ("d_model", "2 * d_model // num_heads", "d_model // 2", "2", "4", "6", "8", "16", "32", "64"),
+    "latent": ("d_model // 2", "d_model // 4", "8", "16", "32", "64", "512"),
+    "query_latent": ("d_model // 2", "d_model // 4", "8", "16", "32", "64", "1536"),
+    "rotary_width": ("head_width", "2", "4", "8", "16", "32", "64"),
+    "value_width": ("2 * head_width", "2", "4", "8", "16", "32", "64", "128"),
     "rotary_base": (500000.0, 1000000.0, 1000.0, 500.0, 100000.0),
     "score_cap": (50.0, 30.0, 20.0, 10.0, 15.0, 5.0, 25.0, 100.0),
     "logit_cap": (30.0, 15.0, 50.0, 20.0, 10.0, 5.0),
@@ -201,6 +224,8 @@ _IN_USE: Mapping[str, tuple[Any, ...]] = {
     "experts": (8, 4, 2, 3, 16, 6, 5, 32, 64),
     "experts_active": (1, 4, 3, 8, 6),
     "window_rotary_base": (10000.0, 1000.0, 100000.0),
+    "relative_buckets": (16, 64, 8, 128),
+    "relative_distance": (256, 64, 512, 32),
     "rotary_fraction": (0.5, 0.25, 0.75, 0.4),
     "rotary_factor": (2.0, 4.0, 32.0, 16.0, 40.0, 64.0),
     "rotary_length": (4096, 2048, 1024, 16, 32, 64, 128, 256, 512, 32768),
@@ -293,7 +318,9 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("ffn_bias", True): "a feed-forward with biases", ("ffn_bias", False): "a feed-forward without biases",
     ("positions", "sinusoidal"): "sinusoidal positions", ("positions", "learned"): "learned positions",
     ("positions", "rotary"): "rotary positions", ("positions", "none"): "no positions",
-    ("positions", "alibi"): "ALiBi",
+    ("positions", "alibi"): "ALiBi", ("positions", "relative"): "T5's relative positions",
+    ("relative_shared", True): "one table of relative positions for all layers",
+    ("relative_shared", False): "a table of relative positions in each layer",
     ("alibi_slopes", "interleaved"): "ALiBi's published slopes",
     ("alibi_slopes", "geometric"): "ALiBi's slopes as one geometric series",
     ("qk_norm", "none"): "queries and keys without a norm",
@@ -303,6 +330,9 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("output_gate", "none"): "attention whose output has no gate",
     ("output_gate", "features"): "a gate on each feature of what heads give",
     ("output_gate", "heads"): "a gate on each head",
+    ("latent", "0"): "keys and values straight from the input",
+    ("query_latent", "0"): "queries straight from the input",
+    ("value_width", "head_width"): "values as wide as heads",
     ("logit_cap", 0.0): "logits without a cap", ("window", 0): "attention to all earlier keys",
     ("window_layers", "all"): "the window in all layers", ("window_layers", "even"): "the window in layers 0, 2, …",
     ("window_layers", "odd"): "the window in layers 1, 3, …",

@@ -52,6 +52,7 @@ THRESHOLDS: Mapping[str, tuple[int, ...]] = {
     "symbols": (64, 256, 1000), "batches": (10, 50), "parameters": (16, 64),
     "num_segments": (2,), "num_classes": (100, 1000), "patch_size": (8, 16), "channels": (4,),
     "patches_per_side": (8, 16),
+    "experts": (16, 64),
     "rows": _WIDTHS, "columns": _WIDTHS, "updates": (16, 50), "step": (1000, 10_000), "warmup": (1000,),
 }  # fmt: skip
 """Sizes after which a case is needed, by name."""
@@ -110,6 +111,7 @@ _SMALL: Mapping[str, Band] = {
     "symbols": (2, 20), "batches": (1, 3), "parameters": (1, 3), "rows": (2, 9),
     "num_segments": (1, 3), "num_classes": (2, 10), "patch_size": (1, 3), "channels": (1, 3),
     "patches_per_side": (2, 4),
+    "experts": (2, 8), "experts_active": (1, 3),
     "columns": (2, 9), "updates": (1, 4), "step": (1, 100), "warmup": (1, 50),
 }  # fmt: skip
 

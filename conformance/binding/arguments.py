@@ -19,6 +19,7 @@ __all__ = [
     "is_built",
     "read_argument",
     "read_arguments",
+    "read_extents",
     "read_named",
     "used_by",
 ]
@@ -158,6 +159,11 @@ def read_arguments(node: Node, known: Iterable[str], depth: int = 0) -> Argument
     items = node.items()
     named = read_named(items.pop(), known, depth) if items and _is_named(items[-1].value) else {}
     return Arguments(tuple(_argument(item, known, depth) for item in items), named)
+
+
+def read_extents(node: Node, known: Iterable[str]) -> list[Any]:
+    """Read the shape of an array: numbers, and expressions over sizes."""
+    return [_argument(item, known, 0) for item in node.items()]
 
 
 def read_argument(node: Node, known: Iterable[str]) -> Arguments:

@@ -19,6 +19,7 @@ from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed, hiding_nothing, masks_of, queries_of
+from conformkit.conformance.binding.parameters import PARAMETERS
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.ways import Ways
@@ -28,7 +29,7 @@ from conformkit.spec.components import FURTHER, Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
-__all__ = ["Bound", "set_only"]
+__all__ = ["HELD_POSITIONS", "Bound", "set_only"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +133,30 @@ class Bound:
 
     def build_request(self, sizes: Sizes, *, dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the driver's request that constructs an instance, with a sample call for lazily created parameters."""
-        values = {**sizes, "dtype": dtype}
+        values = {**sizes, "dtype": dtype, "seed": seed, "rng": {"$rng": True}}
+        tensors = self._held_mask(sizes, dtype)
+        values |= {name: _tensor(name, array, strided=False, cast=None) for name, array in tensors.items()}
         args, kwargs = _filled(set_only(self.construct, values), {"d_k": None, "d_v": None, **values})
         header = {
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
             "dtype": dtype, "seed": seed, "factory": self.config.factory,
         }  # fmt: skip
-        return header, {}
+        if self.config.parameters is None:
+            return header, tensors
+        args, kwargs = _filled(set_only(self.config.parameters, values), values)
+        header["parameters"] = {"args": args, "kwargs": kwargs, "spread": PARAMETERS not in self.call.names()}
+        return header, tensors
+
+    def _held_mask(self, sizes: Sizes, dtype: str) -> dict[str, Array]:
+        """Return the mask that a constructor takes and calls cut to their length; one that hides nothing if asked."""
+        if "mask" not in self.construct.names():
+            return {}
+        longest = sizes.get("block_size") or self.limits.of("tokens").max or HELD_POSITIONS
+        seen = np.ones((longest, longest), np.bool_)
+        mask = self._mask(np.tril(seen) if sizes.get("causal", True) else seen, 1, 1)
+        if mask.dtype.kind == "f":
+            mask = mask.astype(np.float64 if dtype == "float64" else np.float32)
+        return {"mask": mask}
 
     def call_request(
         self, inputs: Mapping[str, Array], values: Mapping[str, Any], *, strided: bool = False, cast: str | None = None,
@@ -158,6 +176,7 @@ class Bound:
         used = self.call.names()
         arrays = {name: a for name, a in arrays.items() if name in used}
         known = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
+        known |= _HELD
         args, kwargs = _filled(set_only(self.call, {**known, **values}), {"mask": None, **values, **known})
         header = {"args": args, "kwargs": kwargs, "output": self._selector()}
         return header | self._each({name: a for name, a in inputs.items() if name in used}), arrays
@@ -178,7 +197,7 @@ class Bound:
         }
         arrays |= {name: self._swapped(a) for name, a in inputs.items() if name not in MASKS and name in used}
         known: dict[str, Any] = {name: _tensor(name, a, strided=strided, cast=cast) for name, a in arrays.items()}
-        known |= {"model": {"$self": True}} if ":" in bound.name else {}
+        known |= _HELD | ({"model": {"$self": True}} if ":" in bound.name else {})
         options = self.component.method(method).options if method else ()
         empty = {**dict.fromkeys(FORMS), **{option.name: option.default for option in options}}
         chosen = set_only(bound.call, {**known, **values}, keep=bound.insisted)
@@ -198,7 +217,7 @@ class Bound:
         values = {name: value for name, value in options.items() if name != "greedy"}
         call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
         known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
-        known |= values
+        known |= {**values, **_HELD}
         defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
         defaults |= {argument.name: argument.default for argument in FURTHER}
         args, kwargs = _filled(set_only(call, known), {**defaults, **known})
@@ -272,6 +291,8 @@ class Bound:
         return mask
 
 
+HELD_POSITIONS = 1024
+"""Positions for which a constructor gets a mask."""
 _WITH_HEADS = 4
 """Axes of queries and keys that have heads: (B, H, T, dk)."""
 
@@ -296,6 +317,8 @@ def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict
     return template | ({"cast": cast} if fits else {})
 
 
+_HELD: dict[str, Any] = {PARAMETERS: {"$weights": True}}
+"""The weights that a function gets as an argument."""
 _IN_PLACE = dict.fromkeys(FORMS, True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.binding.toml_nodes import Node
-from conformkit.spec.variants import CANONICAL, Variant
+from conformkit.spec.variants import CANONICAL, Variant, written
 
 __all__ = ["check_choices"]
 
@@ -24,6 +24,8 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
                 "want no more active experts than there are",
             )
     _check_company(variant, own)
+    _check_latent(variant, own)
+    _check_buckets(variant, own)
     high = variant.rotary_high or (4.0 if variant.rotary_scaling == "llama3" else 32.0)
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:
@@ -45,3 +47,42 @@ def _check_company(variant: Variant, own: Mapping[str, Node]) -> None:
     ):
         if name in own and getattr(variant, name) and not part:
             raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")
+
+
+_BESIDE_A_LATENT: Mapping[str, Any] = {
+    "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
+    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0,
+}  # fmt: skip
+"""The only values that the definition of attention with a latent has."""
+_OF_A_LATENT = ("query_latent", "rotary_width", "value_width")
+
+
+def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
+    """Refuse what attention with a latent does not have, and what only it has."""
+    if not variant.has_latent:
+        for name in {*_OF_A_LATENT} & own.keys():
+            if getattr(variant, name) != getattr(CANONICAL, name):
+                raise own[name].error("keys and values come from no latent", "declare latent too, or leave it out")
+        return
+    for name, only in _BESIDE_A_LATENT.items():
+        if getattr(variant, name) != only:
+            where = own.get(name) or own.get("latent")
+            if where is not None:
+                what = f"with a latent, {name} is {getattr(variant, name)!r}"
+                raise where.error(what, f"declare {written(name, only)}, or no latent")
+    for name in {"positions", "latent"} & own.keys():
+        if variant.positions in {"alibi", "relative"}:
+            what = f"attention with a latent has no positions = {variant.positions!r}"
+            raise own[name].error(what, "declare other positions, or no latent")
+
+
+def _check_buckets(variant: Variant, own: Mapping[str, Node]) -> None:
+    """Refuse tables of relative positions that no formula fills."""
+    if "relative_buckets" in own and (variant.relative_buckets % 4 or variant.relative_buckets < 4):
+        raise own["relative_buckets"].error(f"it is {variant.relative_buckets}", "want a multiple of 4")
+    for name in {"relative_buckets", "relative_distance"} & own.keys():
+        if variant.relative_distance <= variant.relative_buckets // 2:
+            raise own[name].error(
+                f"relative_buckets is {variant.relative_buckets} and relative_distance {variant.relative_distance}",
+                "want a distance above half of the buckets",
+            )

@@ -20,6 +20,7 @@ from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES,
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.binding.parameters import PARAMETERS, SOURCES, read_parameters
 from conformkit.conformance.binding.path_config import PathsConfig, read_paths
 from conformkit.conformance.binding.rules import PatternError, Rule, check_rule, expand, folded, parse_rule
 from conformkit.conformance.binding.selectors import Selector, read_index, read_selector
@@ -38,11 +39,11 @@ __all__ = [
 CALL_NAMES = (
     "x", "q", "k", "v", "ids", "mask", "causal", "positions", "query", "key", "value", "memory", "src", "tgt",
     "segments", "images",
-    *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T",
+    *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T", PARAMETERS,
 )  # fmt: skip
 """What expressions in `call` may use."""
 OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache", *(argument.name for argument in FURTHER))
-GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE_NAMES)
+GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE_NAMES, PARAMETERS)
 """What expressions in `generate` may use."""
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
@@ -88,6 +89,8 @@ class ComponentConfig:
     factory: bool = False
     """`path` is a function that returns the component when called with `construct`."""
     construct: Arguments | None = None
+    parameters: Arguments | None = None
+    """`path` is a function that gets its weights as arguments; this makes them."""
     call: Arguments | None = None
     output: Selector = None
     others: Mapping[str, str] = field(default_factory=dict)
@@ -280,13 +283,16 @@ def _variant(node: Node) -> dict[str, Any]:
         elif kind is int:
             found[name] = value.whole(0, MAX_SIZE)
         elif isinstance(value.value, str):
-            found[name] = value.expression([n for n in NUMBERS if n not in {"kv_heads", "head_width"}])
+            of_heads = {"kv_heads"} if name in _BESIDE_A_LATENT else {"kv_heads", "head_width"}
+            found[name] = value.expression([n for n in NUMBERS if n not in of_heads])
         else:
-            found[name] = str(value.whole(1, MAX_SIZE))
+            found[name] = str(value.whole(0 if name in _MAY_BE_OFF else 1, MAX_SIZE))
     return found
 
 
-_MAY_BE_OFF = {"score_cap", "logit_cap"}
+_MAY_BE_OFF = {"score_cap", "logit_cap", "latent", "query_latent"}
+_BESIDE_A_LATENT = {"rotary_width", "value_width"}
+"""Choices whose expressions may use the width of a head."""
 
 
 def _preset(node: Node) -> dict[str, Any]:
@@ -312,7 +318,8 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "path": Node.attribute,
         "skip": Node.flag,
         "factory": Node.flag,
-        "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype")),
+        "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype", "mask", *SOURCES)),
+        "parameters": read_parameters,
         "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": read_selector,
         "others": lambda n: {place: words.text(200) for place, words in n.table().items()},
@@ -348,7 +355,7 @@ def _mask(node: Node) -> MaskConfig:
 def _form(mask: str, node: Node) -> MaskForm:
     """Read a table of `masks`; what it leaves open has its default."""
     readers: dict[str, Any] = {
-        "kind": lambda n: n.choice(("bool", "float", "int")),
+        "kind": lambda n: n.choice(("bool", "float", "int", "lengths")),
         "true": lambda n: n.choice(("attend", "hide")),
         "shape": lambda n: n.choice(SHAPES),
     }
@@ -412,5 +419,9 @@ def canonical_axes(name: str, *, experts: bool = False) -> dict[str, str]:
         sinks=True, output_gate="features", placement="sandwich", experts=int(experts), shared_expert=experts,
         router_bias=experts,
     )  # fmt: skip
-    found = component(name).parameters(sizes, fullest)
+    found = dict(component(name).parameters(sizes, fullest))
+    for shared in (True, False):  # tables of relative positions, which no model has beside one of absolute ones
+        found |= component(name).parameters(sizes, fullest.but(positions="relative", relative_shared=shared))
+    latent = Variant(latent="1", query_latent="1", positions="rotary", output_bias=True)
+    found = component(name).parameters(sizes, latent) | found
     return {folded(name): parameter.axes for name, parameter in found.items()}

@@ -15,6 +15,7 @@ from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.factors import FACTORS
 from conformkit.conformance.binding.limits import Range, SizeLimits
+from conformkit.conformance.binding.parameters import made_with
 from conformkit.conformance.binding.passed import ORDER, kinds_of
 from conformkit.conformance.binding.rules import WEIGHT, StoredPart
 from conformkit.conformance.binding.tool_config import ToolConfig
@@ -48,7 +49,7 @@ KINDS: Mapping[str, str] = {
 CHANGING = frozenset({"weights", *FACTORS, "factors", "further", "ignore", "layout", "output", "path"})
 """Kinds that change which numbers are compared. The others leave out, or say what a number stands for."""
 
-_CALLED = {"construct": "constants", "call": "constants"}
+_CALLED = {"construct": "constants", "call": "constants", "parameters": "constants"}
 _PART = {"path": "path", "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
 _METHODS = {"methods.path": "generate", "methods.call": "constants", "methods.output": "output"}
 _COMPONENT: Mapping[str, str] = {
@@ -67,7 +68,7 @@ _COMPONENT: Mapping[str, str] = {
     "paths.mask_true": "masks", "paths.new_cache": "constants",
 }  # fmt: skip
 _TOOL: Mapping[str, str] = {
-    **{key: kind for key, kind in (_PART | _METHODS).items() if key != "others"},
+    **{key: kind for key, kind in (_PART | _METHODS).items() if key not in {"others", "parameters"}},
     "methods.path": RENAMING, "mask.kind": RENAMING, "mask.true": "masks", "mask.shape": RENAMING,
     "arrays": RENAMING, "attributes": RENAMING,
 }  # fmt: skip
@@ -125,6 +126,7 @@ def excuses(config: Config) -> Iterator[Excuse]:
 def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     place = f"components.{name}"
     yield from _of_part(name, own)
+    yield from _of_arguments(name, f"{place}.parameters", made_with(own.parameters), f"the weights of {name} are made")
     yield from _of_variant(own.variant, name, f"{place}.variant")
     yield from _of_limits(own.limits, name, f"{place}.limits")
     for rule in own.weights:

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from conformkit.conformance.binding.abilities import abilities, taken_away
+from conformkit.conformance.binding.abilities import TARGETS, abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
-from conformkit.conformance.binding.bound import Bound, set_only
+from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
@@ -21,6 +21,7 @@ from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.lookups import stub_of
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
+from conformkit.conformance.binding.parameters import PARAMETERS, SOURCES, call_with, has_shapes
 from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import (
     Signature,
@@ -29,6 +30,7 @@ from conformkit.conformance.binding.signatures import (
     construct_from,
     with_sizes,
 )
+from conformkit.conformance.binding.sizes import derived_names
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
 from conformkit.conformance.binding.ways import Ways, flags_of, ways_of
@@ -57,7 +59,7 @@ def bind_export(
     if own.factory and export["kind"] == "function":
         export = _made_by(export)
     is_function = export["kind"] == "function" and not own.factory
-    if is_function and own.call is None and makes_it(component, export):
+    if is_function and own.call is None and own.parameters is None and makes_it(component, export):
         problem = f"is a function that does not take {component.inputs[0]}: it is no {component.name} itself"
         raise ExportMismatch(
             component.name, export["path"], export.get("source", ""), problem, to_declare(component, export)
@@ -68,7 +70,7 @@ def bind_export(
     undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
     stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
     causal = undeclared if stands or own.causal is None else own.causal
-    _check_names(component, export, construct, call)
+    _check_names(component, config.variant_for(component.name), export, construct, call)
     for problem in _without_meaning(component, config.variant_for(component.name)):
         advice = (
             f"declare it in [components.TinyTransformerLM.variant], or skip = true in [components.{component.name}]"
@@ -100,12 +102,14 @@ def bind_export(
         ways=_ways(component, export, own),
         further=told,
         by_position={
-            **_by_position(component, export, construct, call),
+            **_by_position(component, export, own, construct, call),
             **dict(_methods_by_position(component, export, methods, generation, free)),
         },
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,
+            *_made_up(component, own),
+            *_without_targets(component, call),
             *_not_called(component, methods, export, own),
             *(
                 f"{name} of {component.name} is not judged: it takes no padding, which the whole takes"
@@ -119,9 +123,11 @@ def bind_export(
 
 
 def _by_position(
-    component: Component, export: Mapping[str, Any], construct: Arguments, call: Arguments
+    component: Component, export: Mapping[str, Any], own: ComponentConfig, construct: Arguments, call: Arguments
 ) -> dict[str, Arguments]:  # fmt: skip
     """Return the arguments that callers of the contract pass by position and that are passed by name, or otherwise."""
+    if own.parameters is not None:
+        return {}  # a caller of the contract has no weights to pass
     sizes = [a.name for a in component.arguments if a.required]
     found = {
         "construct": by_position(construct, export["construct"], sizes),
@@ -175,7 +181,7 @@ def _construct(
     component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool
 ) -> Arguments:
     if is_function:
-        return own.construct or Arguments()
+        return own.parameters or own.construct or Arguments()
     if own.construct is not None:
         return with_sizes(own.construct, export["construct"] or (), [a.name for a in component.arguments])
     if export["construct"] is None:
@@ -219,6 +225,8 @@ def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfi
         declared = replace(declared, rank=3)  # the kit's inputs have a batch axis, over which it loops
     if "num_segments" in {a.name for a in component.arguments} - _construct_names(component, export, own):
         declared = SizeLimits({"num_segments": Range(2, 2)}).merged(declared)  # the contract's default
+    if own.construct is not None and "mask" in own.construct.names() and declared.of("tokens").max is None:
+        declared = SizeLimits({"tokens": Range(max=HELD_POSITIONS)}).merged(declared)
     if own.construct is not None or not export.get("construct"):
         return declared
     both = _one_for_both(component, export["construct"]).values()
@@ -238,12 +246,16 @@ def _call(component: Component, export: Mapping[str, Any], own: ComponentConfig)
     if component.several:
         return _call_of_several(component, export)
     required = {name for name in inputs if name != "mask"}
+    if export["call"] is None and own.parameters is not None:
+        return Arguments((Expression(PARAMETERS), *(Expression(name) for name in inputs if name != "mask")), {})
     if export["call"] is None:
         return Arguments(tuple(Expression(name) for name in inputs if name != "mask"), {})
     further = [name for name in ("mask", "causal", "positions") if name not in inputs]
     if "q" in inputs:  # attention on its own hides only what its mask says: a flag stays as it is by default
         further.remove("causal")
     try:
+        if own.parameters is not None:
+            return call_with(own.parameters, export["call"], (*inputs, *further), required)
         return call_from(export["call"], (*inputs, *further), required)
     except SignatureMismatch as mismatch:
         raise _refused(component, export, "call", mismatch, inputs) from None
@@ -377,13 +389,15 @@ def _has_heads(component: Component) -> bool:
     return any(a.name == "num_heads" for a in component.arguments)
 
 
-def _check_names(component: Component, export: Mapping[str, Any], construct: Arguments, call: Arguments) -> None:
+def _check_names(
+    component: Component, variant: Variant, export: Mapping[str, Any], construct: Arguments, call: Arguments
+) -> None:
     """Raise ExportMismatch if a declared argument depends on a size that this component does not have."""
-    sizes = {a.name for a in component.arguments} | ({"kv_heads", "head_width"} if _has_heads(component) else set())
+    sizes = {a.name for a in component.arguments} | (derived_names(variant) if _has_heads(component) else set())
     inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
     if component.several:
         inputs = {*component.inputs, *MASK_NAMES}
-    further = {"constructed": {"dtype"}, "called": {*inputs, "T"}}
+    further = {"constructed": {"dtype", "mask", *SOURCES}, "called": {*inputs, "T", PARAMETERS}}
     for what, arguments in (("constructed", construct), ("called", call)):
         known = sizes | further[what]
         passed = set_only(arguments, dict.fromkeys(known, 1))
@@ -435,11 +449,23 @@ def _causal(
     """
     if "ids" in component.inputs and "mask" in call.names() and (mask.required or declared):
         return "mask"
-    if not any(a.name == "causal" for a in component.arguments) or "causal" in construct.names():
+    if not any(a.name == "causal" for a in component.arguments) or {"causal", "mask"} & construct.names():
         return "construct"
     if "mask" in call.names():
         return "mask"
     return "flag" if "causal" in call.names() else "always"
+
+
+def _without_targets(component: Component, call: Arguments) -> Iterator[str]:
+    """Yield that a decoder is not told which positions of its target are padding."""
+    if "tgt_mask" in component.inputs and "memory" in component.inputs and not TARGETS & call.names():
+        yield f"{component.name} is not told which positions of its target are padding: only the end can be"
+
+
+def _made_up(component: Component, own: ComponentConfig) -> Iterator[str]:
+    """Yield that a function whose weights have shapes only begins with the kit's numbers."""
+    if own.parameters is not None and has_shapes(own.parameters):
+        yield f"{component.name} makes no weights of its own: its initial numbers are the kit's"
 
 
 def _stands(component: Component, own: ComponentConfig, *, stands: bool) -> Iterator[str]:

@@ -20,6 +20,7 @@ from conformkit.conformance.binding.masks import NAMES as MASKS
 from conformkit.conformance.binding.passed import SWITCHES, kind_of
 from conformkit.conformance.binding.settings import replaced_defaults
 from conformkit.conformance.binding.signatures import Signature
+from conformkit.conformance.binding.sizes import DERIVED, derived_names
 from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.components import GENERATE, Component
 from conformkit.spec.tools import FUNCTION, ToolContract
@@ -35,8 +36,6 @@ _ANSWERS: Mapping[str, frozenset[str]] = {
 }
 """Masks that say what others say: the target's is padding and causality together."""
 _ONE_INPUT = ("query", "key", "value")
-_OF_HEADS = frozenset({"kv_heads", "head_width"})
-"""Sizes that follow from the contract's, and that much code takes besides those."""
 _EITHER = ("True", "False")
 
 
@@ -124,7 +123,7 @@ def _kind(one: _Given, new: Collection[str], contract: Collection[str]) -> str:
     A switch that is neither true nor false by default tells whoever leaves it out from both.
     """
     text = one.value.text if isinstance(one.value, Expression) else ""
-    of_heads = text in _OF_HEADS and text in new and "num_heads" in contract
+    of_heads = text in DERIVED and text in new and "num_heads" in contract
     usual = of_heads or (text == "dropout" and "drop" in one.name)
     return "computed" if usual or _is_switch(one) else "further"
 
@@ -251,7 +250,8 @@ _WHY = {
 
 def _constructed(component: Component, variant: Variant) -> frozenset[str]:
     """Return what the contract's constructor gets, and sizes of heads that the variant chooses."""
-    chosen = {name for name in _OF_HEADS if getattr(variant, name) != getattr(component.base, name)}
+    known = derived_names(variant)
+    chosen = {n for n in known if variant.has_latent or getattr(variant, n) != getattr(component.base, n)}
     return frozenset({*(a.name for a in component.arguments), *chosen})
 
 

@@ -2,6 +2,7 @@
 
 `(h s d) m` with as many heads of queries as of keys is q, k, v of head 0, then of head 1. With fewer keys, `h` counts
 the groups, and a part has as many heads in each as there are for one key: q, q, k, v of group 0, then of group 1.
+Parts may be of different widths: a head's keys, then its wider values.
 """
 
 from __future__ import annotations
@@ -84,14 +85,22 @@ class Grouping:
 
 
 def grouping(groups: Groups, parameters: Sequence[Parameter]) -> Grouping | None:
-    """Return how parts with different numbers of heads are laid out in these axes; None unless `h` precedes `s`."""
+    """Return how parts with different numbers or widths of heads are laid out; None unless `h` precedes `s`."""
     heads = {p.sizes.get("h", 0) for p in parameters}
     at = next((n for n, group in enumerate(groups) if "s" in group), None)
-    if at is None or len(heads) < 2 or any(h == 0 or h % min(heads) for h in heads):
+    if at is None or any(h == 0 or h % min(heads) for h in heads):
         return None
     cut = groups[at].index("s")
     before, after = groups[at][:cut], groups[at][cut + 1 :]
+    if len(heads) < 2 and not _differ_only(after, groups, parameters):
+        return None
     if "h" not in (*letters_of(groups[:at]), *before):
         return None
     apart = (*groups[:at], *([before] if before else []), ("g", *after), *groups[at + 1 :])
     return Grouping(tuple(parameters), apart, at + bool(before), merged=bool(before))
+
+
+def _differ_only(letters: Sequence[str], groups: Groups, parameters: Sequence[Parameter]) -> bool:
+    """Whether parts have different extents along some of these axes, and equal ones along all others."""
+    unequal = {a for a in letters_of(groups) if a != "s" and len({p.sizes.get(a) for p in parameters}) > 1}
+    return bool(unequal) and unequal <= {*letters}

@@ -71,9 +71,10 @@ _PER_HEAD_FUSED: Mapping[str, tuple[str, ...]] = {"(h d) m": ("(s d) m", "m (s d
 
 _FUSED_PARTS = (
     ("q", "k", "v"), ("k", "v"), ("q", "k"), ("gate", "up"), ("q", "output_gate"), ("q", "k", "v", "output_gate"),
+    ("q", "q_rotary"), ("kv_latent", "k_rotary"), ("q_latent", "kv_latent", "k_rotary"),
 )  # fmt: skip
 """Parameters that one array often holds."""
-_ORDER = ("q", "k", "v", "output_gate", "gate", "up")
+_ORDER = ("q_latent", "kv_latent", "k_rotary", "q", "q_rotary", "k", "v", "output_gate", "gate", "up")
 
 
 def layouts(
@@ -94,7 +95,8 @@ def layouts(
             continue
         if item and any(p.sizes.get(item) != count for p in parameters):
             continue
-        for rank, axes in enumerate(_candidates(parameters, item)):
+        known = _candidates(parameters, item)
+        for rank, axes in enumerate(_by_head(known) if _beside_a_latent(parts, canonical) else known):
             extent = _extent(axes, parameters)
             if extent in {shape, squeezed}:
                 swapped = len(squeezed) == 2 and (rank == 0) != matrices_out_first and rank < 2
@@ -129,6 +131,18 @@ def _candidates(parameters: list[Parameter], item: str) -> tuple[str, ...]:
         return {"h": _PER_HEAD, "e": _PER_EXPERT}[item].get(axes, ())
     letters = axes.split()
     return _SINGLE.get(axes, (axes, " ".join(reversed(letters))) if len(letters) == 2 else (axes,))
+
+
+def _beside_a_latent(parts: tuple[str, ...], canonical: Mapping[str, Parameter]) -> bool:
+    """Whether parts are those of attention with a latent, of which each head's are stored together."""
+    owners = {part.rpartition(".")[0].rpartition(".") for part in parts}
+    roles, prefix = {role for _, _, role in owners}, next(iter(owners))
+    return roles in ({"q", "q_rotary"}, {"k", "v"}) and f"{''.join(prefix[:2])}kv_latent.weight" in canonical
+
+
+def _by_head(known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return layouts with those first that hold one head after the other."""
+    return tuple(sorted(known, key=lambda axes: "(h s" not in axes))
 
 
 def _extent(axes: str, parameters: list[Parameter]) -> tuple[int, ...] | None:

@@ -16,7 +16,9 @@ NUMBERS = (
     "num_segments", "image_size", "patch_size", "channels", "num_classes",
 )  # fmt: skip
 """What expressions in `limits` may use."""
-SIZE_NAMES = (*NUMBERS, "dropout", "causal", "pad_id")
+SIZE_NAMES = (
+    *NUMBERS, "latent", "query_latent", "rotary_width", "value_width", "dropout", "causal", "pad_id",
+)  # fmt: skip
 """What expressions in `construct` and `weights` may use."""
 LIMITED = (*NUMBERS, "tokens", "batch")
 MAX_SIZE = 1_000_000

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.spec.arrays import Array
 
 __all__ = [
@@ -31,8 +32,10 @@ __all__ = [
 MASKS = ("mask", "src_mask", "tgt_mask", "memory_mask")
 """The masks of the contract's calls."""
 _PADDING = {"padding": "mask", "src_padding": "src_mask", "tgt_padding": "tgt_mask", "memory_padding": "memory_mask"}
+_LENGTHS = {"lengths": "mask", "src_lengths": "src_mask", "tgt_lengths": "tgt_mask", "memory_lengths": "memory_mask"}
+"""How many keys are seen, the first ones, instead of a mask."""
 _CAUSALITY = "causality"
-NAMES = (*MASKS, *_PADDING, _CAUSALITY)
+NAMES = (*MASKS, *_PADDING, _CAUSALITY, *_LENGTHS)
 """The masks that a call may use."""
 SHAPES = ("B 1 T T", "B T T", "B H T T", "B 1 1 T", "B 1 T", "B T", "T T")
 """The last axis counts keys, a T before it queries; 1: one row for all queries, or for all heads."""
@@ -42,7 +45,7 @@ SHAPES = ("B 1 T T", "B T T", "B H T T", "B 1 1 T", "B 1 T", "B T", "T T")
 class MaskForm:
     """How a mask is passed: bool, float (0 or -inf, added to scores) or int; what True or 1 means; its axes.
 
-    Without a shape: the contract's shape.
+    Without a shape: the contract's shape. Of the kind `lengths`: numbers of keys, (B,), or (B, T) for each query.
     """
 
     kind: str = "bool"
@@ -54,20 +57,25 @@ FORMS: Mapping[str, MaskForm] = {
     **{name: MaskForm() for name in MASKS},
     **{name: MaskForm(true="hide", shape="B T") for name in _PADDING},
     _CAUSALITY: MaskForm(true="hide", shape="T T"),
+    **{name: MaskForm(kind="lengths") for name in _LENGTHS},
 }
 """How each is passed if nothing is declared; separate padding and causality as in torch."""
 
 KNOWN: Mapping[str, str] = {
     "key_padding_mask": "padding", "src_key_padding_mask": "src_padding", "tgt_key_padding_mask": "tgt_padding",
     "memory_key_padding_mask": "memory_padding",
+    **dict.fromkeys(("valid_lens", "valid_len", "valid_lengths"), "lengths"),
+    **dict.fromkeys(("src_valid_lens", "src_valid_len", "src_lens", "src_lengths"), "src_lengths"),
+    **dict.fromkeys(("tgt_valid_lens", "tgt_valid_len", "dec_valid_lens", "tgt_lens", "tgt_lengths"), "tgt_lengths"),
+    **dict.fromkeys(("enc_valid_lens", "enc_valid_len", "memory_valid_lens", "memory_lengths"), "memory_lengths"),
 }  # fmt: skip
-"""Argument names with torch's meaning."""
+"""Argument names with torch's meaning, and those of numbers of valid keys."""
 
 
 def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Array]:
     """Return the masks that a call uses, (B, 1, 1 or Tq, Tk), from those of the contract's call.
 
-    If both sides of an encoder-decoder are called at once, the memory's mask is the source's. Where there is only one
+    The memory's mask is the source's, where only one of them is given. Where there is only one
     mask, each of the names means that one.
     """
     given = {name: inputs[name] for name in MASKS if name in inputs}
@@ -75,11 +83,17 @@ def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Arr
         given |= {name: given["mask"] for name in MASKS if name not in given}
     if "memory_mask" not in given and "src_mask" in given:
         given["memory_mask"] = given["src_mask"]
+    elif "src_mask" not in given and "memory_mask" in given:
+        given["src_mask"] = given["memory_mask"]  # decoding: the source is the memory
     found = {name: mask for name, mask in given.items() if name in used}
     for name, source in _PADDING.items():
         mask = given.get(source, given.get("mask") if name == "src_padding" else None)
         if name in used and mask is not None:
             found[name] = mask[:, :, -1:, :]  # the last query sees everything that is not padding
+    for name, source in _LENGTHS.items():
+        mask = given.get(source, given.get("mask") if name in {"src_lengths", "memory_lengths"} else None)
+        if name in used and mask is not None:
+            found[name] = mask
     causal = given.get("tgt_mask", given.get("mask"))
     if _CAUSALITY in used and causal is not None and causal.shape[-2] > 1:
         found[_CAUSALITY] = np.tri(causal.shape[-2], causal.shape[-1], dtype=np.bool_)[None, None]
@@ -89,15 +103,15 @@ def masks_of(inputs: Mapping[str, Array], used: frozenset[str]) -> dict[str, Arr
 def never_given(names: Iterable[str], inputs: Collection[str]) -> list[str]:
     """Return the masks of these names that no call with these inputs of the contract ever has."""
     given = set(MASKS) if "mask" in inputs else set(MASKS) & set(inputs)
-    given |= {"memory_mask"} if "src_mask" in given else set()
-    given |= {name for name, source in _PADDING.items() if source in given}
+    given |= {"memory_mask", "src_mask"} if {"src_mask", "memory_mask"} & given else set()
+    given |= {name for name, source in (_PADDING | _LENGTHS).items() if source in given}
     given |= {_CAUSALITY} if "tgt_mask" in inputs or {"mask", "query"} <= set(inputs) else set()
     return sorted(set(names) & set(NAMES) - given)
 
 
 def queries_of(name: str, inputs: Mapping[str, Array]) -> int:
     """Return the number of queries of a mask: those of the target, unless it is the source's own mask."""
-    order = ("src", "x", "query") if name.startswith("src") else ("tgt", "x", "query", "src", "ids")
+    order = ("src", "x", "query", "tgt") if name.startswith("src") else ("tgt", "x", "query", "src", "ids")
     return int(next(inputs[side].shape[1] for side in order if side in inputs))
 
 
@@ -113,8 +127,21 @@ def hiding_nothing(name: str, inputs: Mapping[str, Array]) -> Array:
 
 
 def formed(mask: Array, form: MaskForm, *, queries: int, heads: int) -> Array:
-    """Convert a mask (B, 1, 1 or Tq, Tk), True = may attend, to the form that an implementation takes."""
+    """Convert a mask (B, 1, 1 or Tq, Tk), True = may attend, to the form that an implementation takes.
+
+    Raises NotApplicable if numbers of keys cannot say what it hides.
+    """
+    if form.kind == "lengths":
+        return _counted(mask)
     return _typed(_shaped(mask, form.shape, queries, heads), form)
+
+
+def _counted(mask: Array) -> Array:
+    """Return how many keys each sequence, or each query, sees; at least one, and always the first ones."""
+    seen = mask[:, 0].sum(axis=-1)
+    if not seen.all() or not np.array_equal(mask[:, 0], np.arange(mask.shape[-1]) < seen[..., None]):
+        raise NotApplicable("it takes the number of valid positions, which cannot say what this mask hides")
+    return np.ascontiguousarray(seen[:, 0] if (seen == seen[:, :1]).all() else seen, np.int64)
 
 
 def _shaped(mask: Array, shape: str, queries: int, heads: int) -> Array:

@@ -33,17 +33,30 @@ def _norm_names(*stems: str) -> set[str]:
 
 
 _ROLES: dict[str, set[str]] = {
-    "q": _linear_names("q", "query", "queries", "qs", "qry"),
-    "k": _linear_names("k", "key", "keys", "ks"),
-    "v": _linear_names("v", "value", "values", "vs", "val"),
+    "q": _linear_names("q", "query", "queries", "qs", "qry", "qbproj", "qup", "upq", "wqb", "uq", "qnope"),
+    "k": _linear_names("k", "key", "keys", "ks", "kup", "upk", "uk", "knope"),
+    "v": _linear_names("v", "value", "values", "vs", "val", "vup", "upv", "uv"),
     "qkv": _linear_names("qkv", "querykeyvalue", "in", "attn", "kqv", "packed") | {"cattn", "inproj", "fused"},
-    "kv": _linear_names("kv", "keyvalue"),
+    "kv": _linear_names("kv", "keyvalue", "kvb", "kvup", "upkv", "ukv"),
     "qk": _linear_names("qk", "querykey"),
     "out": _linear_names("o", "out", "output", "proj")
     | {"cproj", "unify", "unifyheads", "dense", "merge", "combine", "mix"},
     "q_norm": _norm_names("q", "query"),
     "k_norm": _norm_names("k", "key"),
+    "q_latent": _linear_names("qlatent", "qdown", "qa", "dq", "qcompress", "qcompressed", "downq", "qlora", "qloraa"),
+    "q_latent_norm": _norm_names("q", "qlatent", "qa", "qdown", "qlora", "cq"),
+    "q_rotary": _linear_names("qrotary", "qrope", "qr", "qpe", "qpos", "qrot", "ropeq", "rotaryq"),
+    "kv_latent": _linear_names(
+        "kvlatent", "kvdown", "kva", "dkv", "kvcompress", "kvcompressed", "downkv", "kvlora", "kvloraa", "latent",
+    ) | {"kvaprojwithmqa"},
+    "kv_latent_norm": _norm_names("kv", "kvlatent", "kva", "kvdown", "kvlora", "ckv", "latent"),
+    "k_rotary": _linear_names("krotary", "krope", "kr", "kpe", "kpos", "krot", "ropek", "rotaryk"),
     "sinks": {"sinks", "sink", "attnsinks", "attentionsinks", "attnsink", "sinklogits", "sinkbias", "sinktoken"},
+    "relative": {
+        "relative", "relativeattentionbias", "relativebias", "relativepositionbias", "relbias", "relposbias", "relpos",
+        "positionbias", "posbias", "relativepositions", "relativeposition", "relativepositionbiastable", "rpb", "rel",
+        "bias", "biastable", "attnbias", "attentionbias", "relattnbias", "t5bias",
+    },
     "output_gate": _linear_names("gate", "g", "outputgate", "outgate", "ogate", "headgate")
     | {"attngate", "attentiongate", "gating"},
     "up": _linear_names("up", "1", "in", "expand", "first", "hidden", "fc", "inner")

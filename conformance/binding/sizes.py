@@ -10,10 +10,13 @@ from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.spec.components import Component
-from conformkit.spec.rotary import turns_whole_pairs
+from conformkit.spec.rotary import turning_width, turns_whole_pairs
 from conformkit.spec.variants import Variant
 
-__all__ = ["STANDARD", "LimitWithoutValue", "NoSizeError", "complete", "completed", "nearest_allowed", "within"]
+__all__ = [
+    "DERIVED", "STANDARD", "LimitWithoutValue", "NoSizeError", "complete", "completed", "derived", "derived_names",
+    "nearest_allowed", "within",
+]  # fmt: skip
 
 STANDARD: Mapping[str, int] = {
     "d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 9, "max_len": 9,
@@ -21,7 +24,9 @@ STANDARD: Mapping[str, int] = {
     "num_segments": 4, "image_size": 8, "patch_size": 2, "channels": 3, "num_classes": 7,
 }  # fmt: skip
 """Used where a clause sets no size; all different, so that no equality is accidental."""
-
+_LATENTS = ("latent", "query_latent", "rotary_width", "value_width")
+DERIVED = frozenset({"kv_heads", "head_width", *_LATENTS})
+"""Sizes that a variant gives: those of heads, and beside a latent those that it brings."""
 
 _FREE = {"d_model", "num_heads", "causal", "dropout", "pad_id"}
 """Arguments that are not sizes, or are chosen together."""
@@ -138,7 +143,7 @@ def _near(name: str, wanted: int, limits: SizeLimits, count: int) -> list[int]:
 def _worked_out(
     sizes: dict[str, Any], variant: Variant, limits: SizeLimits, unsaid: list[ExpressionError]
 ) -> dict[str, Any] | None:
-    """Add kv_heads and head_width; None if the variant or the limits do not allow these sizes.
+    """Add the sizes that the variant gives; None if the variant or the limits do not allow these sizes.
 
     Expressions of the variant that have no value are added to `unsaid`.
     """
@@ -147,17 +152,31 @@ def _worked_out(
     if sizes.get("num_heads") is None:
         return sizes
     try:
-        kv_heads, width = (_whole(e, sizes) for e in (variant.kv_heads, variant.head_width))
+        found = derived(sizes, variant)
     except (ExpressionError, TypeError, ValueError) as error:
         unsaid += [error] if isinstance(error, ExpressionError) else []
         return None
+    if found is None or not all(limits.of(name).allows(found[name]) for name in ("kv_heads", "head_width")):
+        return None
+    return {**sizes, **found}
+
+
+def derived_names(variant: Variant) -> frozenset[str]:
+    """Return the names of the sizes that a variant gives."""
+    return DERIVED if variant.has_latent else DERIVED - {*_LATENTS}
+
+
+def derived(sizes: Mapping[str, Any], variant: Variant) -> dict[str, int] | None:
+    """Return the sizes that a variant gives beside these; None if it allows no such heads. Raises ExpressionError."""
+    kv_heads, width = (_whole(e, sizes) for e in (variant.kv_heads, variant.head_width))
     if kv_heads < 1 or width < 1 or sizes["num_heads"] % kv_heads:
         return None
-    if not turns_whole_pairs(width, variant):
-        return None
-    if not (limits.of("kv_heads").allows(kv_heads) and limits.of("head_width").allows(width)):
-        return None
-    return {**sizes, "kv_heads": kv_heads, "head_width": width}
+    found = {"kv_heads": kv_heads, "head_width": width}
+    if variant.has_latent:
+        found |= {name: _whole(getattr(variant, name), {**sizes, **found}) for name in _LATENTS}
+        if any(found[name] < 1 for name in _LATENTS if getattr(variant, name) != "0"):
+            return None
+    return found if turns_whole_pairs(turning_width(found, variant), variant) else None
 
 
 def _whole(expression: str, sizes: Mapping[str, Any]) -> int:

@@ -17,6 +17,8 @@ _DEFAULT = re.compile(r"from conformkit\.spec\.variants import (CANONICAL|BERT|V
 """The line by which a module of the reference gets the variant that it builds if none is given."""
 _DEFAULTS = {"CANONICAL": CANONICAL, "BERT": BERT, "VIT": VIT}
 _FOLDERS = ("encoder", "paths", "seq2seq", "vision")
+_EXPRESSIONS = ("kv_heads", "head_width", "latent", "query_latent", "rotary_width", "value_width")
+"""Choices that are expressions over sizes."""
 _READ = re.compile(r"\w+(?: *(?://|\*) *\w+)*")
 """Expressions that the reference can evaluate; a declaration may hold others."""
 _ANY_EXPRESSION = '''
@@ -44,7 +46,7 @@ def write_reference(
     """
     variant = base if variant is None else variant
     sources = patched(patches)
-    if not all(map(_READ.fullmatch, (variant.kv_heads, variant.head_width))):
+    if not all(map(_READ.fullmatch, (getattr(variant, name) for name in _EXPRESSIONS))):
         sources["sizes.py"] += _ANY_EXPRESSION
     for name in _FOLDERS:
         (folder / name).mkdir(parents=True)

@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.diagnosis import families, mixtures, modern, rotary_variants, two_bases
+from conformkit.conformance.diagnosis import families, latents, mixtures, modern, rotary_variants, two_bases
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -79,6 +79,8 @@ _MODERN = {
         *rotary_variants.ROTARY_CHOICES,
     ),
 }
+_IN_SCORES = frozenset({"rotary", "alibi", "relative"})
+"""Positions that act within attention."""
 _OF_QK_NORM = ("norm", "norm_weight", "norm_eps")
 """Choices that attention shows only where its queries and keys have a norm."""
 _MIXED = dict.fromkeys(mixtures.IN, mixtures.EXPERTS)
@@ -88,8 +90,9 @@ _NEAR = {
     "TinyTransformerLM": ("window_rotary_base",),
 }
 """By component, choices that are tried where a family has them, and in the model."""
+_LATENT = dict.fromkeys(latents.IN, latents.LATENTS)
 _ALL = {
-    name: (*older, *_MODERN.get(name, ()), *_MIXED.get(name, ()), *_NEAR.get(name, ()))
+    name: (*older, *_MODERN.get(name, ()), *_MIXED.get(name, ()), *_LATENT.get(name, ()), *_NEAR.get(name, ()))
     for name, older in _CHOICES.items()
 }
 """By component, all choices that concern it."""
@@ -118,6 +121,7 @@ _CONSIDERED = 4000
 _COMPUTED = 300
 _MODERN_COMPUTED = 4000
 _NEAR_FAMILIES = 2000
+_OF_A_LATENT = 6
 _RANKED = 8
 _ASSIGNED = 16
 """Limits of the search in one component, in variants; with RANKED, every assignment of parameters is tried.
@@ -204,7 +208,11 @@ class Search:
     def _try(self, subject: Subject, search: Callable[[Trial], Variant | None], sizes: Mapping[str, int]) -> None:
         """Find the variant of a component at these sizes."""
         try:
-            trial = Trial.of(subject, self._known, **sizes)
+            placed = (
+                subject.bound.rules or () if subject.bound.fits else ()
+            )  # nearly right: numbers may hide in rounding
+            known = {**self._known, **{rule.target: rule.source for rule in placed}}
+            trial = Trial.of(subject, known, **sizes)
             self._found[subject.name] = found = search(trial)
             if found is not None:
                 self._known |= {rule.target: rule.source for rule in trial.rules(found, trial.close) or ()}
@@ -227,7 +235,7 @@ class Search:
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
-        found = found or self._mixture(trial, loose) or self._with_two_bases(trial, loose)
+        found = found or self._mixture(trial, loose) or self._with_two_bases(trial, loose) or self._latent(trial, loose)
         if not found and trial.subject.name in families.WITH_FAMILIES:
             trial.forget_ranks()
             found = self._first(trial, islice(self._families(trial), _NEAR_FAMILIES), loose)
@@ -251,6 +259,20 @@ class Search:
             for variant in candidates:
                 if trial.gives(variant, error) and (least := self._confirmed(trial, variant, error)):
                     return least
+        return None
+
+    def _latent(self, trial: Trial, loose: Variant | None) -> Variant | None:
+        """Return the variant with a latent whose numbers attention gives, at two sizes; None if there is none."""
+        if trial.subject.name != latents.IN[0]:
+            return None
+        base = self._with_parts(trial.subject.name, trial.subject.variant)
+        candidates = list(_distinct(latents.latents(base, trial.trainable, trial.sizes, trial.lacking), latents.IN[0]))
+        for error in (trial.exact,) if loose else (trial.exact, trial.close):
+            for variant in candidates:
+                if (rules := trial.rules(variant, error, _OF_A_LATENT)) is not None:
+                    known = {rule.target: rule.source for rule in rules}
+                    if found := _at_other_sizes(trial, variant, known):
+                        return found
         return None
 
     def _with_two_bases(self, trial: Trial, loose: Variant | None) -> Variant | None:
@@ -369,7 +391,7 @@ class Search:
         if choice == "gate_limit" and self._found.get("FeedForward") is not None:
             return part == "FeedForward"
         found = self._found.get(part)
-        hidden = choice in _OF_QK_NORM and found is not None and found.qk_norm == "none"
+        hidden = choice in _OF_QK_NORM and found is not None and found.qk_norm == "none" and not found.has_latent
         return not (part == "MultiHeadAttention" and hidden)
 
     def _with_parts(self, name: str, declared: Variant) -> Variant:
@@ -384,7 +406,7 @@ class Search:
     def _least(self, trial: Trial, variant: Variant, error: float, most: int) -> Variant:
         """Take back each change without which the numbers are the same."""
         declared = trial.subject.variant
-        for choice in _ALL[trial.subject.name]:
+        for choice in (choice for choice in _ALL[trial.subject.name] if choice not in latents.LATENTS):
             without = variant.but(**{choice: getattr(declared, choice)})
             if without != variant and trial.gives(without, error, most):
                 variant = without
@@ -416,7 +438,7 @@ class Search:
         """Whether another component, which shows this choice, has it as declared."""
         showing = [name for name in self._found if choice in _ALL[name] and self._shows(name, choice)]
         if choice == "positions":
-            turns = bool({"rotary", "alibi"} & {declared, actual})
+            turns = bool(_IN_SCORES & {declared, actual})
             showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
         found = [variant for name in showing if (variant := self._found[name]) is not None]
         return any(getattr(variant, choice) != actual for variant in found)
@@ -435,9 +457,15 @@ def _effective(variant: Variant, name: str) -> Variant:
     """Return the variant without choices that have no effect in a component."""
     idle: list[str] = []
     added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"} or name in (*ENCODER_NAMES, *VIT_NAMES)
-    idle += ["positions"] if variant.positions not in {"rotary", "alibi"} and not added else []
-    idle += [*_OF_QK_NORM] if name == "MultiHeadAttention" and variant.qk_norm == "none" else []
+    idle += ["positions"] if variant.positions not in _IN_SCORES and not added else []
+    idle += (
+        [*_OF_QK_NORM] if name == "MultiHeadAttention" and variant.qk_norm == "none" and not variant.has_latent else []
+    )
+    idle += [choice for choice in latents.LATENTS if choice != "latent"] if not variant.has_latent else []
+    idle += ["rotary_width"] if variant.positions != "rotary" else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
+    idle += ["relative_buckets", "relative_distance"] if variant.positions != "relative" else []
+    idle += ["relative_shared"] if variant.positions != "relative" or name != "TinyTransformerLM" else []
     idle += ["window_rotary_base"] if not variant.window or variant.positions != "rotary" else []
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
     idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
@@ -474,6 +502,20 @@ def _another(trial: Trial, known: Mapping[str, str], sizes: Mapping[str, int]) -
     except _TROUBLE:
         return None
     return again if again.sizes != trial.sizes else None
+
+
+def _at_other_sizes(trial: Trial, variant: Variant, known: Mapping[str, str]) -> Variant | None:
+    """Return a variant with a latent whose widths are right at other sizes, too; as it is if there are none."""
+    again = _another(trial, {**trial.known, **known}, latents.SIZES)
+    if again is None:
+        return variant
+    alike = {name: getattr(variant, name) for name in ("norm", "norm_bias", "norm_eps", "output_bias", "positions")}
+    others = latents.latents(variant, again.trainable, again.sizes, again.lacking)
+    for other in _distinct(others, trial.subject.name):
+        found = latents.generalized(variant, other, trial.sizes, again.sizes)
+        if found and all(getattr(other, n) == value for n, value in alike.items()) and again.gives(other, again.close):
+            return found
+    return None
 
 
 def _in_order(base: Variant, own: Sequence[str], all_of_them: Sequence[str], fits: Fits) -> Iterator[Variant]:

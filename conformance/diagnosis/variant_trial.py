@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule
+from conformkit.conformance.binding.sizes import derived
 from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.probing.placements import placements
 from conformkit.conformance.probing.probe import ROUNDING
@@ -22,7 +22,6 @@ from conformkit.conformance.subject.component import Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, Parameter
 from conformkit.spec.positional_encoding import sinusoids
-from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
@@ -161,6 +160,8 @@ class Trial:
     ) -> float:
         sizes = self._sizes(variant) or {}
         named = dict(zip(self._component.inputs, inputs, strict=False))
+        if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(self._component.inputs):
+            named["tgt_mask"] = np.tri(named["x"].shape[1], dtype=np.bool_)[None, None]  # it hides them by itself
         try:
             want = self._component.forward(weights, named, sizes, variant)
         except ValueError:  # these choices do not go together: wide heads without an output projection
@@ -228,23 +229,13 @@ class Trial:
             return None
         if "num_heads" not in self.sizes:
             return self.sizes
-        kv_heads, width = (_whole(text, self.sizes) for text in (variant.kv_heads, variant.head_width))
-        if kv_heads < 1 or width < 1 or self.sizes["num_heads"] % kv_heads:
+        try:
+            found = derived(self.sizes, variant)
+        except (ExpressionError, TypeError, ValueError):
             return None
-        if not turns_whole_pairs(width, variant):
-            return None
-        return {**self.sizes, "kv_heads": kv_heads, "head_width": width}
+        return None if found is None else {**self.sizes, **found}
 
 
 def takes_pad_id(subject: Subject) -> bool:
     """Whether a component is constructed with a padding id."""
     return "pad_id" in subject.bound.construct.names()
-
-
-def _whole(expression: str, sizes: Mapping[str, Any]) -> int:
-    """Evaluate if `//` leaves no remainder; else 0."""
-    try:
-        exact = float(evaluate(expression.replace("//", "/"), sizes))
-    except (ExpressionError, TypeError, ValueError):
-        return 0
-    return int(exact) if exact.is_integer() else 0

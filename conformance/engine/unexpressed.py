@@ -35,10 +35,12 @@ def _unexpressed(variant: Variant, name: str) -> Iterator[tuple[str, str]]:
         yield "sinks", "attention sinks"
     if variant.output_gate != "none":
         yield "output_gate", "gate on the output"
+    if variant.has_latent:
+        yield "latent", "latent"
     if variant.experts:
         yield "experts", "experts"
     if name != "CrossAttention":  # positions of two sequences have no distance: it has neither in any model
         if variant.window:
             yield "window", "window"
-        if variant.positions == "alibi":
-            yield "positions", "ALiBi"
+        if variant.positions in {"alibi", "relative"}:
+            yield "positions", "ALiBi" if variant.positions == "alibi" else "relative positions"

@@ -88,6 +88,8 @@ def passing(instance: Instance, start: int) -> tuple[dict[str, Array], Array]:
 
     The features are start … start + n - 1, n what the value heads hold. Query heads that share one: the first gives it.
     """
+    if instance.subject.variant.has_latent:
+        raise NotApplicable("its attention normalizes a latent, and passes no feature on as it is")
     found = zeros(instance, "attention.")
     heads, own, depth = (instance.sizes[name] for name in ("num_heads", "kv_heads", "head_width"))
     width = instance.sizes["d_model"]

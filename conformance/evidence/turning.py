@@ -10,7 +10,8 @@ from conformkit.conformance.assertions.checks import NotApplicable, check, check
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
-from conformkit.spec.rotary import frequencies, rotated_width
+from conformkit.spec.layers import normalize
+from conformkit.spec.rotary import frequencies, rotated_width, turning_width
 from conformkit.spec.scores import within
 from conformkit.spec.variants import Variant
 
@@ -26,15 +27,19 @@ def score_falls(instance: Instance, query: Array, key: Array, length: int | None
     Feature 0 is 1 in every token and makes query and key; feature 1 + t marks token t and is what its value shows. NaN
     where the key is hidden. Raises NotApplicable if fewer than three tokens can be told apart.
     """
-    width, depth = instance.sizes["d_model"], instance.sizes["head_width"]
-    tokens = instance.subject.tokens(length or depth)
-    shown = min(tokens, width - 1, depth)
+    width = instance.sizes["d_model"]
+    depth = instance.sizes["value_width" if instance.subject.variant.has_latent else "head_width"]
+    tokens = instance.subject.tokens(length or turned_width(instance))
+    shown = min(tokens, width - 1, depth, instance.sizes.get("latent", width) - 1)
     if shown < 3:
         raise NotApplicable.from_sizes("fewer than three positions can be told apart")
     weights = zeros(instance, "")
-    weights |= {name: np.ones_like(array) for name, array in weights.items() if name.endswith("_norm.weight")}
-    weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query[:depth], key[:depth]
-    weights["v.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
+    if instance.subject.variant.has_latent:
+        _write_latent(instance, weights, query, key, shown)
+    else:
+        weights |= {name: np.ones_like(array) for name, array in weights.items() if name.endswith("_norm.weight")}
+        weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query[:depth], key[:depth]
+        weights["v.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
     if "out.weight" in weights:
         weights["out.weight"][:shown, :shown] = np.eye(shown)
     x = np.zeros((1, tokens, width))
@@ -46,6 +51,25 @@ def score_falls(instance: Instance, query: Array, key: Array, length: int | None
     check("a visible key has no weight", bool((seen[visible] > 0).all()))
     scores = np.log(np.where(visible, seen, 1.0))
     return np.where(visible, scores - np.diagonal(scores)[:, None], np.nan)
+
+
+def _write_latent(instance: Instance, weights: dict[str, Array], query: Array, key: Array, shown: int) -> None:
+    """Write the same beside a latent, of which each token has a feature; what rotates makes query and key."""
+    variant, turned = instance.subject.variant, turned_width(instance)
+    weights |= {n: np.full_like(a, variant.plain_gamma) for n, a in weights.items() if n.endswith("_norm.weight")}
+    weights["q_rotary.weight"][:turned, 0], weights["k_rotary.weight"][:turned, 0] = query[:turned], key[:turned]
+    if variant.query_latent != "0":
+        weights["q_latent.weight"][0, 0] = 1.0
+        told = normalize(weights, "q_latent_norm", np.eye(1, instance.sizes["query_latent"]), variant)
+        weights["q_rotary.weight"] /= told[0, 0]
+    weights["kv_latent.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
+    told = normalize(weights, "kv_latent_norm", np.eye(shown, instance.sizes["latent"]), variant)
+    weights["v.weight"][:shown] = np.linalg.pinv(told).T  # LayerNorm takes a mean off all features
+
+
+def turned_width(instance: Instance) -> int:
+    """Return the width of what rotates: of a head, or of its part beside a latent."""
+    return turning_width(instance.sizes, instance.subject.variant)
 
 
 def pair_places(pair: int, width: int, variant: Variant) -> tuple[int, int]:
@@ -68,7 +92,7 @@ class Turn:
 
         Raises NotApplicable if a window hides every other key.
         """
-        width = instance.sizes["head_width"]
+        width = turned_width(instance)
         first, second = (LONG * np.eye(width)[place] for place in pair_places(pair, width, instance.subject.variant))
         return cls(
             _by_distance(score_falls(instance, first, second)), _by_distance(score_falls(instance, first, first))
@@ -104,13 +128,14 @@ def _by_distance(falls: Array) -> Array:
 
 def size_of_scores(instance: Instance) -> float:
     """Return the size that the scores of a pair have where rotation multiplies by 1."""
-    return LONG**2 / float(np.sqrt(instance.sizes["head_width"]))
+    beside = turned_width(instance) if instance.subject.variant.has_latent else 0
+    return LONG**2 / float(np.sqrt(instance.sizes["head_width"] + beside))
 
 
 def check_angles(instance: Instance) -> None:
     """Check the scores of each pair, up to a common factor."""
     subject, own = instance.subject, instance.weights
-    turned = rotated_width(instance.sizes["head_width"], subject.variant)
+    turned = rotated_width(turned_width(instance), subject.variant)
     wanted = frequencies(turned, subject.variant)
     size = None
     for pair, frequency in enumerate(wanted):

@@ -423,7 +423,8 @@ class Instance:
         named = {n: self.held(a) for n, a in zip(definition.inputs, inputs, strict=False) if a is not None}
         if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(definition.inputs):
             tokens = named["x"].shape[1]  # a decoder that hides later positions by itself
-            named["tgt_mask"] = named.get("tgt_mask", np.True_) & np.tri(tokens, dtype=np.bool_)[None, None]
+            seen = named.get("tgt_mask", np.True_) if self.subject.offers("target-masks") else np.True_
+            named["tgt_mask"] = seen & np.tri(tokens, dtype=np.bool_)[None, None]
         return named
 
     def defined(

@@ -19,6 +19,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF
+from conformkit.conformance.binding.sizes import DERIVED
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.for_each_component import each
 from conformkit.conformance.evidence.own_draws import check_own_draws, unit_matrices
@@ -245,7 +246,7 @@ def _varies(instance: Instance, inputs: tuple[Array, ...]) -> bool:
 
 def _others(subject: Subject, instance: Instance) -> Iterator[Instance]:
     """Yield objects that differ in causality, number format, dropout rate or sizes."""
-    own = {name: value for name, value in instance.sizes.items() if name not in {"kv_heads", "head_width"}}
+    own = {name: value for name, value in instance.sizes.items() if name not in DERIVED}
     form = "float32" if subject.offers("float32") else None
     yield subject.build(**{**own, "dropout": 0.0, "causal": not own.get("causal", True)})
     yield subject.build(dtype=form, **{**own, "dropout": 0.0, "num_heads": 1, "max_len": 6})

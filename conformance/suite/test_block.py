@@ -353,7 +353,8 @@ def test_training_varies_with_dropout_and_not_without(block: Subject, draw: Draw
 def test_on_average_dropout_changes_nothing_that_a_sublayer_gives(block: Subject, draw: Draw) -> None:
     instance = build(block, dropout=0.25).randomize(draw)
     own, x = dict(instance.weights), inputs(instance, draw, 1, 2)
-    even, half = zeros(instance, "attention.q."), halving(instance, "feed_forward.")
+    even = zeros(instance, "attention.q.") | zeros(instance, "attention.q_rotary.")
+    half = halving(instance, "feed_forward.")
     for name, silent, weights, drops in (
         ("attention", silent_feed_forward, even, partial(drops_what_scores_read, part="attention.")),
         ("the network", silent_attention, half, partial(drops_what_units_read, part="feed_forward.")),

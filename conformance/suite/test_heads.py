@@ -27,8 +27,8 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
+from conformkit.spec.heads import split_heads
 from conformkit.spec.layers import linear
-from conformkit.spec.multi_head_attention import split_heads
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.self_attention import self_attention
 
@@ -86,7 +86,11 @@ def test_merging_heads_undoes_the_split(multi_head: Subject, draw: Draw) -> None
     for width, heads in each_of("width, heads", [(12, 3), (12, 4), (12, 2), (15, 3), (10, 10)]):
         instance = multi_head.build(d_model=width, num_heads=heads, causal=False).randomize(draw)
         instance.write(
-            {name: 0.0 * array for name, array in instance.weights.items() if name.startswith(("q.", "q_norm."))}
+            {
+                name: 0.0 * array
+                for name, array in instance.weights.items()
+                if name.startswith(("q.", "q_norm.", "q_rotary."))
+            }
         )
         _project_by(instance, np.eye)
         x = drawn(instance, draw, 2, 5)

@@ -15,8 +15,9 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 from conformkit.spec.attention import attention_weights, softmax
+from conformkit.spec.heads import split_heads
+from conformkit.spec.latent_attention import latent_heads
 from conformkit.spec.layers import linear
-from conformkit.spec.multi_head_attention import split_heads
 
 LARGEST = 1e6
 SEEDS = (1, 2, 3)
@@ -84,10 +85,13 @@ def test_a_new_head_looks_at_many_positions(multi_head: Subject, draw: Draw) -> 
         instance = multi_head.build(**WIDE, seed=seed)
         weights, sizes = instance.read(), instance.sizes
         x = draw.values(2, 16, sizes["d_model"])
-        q, k = (
-            split_heads(linear(weights, "q", x), sizes["num_heads"]),
-            split_heads(linear(weights, "k", x), sizes["kv_heads"]),
-        )
+        if multi_head.variant.has_latent:
+            q, k, _ = latent_heads(weights, x, sizes["num_heads"], multi_head.variant)
+        else:
+            q, k = (
+                split_heads(linear(weights, "q", x), sizes["num_heads"]),
+                split_heads(linear(weights, "k", x), sizes["kv_heads"]),
+            )
         given = attention_weights(q, np.repeat(k, sizes["num_heads"] // sizes["kv_heads"], axis=-3))  # (B, H, T, T)
         entropy = float(-(given * np.log(np.maximum(given, 1e-300))).sum(axis=-1).mean())
         uniform = math.log(x.shape[1])

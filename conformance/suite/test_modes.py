@@ -154,7 +154,12 @@ def _check_shares(subject: Subject, draw: Draw, rate: float) -> None:
         base = x if part else np.zeros_like(x)
         there = np.argwhere((instance(x) - base)[0, 0])[:, 0]
         dropped = (instance(many, mode="train", seed=1) - base)[:, 0, there] == 0.0
-        _check_share(f"{subject.name}{part and ', ' + part[:-1]}", dropped, rate, instance.sizes.get("head_width", 1))
+        _check_share(
+            f"{subject.name}{part and ', ' + part[:-1]}",
+            dropped,
+            rate,
+            max(instance.sizes.get(n, 1) for n in ("head_width", "value_width")),
+        )
 
 
 def _check_share(label: str, dropped: Array, rate: float, together: int) -> None:

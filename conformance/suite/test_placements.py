@@ -74,7 +74,11 @@ def test_sublayers_read_what_the_placement_says(block: Subject, draw: Draw) -> N
         return
     if x.shape[1] < 2:
         raise NotApplicable.from_sizes("the declared limits leave sequences of one position")
-    even = {n: 0.0 * w for n, w in instance.weights.items() if n.startswith(("attention.q.", "attention.k."))}
+    even = {
+        n: 0.0 * w
+        for n, w in instance.weights.items()
+        if n.startswith(("attention.q.", "attention.q_rotary.", "attention.k."))
+    }
     even |= {n: 0.0 * w for n, w in instance.weights.items() if n.startswith("attention.") and n.endswith(".bias")}
     larger = x.copy()
     larger[:, 0] *= 7.0  # among values that are mixed evenly this one weighs more, unless rows are normalized first

@@ -19,6 +19,7 @@ from conformkit.reference.attention import attention_weights, scaled_dot_product
 from conformkit.reference.block import TransformerBlock
 from conformkit.reference.errors import ShapeError, SizeError
 from conformkit.reference.kv_cache import LayerCache
+from conformkit.reference.latent_attention import latent_heads
 from conformkit.reference.loss import cross_entropy
 from conformkit.reference.masks import combine_masks, mask_scores
 from conformkit.reference.model import TinyTransformerLM
@@ -146,14 +147,11 @@ def _attend(
     attention: MultiHeadAttention, x: Tensor, places: Tensor, seen: Tensor, layer: LayerCache, *, shown: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Let new rows look at those kept and at each other: (B, t, D) → (B, t, D), and the weights."""
-    q, k, v = (
-        rows.unflatten(-1, (-1, attention.head_width)).transpose(1, 2)  # (B, t, h·dh) → (B, h, t, dh)
-        for rows in (attention.q(x), attention.k(x), attention.v(x))
-    )
+    q, k, v = _projected(attention, x, places)
     variant = attention.variant
     if variant.qk_norm != "none":
         q, k = attention.normalized(q, k)
-    if variant.positions == "rotary":
+    if variant.positions == "rotary" and not variant.has_latent:
         q = rotate_at(q, places, variant.rotary_base, variant.rotary_layout)
         k = rotate_at(k, places, variant.rotary_base, variant.rotary_layout)
     k, v = layer.append(k, v)  # (B, Hkv, n + t, dh) each
@@ -172,3 +170,17 @@ def _attend(
     if attention.out is not None:
         y = attention.out(y)
     return attention.dropout(y), weights if shown else None
+
+
+def _projected(attention: MultiHeadAttention, x: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries, keys and values, (B, h, t, dh) each; from a latent they are rotated already."""
+    variant = attention.variant
+    if variant.has_latent:
+        return latent_heads(
+            attention, x, lambda rows: rotate_at(rows, places, variant.rotary_base, variant.rotary_layout)
+        )
+    q, k, v = (
+        rows.unflatten(-1, (-1, attention.head_width)).transpose(1, 2)  # (B, t, h·dh) → (B, h, t, dh)
+        for rows in (attention.q(x), attention.k(x), attention.v(x))
+    )
+    return q, k, v

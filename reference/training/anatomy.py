@@ -199,7 +199,7 @@ def _heads(
 
 def _parts(attention: MultiHeadAttention, mixed: Tensor) -> Tensor:
     """Return the norm of what each head adds to the output: (B, T, H·dh) → (H,)."""
-    split = (attention.num_heads, attention.head_width)
+    split = (attention.num_heads, mixed.shape[-1] // attention.num_heads)
     own = mixed.reshape(*mixed.shape[:-1], *split)  # (B, T, H, dh)
     if attention.out is not None:
         matrix = attention.out.weight.reshape(-1, *split)  # (D, H, dh)

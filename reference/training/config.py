@@ -354,13 +354,15 @@ def _check_attention(config: TrainingConfig) -> None:
     for name in ("score_cap", "sinks"):
         if config.speed.chunk and getattr(variant, name):
             raise TrainingConfigError("speed.chunk", config.speed.chunk, f"0 with variant.{name}")
+    if config.data.task in PAIRS and variant.has_latent:
+        raise TrainingConfigError("variant.latent", repr(variant.latent), "'0' in an encoder-decoder")
     if config.model.attention == "softmax":
         return
     others = {
         "data.task": config.data.task, "speed.chunk": config.speed.chunk, "variant.window": variant.window,
         "variant.score_cap": variant.score_cap, "model.attention_dropout": config.model.attention_dropout,
         "variant.sinks": variant.sinks,
-        "variant.positions": "alibi" if variant.positions == "alibi" else "",
+        "variant.positions": variant.positions if variant.positions in {"alibi", "relative"} else "",
     }  # fmt: skip
     for name, value in others.items():
         if value:

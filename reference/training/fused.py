@@ -112,13 +112,13 @@ def _is_shaped(variant: Variant) -> bool:
     """Whether a variant does to scores what no kernel of PyTorch does: then the reference's own attention is used."""
     turned = (
         variant.sinks
+        or variant.has_latent
         or variant.output_gate != "none"
         or variant.rotary_fraction != 1.0
         or variant.rotary_scaling != "none"
     )
-    return bool(
-        turned or variant.qk_norm != "none" or variant.score_cap or variant.window or variant.positions == "alibi"
-    )
+    biased = variant.positions in {"alibi", "relative"}
+    return bool(turned or variant.qk_norm != "none" or variant.score_cap or variant.window or biased)
 
 
 class _FusedAttention(nn.Module):

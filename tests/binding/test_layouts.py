@@ -99,6 +99,16 @@ def test_parts_of_unequal_size_lie_in_groups_too_one_for_each_key():
     assert not any("s h" in source for source in offered[2, 16, 10])
 
 
+def test_keys_and_values_of_a_latent_lie_head_by_head_first():
+    sizes = {"d_model": MODEL, "num_heads": HEADS, "head_width": WIDTH, "kv_heads": HEADS}
+    widths = {"latent": 6, "query_latent": 0, "rotary_width": 2, "value_width": 5}
+    variant = Variant(latent="6", value_width="5", rotary_width="2", positions="rotary")
+    canonical = COMPONENTS["MultiHeadAttention"].parameters(sizes | widths, variant)
+    best = min(found((27, 6), canonical), key=lambda layout: layout.penalty)
+    assert best.source == "k.weight, v.weight -> (h s d) m"
+    assert "kv_latent.weight, k_rotary.weight -> (s d) m" in sources((8, 10), canonical)
+
+
 def test_keys_and_values_can_be_fused_without_queries():
     assert "k.weight, v.weight -> (s h d) m" in sources((8, 10), attention(kv_heads=1))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.binding.masks import SHAPES, MaskForm, formed, masks_of, queries_of
 
 REAL = np.array([[True, True, True, False], [True, True, True, True]])
@@ -55,3 +56,15 @@ def test_queries_are_the_target_s_except_of_the_source_s_own_mask():
     inputs = {"src": np.zeros((2, 7)), "tgt": np.zeros((2, 4))}
     assert queries_of("src_mask", inputs) == 7
     assert queries_of("tgt_mask", inputs) == queries_of("memory_mask", inputs) == 4
+
+
+def test_numbers_of_keys_say_what_is_hidden_at_the_end():
+    lengths = MaskForm(kind="lengths")
+    assert formed(KEYS, lengths, queries=4, heads=1).tolist() == [3, 4]
+    assert formed(np.tri(3, dtype=bool)[None, None], lengths, queries=3, heads=1).tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize("row", [[False, True, True], [True, False, True], [False, False, False]])
+def test_a_clause_that_hides_anything_else_does_not_apply_to_numbers_of_keys(row):
+    with pytest.raises(NotApplicable, match="number of valid positions"):
+        formed(np.array(row)[None, None, None], MaskForm(kind="lengths"), queries=1, heads=1)

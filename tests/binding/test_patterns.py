@@ -92,6 +92,34 @@ def test_interleaved_heads_hold_the_query_key_and_value_rows_of_one_head_togethe
     np.testing.assert_array_equal(found, np.concatenate(rows))
 
 
+def latent():
+    sizes = {"d_model": MODEL, "num_heads": HEADS, "kv_heads": HEADS, "head_width": WIDTH}
+    widths = {"latent": 7, "query_latent": 0, "rotary_width": 2, "value_width": 4}
+    variant = Variant(latent="7", value_width="4", rotary_width="2", positions="rotary")
+    return COMPONENTS["MultiHeadAttention"].parameters(sizes | widths, variant)
+
+
+def test_interleaved_heads_hold_parts_of_different_widths():
+    """Would break if a head's keys and its wider values could not lie together, as DeepSeek stores them."""
+    p = latent()
+    rules = [
+        parse_rule("w", "k.weight, v.weight -> (h s d) m"),
+        parse_rule("a", "kv_latent.weight, k_rotary.weight -> (s d) m"),
+    ]
+    found = to_implementation(rules, values(p), p, {})
+    each = {name: values(p)[f"{name}.weight"].reshape(HEADS, -1, 7) for name in "kv"}
+    np.testing.assert_array_equal(found["w"], np.concatenate([each["k"], each["v"]], axis=1).reshape(-1, 7))
+    np.testing.assert_array_equal(found["a"][7:], values(p)["k_rotary.weight"])
+    back = to_canonical(rules, found, p, {})
+    for name in ("k.weight", "v.weight", "kv_latent.weight", "k_rotary.weight"):
+        np.testing.assert_array_equal(back[name], values(p)[name])
+
+
+def test_parts_that_differ_elsewhere_do_not_lie_head_by_head():
+    with pytest.raises(PatternError, match="the parts differ"):
+        there({"w": "q.weight, k.weight -> (h s d) m"}, latent())
+
+
 def test_innermost_s_alternates_single_entries():
     p = attention()
     found = there({"b": "k.bias, v.bias -> (h d s)"}, p)["b"]

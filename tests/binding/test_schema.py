@@ -172,9 +172,16 @@ STRUCTURAL = {
     ),
 }
 """What the schema also refuses."""
+TOGETHER = {
+    "latent-of-nothing": ("[variant]\nrotary_width = 4", "keys and values come from no latent; declare latent too"),
+    "latent-groups": ("[variant]\nlatent = 8\nkv_heads = 1", "with a latent, kv_heads is '1'; declare kv_heads"),
+    "latent-of-a-family": ("[variant]\nlike = 'gemma2'\nlatent = 8", "with a latent, kv_heads is 'num_heads // 2'"),
+    "latent-alibi": ("[variant]\nlatent = 8\npositions = 'alibi'", "with a latent has no positions = 'alibi'"),
+}
+"""Choices that do not go together, which a schema does not say."""
 
 
-@pytest.mark.parametrize(("text", "message"), STRUCTURAL.values(), ids=STRUCTURAL)
+@pytest.mark.parametrize(("text", "message"), (STRUCTURAL | TOGETHER).values(), ids=STRUCTURAL | TOGETHER)
 def test_a_refusal_names_the_key_the_problem_and_what_to_write(text, message):
     with pytest.raises(ConfigError) as caught:
         parse_config(text)
@@ -190,6 +197,7 @@ ACCEPTED = {
     "implementation": "[implementation]\nframework = 'torch'\nmodule = 'a.b'\ndtypes = ['float32', 'bfloat16']",
     "variant": "[variant]\nnorm = 'rmsnorm'\nnorm_eps = 1e-6\nrotary_base = 50000\n"
     "kv_heads = 'num_heads // 2'\nhead_width = 8",
+    "latent": "[variant]\nlatent = 'd_model // 4'\nquery_latent = 0\nvalue_width = '2 * head_width'\nrotary_width = 4",
     "limits": "[limits]\nd_model = { min = 2, max = 8, multiple_of = 2 }\n"
     "num_heads = 1\nd_ff = '4 * d_model'\nrank = 3\nbatch = 1",
     "arguments": MHA

@@ -71,7 +71,7 @@ def test_a_wrong_conversion_is_named_and_the_map_is_the_right_one(process, weigh
 USAGE = {
     "one-side": ([NANO], "give THEIRS and OURS"),
     "misspelt": (["--like", "gpt3", NANO], "there is no family 'gpt3'; nearest: gptj, gpt2"),
-    "refused": (["--like", "deepseek_v3", NANO], "it has latent attention"),
+    "refused": (["--like", "deepseek_v3", NANO], "its experts are weighted by sigmoids"),
     "no-family": (["--check", "FILE", NANO], "needs the family"),
     "no-weights": (["--like", "gpt2", NANO, "--out", "x.safetensors"], "needs weights to convert"),
     "no-source": (["--like", "gpt2", NANO, "--converted", "FILE"], "--converted needs the weights"),

@@ -17,6 +17,7 @@ REFUSED = {
     "window": ("[variant]\nwindow = 4", "seq2seq", f"conform.toml: variant.window: {OF_LAYERS} window"),
     "alibi": ("[variant]\npositions = 'alibi'", "seq2seq", f"variant.positions: {OF_LAYERS} ALiBi"),
     "sinks": ("[variant]\nsinks = true", "seq2seq", "variant.sinks: the definition of CrossAttention has no"),
+    "latent": ("[variant]\nlatent = 8", "seq2seq", "variant.latent: the definition of CrossAttention has no latent"),
     "bert": ("[variant]\npositions = 'alibi'", "encoder", "variant.positions: the definition of BertModel has no"),
     "images": ("[variant]\nsinks = true", "vit", "variant.sinks: the definition of VisionTransformer has no"),
     "one-component": (

@@ -27,6 +27,7 @@ PEERS = {
     "mistral": (LM, set()),
     "mistral_window": (("LM", "GEN", "WIN"), set()),
     "qwen3": (("LM", "GEN"), set()),
+    "deepseek_v2": (("LM", "GEN"), set()),
     "bloom": (("LM", "GEN"), set()),
     "phi3": (LM, set()),
     "gemma": (LM, set()),

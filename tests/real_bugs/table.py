@@ -11,14 +11,12 @@ from conformkit.spec.clauses import Level, clauses_of
 __all__ = ["LEFT_OUT", "binding", "bugs", "is_named", "page", "rows_of"]
 
 HERE = Path(__file__).parent
-_EXPERTS = "the balance loss of a mixture is no tool of the contract"
 LEFT_OUT = {
     18: "about one kernel of torch, compiled by inductor",
     55: "windows are causal: no variant looks ahead by a number of positions",
-    58: "no variant has norms before and after each sublayer",
     81: "accuracy is no tool of the contract",
-    82: "labels for fine-tuning are no tool of the contract", 83: "chat templates are outside the law", 84: _EXPERTS,
-    85: _EXPERTS, 86: "groups of parameters are the user's",
+    82: "labels for fine-tuning are no tool of the contract", 83: "chat templates are outside the law",
+    86: "groups of parameters are the user's",
 }  # fmt: skip
 """Rows of the list without a package, and why."""
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from conformkit.conformance.binding.sizes import derived
 from conformkit.reference.model import TinyTransformerLM
-from conformkit.reference.sizes import evaluate
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.presets import PRESETS
 
@@ -28,8 +28,7 @@ def test_a_family_builds_and_gives_the_definitions_logits(name: str) -> None:
         "d_ff": 20,
         "block_size": 9,
     }
-    for choice in ("kv_heads", "head_width"):
-        sizes[choice] = evaluate(getattr(variant, choice), d_model=sizes["d_model"], num_heads=heads)
+    sizes |= derived(sizes, variant) or {}
     torch.manual_seed(3)
     arguments = {argument.name: sizes[argument.name] for argument in component.arguments if argument.name in sizes}
     model = TinyTransformerLM(**arguments, variant=variant).double().eval()

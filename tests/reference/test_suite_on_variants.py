@@ -63,6 +63,7 @@ MEANT = {
         "rotary": {"ROPE-NORM", "ROPE-RELATIVE", "ROPE-QK-ONLY", "ROPE-PAIRING", "LM-ORDER"},
         "none": {"MHA-PERM-EQUIV"},
         "alibi": {"ALIBI-SLOPES", "ALIBI-SLOPES-ODD", "ALIBI-ORACLE", "ALIBI-ALONE"},
+        "relative": {"REL-NEAR", "REL-FAR", "REL-ORACLE", "REL-ALONE", "REL-SHARED"},
     },
     "rotary_fraction": {str(share): {"RPART-REST", "RPART-FIRST", "RPART-ANGLES"} for share in (0.5, 0.25)},
     "rotary_scaling": {
@@ -77,6 +78,8 @@ MEANT = {
         str(width): {"WIN-HIDES", "WIN-REACH", "WIN-ORACLE", "WIN-LAYERS", "MHA-CAUSAL-REACH"} for width in (2, 3)
     },
     "window_rotary_base": {str(base): {"WIN-BASE", "WIN-BASES"} for base in (10000.0, 1000.0)},
+    "latent": {str(width): {"MLA-NORM", "MLA-SCALE", "MLA-ORACLE"} for width in ("d_model // 2", "d_model // 4", "8")},
+    "query_latent": {width: {"MLA-QUERY-NORM"} for width in ("d_model // 2", "d_model // 4")},
     "embedding_scale": {"True": {"LM-EMB-SCALE"}},
     "final_norm": {"True": {"LM-FINAL-NORM"}},
     "head_bias": {"True": {"LM-HEAD-BIAS"}},
@@ -104,6 +107,8 @@ def meant(variant: Variant) -> set[str]:
     found -= {"LN-AFFINE"} if variant.norm_weight == "none" else set()
     found -= {"LM-ORDER"} if variant.window else set()
     found -= {"FFN-SQUARED"} if variant.gate_limit or variant.gate_offset else set()
+    if variant.has_latent and variant.positions == "rotary":
+        found |= {"MLA-ROTARY-PLAIN", "MLA-CONTENT", "MLA-SHARED"}
     found -= {"LM-FINAL-NORM", "LM-HEAD-BIAS"} if variant.logit_cap else set()
     return found - (ANY_HEAD_WIDTH if variant.head_width != CANONICAL.head_width else set())
 

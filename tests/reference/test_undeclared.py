@@ -93,7 +93,7 @@ def test_a_family_is_recognized_by_its_numbers(name: str, warm: LentFactory, tmp
 @pytest.mark.parametrize(
     "name",
     sampled(
-        ["annotated", "complex_rope", "gemma", "gpt2_conv1d", "stacked_layers", "torch_layers"],
+        ["annotated", "complex_rope", "deepseek_attention", "gemma", "gpt2_conv1d", "stacked_layers", "torch_layers"],
         always=["gemma", "torch_layers"],
         files=lambda name: [RIGHT / name],
     ),

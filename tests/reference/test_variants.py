@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from conformkit import reference
-from conformkit.reference.sizes import evaluate
+from conformkit.conformance.binding.sizes import derived
 from conformkit.spec.components import COMPONENTS, Component
-from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, choices
 
 from .variants import every_variant, named_as_in_the_law
@@ -24,10 +23,9 @@ SIZES = {
 
 def build(component: Component, variant: Variant) -> tuple[torch.nn.Module, dict[str, Any]]:
     sizes = dict(SIZES)
-    if not turns_whole_pairs(sizes["d_model"] // sizes["num_heads"], variant):
+    if derived(sizes, variant) is None:
         sizes["num_heads"] = 3  # a part of a head, or NTK's exponent, needs several pairs
-    for name in ("kv_heads", "head_width"):
-        sizes[name] = evaluate(getattr(variant, name), d_model=sizes["d_model"], num_heads=sizes["num_heads"])
+    sizes |= derived(sizes, variant) or {}
     arguments = {argument.name: sizes[argument.name] for argument in component.arguments}
     module = getattr(reference, component.export)(**arguments, variant=variant).double().eval()
     with torch.no_grad():

@@ -12,6 +12,11 @@ import numpy as np
 
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, choices
 
+_WITHOUT = {
+    "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
+    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0,
+}  # fmt: skip
+"""What attention with a latent does not have."""
 NEEDED = {
     "norm_weight": {"placement": "pre"},
     "activation": {"experts": 0},
@@ -31,9 +36,16 @@ NEEDED = {
     "rotary_high": {"positions": "rotary", "rotary_scaling": "yarn"},
     "rotary_whole_pairs": {"positions": "rotary", "rotary_scaling": "yarn"},
     "rotary_magnitude": {"positions": "rotary", "rotary_scaling": "yarn"},
+    "latent": {"positions": "rotary", **_WITHOUT},
+    "query_latent": {"positions": "rotary", "latent": "8", **_WITHOUT},
+    "rotary_width": {"positions": "rotary", "latent": "8", **_WITHOUT},
+    "value_width": {"positions": "rotary", "latent": "8", **_WITHOUT},
     "key_bias": {"qkv_bias": True},
     "window_layers": {"window": 2},
     "alibi_slopes": {"positions": "alibi"},
+    "relative_buckets": {"positions": "relative"},
+    "relative_distance": {"positions": "relative"},
+    "relative_shared": {"positions": "relative"},
     "gate_limit": {"gated": True},
     "gate_offset": {"gated": True},
     "router_bias": {"experts": 4},

@@ -130,6 +130,14 @@ def rolling_mean(values, window):
     return (sums[window:] - sums[:-window]) / window
 
 
+def balance_loss(logits, experts_active):
+    p = np.exp(logits - logits.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    used = np.zeros_like(p)
+    np.put_along_axis(used, np.argpartition(-logits, experts_active - 1, axis=-1)[:, :experts_active], 1, axis=-1)
+    return p.shape[-1] * float(used.mean(0) @ p.mean(0)) / experts_active
+
+
 def attention_entropy(weights):
     return -np.sum(weights * np.log(weights + 1e-12), axis=-1)
 

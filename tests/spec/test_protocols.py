@@ -30,6 +30,7 @@ FUNCTIONS = {
     "get_batch": "GetBatch[Tensor]",
     "sliding_windows": "SlidingWindows[Tensor]",
     "cross_entropy": "CrossEntropy[Tensor]",
+    "balance_loss": "BalanceLoss[Tensor]",
     "perplexity": "Perplexity[Tensor]",
     "bits_per_character": "BitsPerCharacter[Tensor]",
     "clip_grad_norm": "ClipGradNorm[Tensor]",

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from conformkit.conformance.apps.adapt.meanings import is_mask
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
 
 __all__ = ["Call", "call_of"]
 
-_MASKS = {"mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "causal_mask", "blocked", "bias", "attn_bias",
-          "m", "msk", "att_mask", "look_ahead_mask", "allowed", "visible", "hidden_mask", "additive_mask"}  # fmt: skip
 _TARGETS = {"targets", "target", "labels", "label", "y", "tgt_ids", "target_ids"}
 _FIXED = {"use_cache": False, "need_weights": False, "start_pos": 0, "past_len": 0}
 _LENGTHS = {"valid_lens", "valid_len", "valid_lengths", "lengths", "lens", "seq_lens"}
@@ -74,7 +73,7 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     if len(inputs) == 1:
         first = inputs * max(1, _apart(positional))
     rest = [p for p in usable if p not in positional[: len(first)]]
-    mask = next((p for p in rest if _is_mask(p["name"])), None)
+    mask = next((p for p in rest if is_mask(p["name"])), None)
     flag = next((p["name"] for p in rest if meaning(p["name"], ["causal"]) and p is not mask), "")
     named = {p["name"]: _FIXED[p["name"]] for p in rest if p["name"] in _FIXED}
     named |= {p["name"]: _NEEDED[p["name"]] for p in rest if p["required"] and p["name"] in _NEEDED and p is not mask}
@@ -96,7 +95,3 @@ def _apart(positional: Sequence[Mapping[str, Any]]) -> int:
 
 def _letter(name: str) -> str | None:
     return meaning(name.removeprefix("x").removeprefix("_") or name, "qkv")
-
-
-def _is_mask(name: str) -> bool:
-    return name.lower() in _MASKS or (name.endswith("_mask") and "padding" not in name)

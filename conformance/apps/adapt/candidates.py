@@ -9,6 +9,7 @@ from conformkit.conformance.apps.adapt.calling import call_of
 from conformkit.conformance.apps.adapt.construction import NO_PARTS, Parts, ways
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.meanings import meant, passed, required_sizes
+from conformkit.conformance.apps.adapt.passed_weights import is_whole, takes_weights
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
 
@@ -99,7 +100,10 @@ def _may_be(component: Component, item: Item) -> bool:
     if component.name == "ScaledDotProductAttention":
         return item.kind == "function" and _takes_three(item)
     if item.kind == "function":
-        return named(component, item.name) and (_sized(component, item) > 1 or _only_sizes(component, item))
+        sized = _sized(component, item) > 1 or _only_sizes(component, item) or takes_weights(component, item)
+        if component.name == "TinyTransformerLM" and is_whole(item) and takes_weights(component, item):
+            return True
+        return named(component, item.name) and sized
     return item.kind == "class" and not call_of(component, item.call).unknown
 
 

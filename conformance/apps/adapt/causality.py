@@ -32,10 +32,12 @@ def settled(
     """
     table = proposal.table
     table["call"] = call.written(mask=call.required)
-    if not any(argument.name == "causal" for argument in component.arguments):
+    if "mask" not in names and not any(argument.name == "causal" for argument in component.arguments):
         bench.shown(component.name, table)
         return
-    if "causal" in names:
+    if "mask" in names:
+        _by_held_mask(component, table, bench)
+    elif "causal" in names:
         table["causal"] = "construct"
     elif call.flag and not (call.mask and not _holds(component, table | _flag(call), bench)):
         table |= _flag(call) if not _holds(component, table | _off(call), bench) else {"causal": "always"}
@@ -55,6 +57,15 @@ def settled(
         why = "it looks at later positions, and no argument prevents that"
         proposal.doubts.append(f"{why}: left as a mistake; if it is meant for complete texts, declare")
         proposal.offered.append((_NEVER, why))
+
+
+def _by_held_mask(component: Component, table: dict[str, Any], bench: Bench) -> None:
+    """Check that the mask that its constructor gets hides later positions. Raises ValueError if it does not."""
+    table["causal"] = "construct"
+    bench.shown(component.name, table)
+    if not _holds(component, table, bench):
+        message = "the mask that its constructor gets hides nothing in this form"
+        raise ValueError(message)
 
 
 def looks_ahead(proposal: Proposal) -> bool:

@@ -107,8 +107,12 @@ def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
         return False
     table = proposal.table
     for variant in _well_known():
-        own = variant.but(kv_heads="num_heads") if "kv_heads" in names_in(table["construct"]) else variant
-        own = own.but(norm_eps=CANONICAL.norm_eps) if str(CANONICAL.norm_eps) in names_in(table["construct"]) else own
+        own = variant.but(kv_heads="num_heads") if "kv_heads" in names_in(table.get("construct", {})) else variant
+        own = (
+            own.but(norm_eps=CANONICAL.norm_eps)
+            if str(CANONICAL.norm_eps) in names_in(table.get("construct", {}))
+            else own
+        )
         proposal.table = {**table, "variant": own.differences()}
         try:
             subject = bench.subject(proposal.component, proposal.table)
@@ -157,7 +161,12 @@ def _proposals(component: Component, item: Item, items: Sequence[Item], bench: B
     own = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)
     calls = list(handed(component, own, items))
-    for way, call, sizes in product(ways(component, item, items, bench.parts), calls, ({}, _EVEN) if heads else ({},)):
+    tried = [
+        (way, call)
+        for way in ways(component, item, items, bench.parts)
+        for call in ([way.weighted.call] if way.weighted else calls)
+    ]
+    for (way, call), sizes in product(tried, ({}, _EVEN) if heads else ({},)):
         bench.sizes = sizes
         built = False
         for layout in _LAYOUTS:
@@ -180,16 +189,20 @@ def _built(
 ) -> Proposal | None:  # fmt: skip
     """Return the proposal for one way to construct it; None if that fails or gives another shape."""
     table: dict[str, Any] = {"path": item.path}
-    table |= {"factory": True} if item.kind == "function" else {}
+    table |= {"factory": True} if item.kind == "function" and (way.weighted is None or way.construct) else {}
     construct = _with_settings(component, item, way, call, bench) if way.settings else way.construct
     if construct is None:
         return None
-    proposal = Proposal(component.name, {**table, "construct": construct, **layout}, list(way.doubts))
+    made = {"construct": construct} if way.weighted is None or construct else {}
+    made |= {"parameters": way.weighted.parameters} if way.weighted is not None else {}
+    proposal = Proposal(component.name, {**table, **made, **layout}, list(way.doubts))
     if way.settings:
         proposal.doubts.append(f"the settings in {way.settings} were found by trying: the code needed them")
-    names = names_in(construct)
+    names = names_in(made) | names_in(call.named)
     if way.fixed:
         proposal.table["limits"] = dict(way.fixed)
+    if way.mask:
+        proposal.table["mask"] = dict(way.mask)
     longest = numbers(item, items, ("block_size",)).get("block_size")
     try:
         limit_inner(component, proposal, names, call, bench)

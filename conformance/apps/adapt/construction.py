@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice, permutations
+from dataclasses import dataclass, field, replace
+from itertools import islice, permutations, product
 from types import MappingProxyType
 from typing import Any
 
@@ -16,12 +16,14 @@ from conformkit.conformance.apps.adapt.meanings import (
     constant,
     equal_sizes,
     is_head_width,
+    is_mask,
     is_settings,
     meant,
     passed,
     sizes_of,
 )
 from conformkit.conformance.apps.adapt.objects import alternatives
+from conformkit.conformance.apps.adapt.passed_weights import Weighted, pairs, takes_weights, weighted
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.spec.components import Component
 
@@ -34,8 +36,13 @@ _CALLED = {
     "FeedForward": r"feed_?forward|ffn?|mlp|ffwd|position_?wise_?feed_?forward|pos_?ffn",
 }
 """Names of arguments that take a component."""
+MASK_FORMS: Sequence[Mapping[str, Any]] = (
+    {"kinds": ["bool"]}, {"kinds": ["float"]}, {"kinds": ["bool"], "true": "hide"},
+)  # fmt: skip
 _LAZY = "no argument sets d_model: its width is taken for that of its first input"
 _MOST = 8
+_LIKELY = 2
+"""How many ways are tried with each form of a mask."""
 _SOURCES = 3
 _SIZES = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "max_len")
 _SEVERAL = 3
@@ -56,13 +63,51 @@ class Construction:
     settings: str = ""
     fixed: Mapping[str, int | str] = field(default_factory=dict)
     """Sizes that no argument sets: numbers of its module, or expressions over other sizes."""
+    mask: Mapping[str, Any] = field(default_factory=dict)
+    """The form of a mask that the constructor gets."""
+    weighted: Weighted | None = None
+    """Of a function: who makes the weights that it gets as arguments, and how it is called."""
 
 
 def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts = NO_PARTS) -> list[Construction]:
     """Return ways to construct it, the most plausible first; none where it can't be this component.
 
-    `parts` are the tables of components found so far, for constructors that take them.
+    `parts` are the tables of components found so far, for constructors that take them. One that takes a mask gets the
+    causal one, in each form; what may do without comes last. A mask that is true or false is a switch.
     """
+    if takes_weights(component, item):
+        return [Construction({}, (found.doubt,), weighted=found) for found in weighted(component, item, items)]
+    if item.kind == "function" and not component.several:
+        plain = _ways(component, item, items, parts)
+        both = [replace(way, weighted=each) for way in plain[:1] for each in pairs(component, way.construct)]
+        return [*plain, *both]
+    held = _held_mask(component, item)
+    if held is None:
+        return _ways(component, item, items, parts)
+    without = [p for p in item.construct or () if p is not held]
+    plain = _ways(component, replace(item, construct=without), items, parts)
+    likely = plain[:_LIKELY]
+    switched = [replace(way, construct={**way.construct, held["name"]: "causal"}) for way in plain]
+    if held["default"] in {"True", "False"}:
+        return switched
+    with_mask = [
+        replace(way, construct={**way.construct, held["name"]: "mask"}, mask=form)
+        for way, form in product(likely, MASK_FORMS)
+    ]
+    return [*with_mask, *(switched if held["required"] else plain)]
+
+
+def _held_mask(component: Component, item: Item) -> Mapping[str, Any] | None:
+    """Return the argument of its constructor that takes a mask for later positions, or says whether there is one."""
+    if not any(argument.name == "causal" for argument in component.arguments) or item.kind != "class":
+        return None
+    if component.several or any(meant(p["name"], ("causal",)) for p in item.construct or ()):
+        return None
+    masks = (p for p in item.construct or () if is_mask(p["name"]))
+    return next((p for p in masks if p["required"] or p["default"] in {"None", "True", "False"}), None)
+
+
+def _ways(component: Component, item: Item, items: Sequence[Item], parts: Parts) -> list[Construction]:
     if not component.arguments:
         return [Construction({})]
     signature = item.call if item.kind == "function" else item.construct
@@ -117,7 +162,7 @@ def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:
         name = next((part for part, words in _CALLED.items() if re.fullmatch(words, parameter["name"].lower())), "")
         table = parts.get(name)
         if table is not None and name not in found.values():
-            found[parameter["name"]] = {"object": table["path"], "arguments": table["construct"]}
+            found[parameter["name"]] = {"object": table["path"], "arguments": table.get("construct", {})}
     return found
 
 
@@ -196,7 +241,7 @@ def _with_fields(
         given["attn_implementation"] = "'eager'"
     if source.kind == "mapping":
         given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
-    if source.kind == "mapping":
+    if any(p.get("inner") for p in source.construct or ()):
         given = _nested(source.construct or (), given)
     value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
     fixed = equal_sizes(inner, missing)
@@ -214,8 +259,14 @@ def _leaves(fields: Signature | None) -> list[Mapping[str, Any]]:
 
 def _nested(fields: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in the dictionaries in which they lie."""
-    values = {p["name"]: _nested(p["inner"], given) if p.get("inner") else given.get(p["name"]) for p in fields}
+    values = {p["name"]: _inside(p, given) if p.get("inner") else given.get(p["name"]) for p in fields}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _inside(parameter: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a dictionary in a dictionary, or an object of settings in another one."""
+    inner = _nested(parameter["inner"], given)
+    return {"object": parameter["made_of"], "arguments": inner} if "made_of" in parameter else inner
 
 
 def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,5 +315,13 @@ def names_in(construct: Mapping[str, Any]) -> frozenset[str]:
     """Return the contract's names that arguments pass on, those of objects included."""
     found: set[str] = set()
     for value in construct.values():
-        found |= names_in(value) if isinstance(value, Mapping) else {str(value).removeprefix("not ")}
+        found |= _names_of(value)
     return frozenset(found)
+
+
+def _names_of(value: Any) -> frozenset[str]:
+    if isinstance(value, Mapping):
+        return names_in(value)
+    if isinstance(value, list):
+        return frozenset(str(inner) for inner in value)
+    return frozenset({str(value).removeprefix("not ")})

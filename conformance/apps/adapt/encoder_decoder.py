@@ -34,6 +34,7 @@ from conformkit.spec.components import Component, base_of
 __all__ = ["choose"]
 
 _CLOSE = 1e-4
+_LAYOUTS: tuple[dict[str, str], ...] = ({}, {"layout": "sequence first"})
 _WHOLLY = 2
 """Fit of a candidate whose numbers are the definition's, with masks too."""
 _STACKED = {"Encoder": "EncoderLayer", "Decoder": "DecoderLayer"}
@@ -97,8 +98,8 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
     given: list[Construction | None] = [*([] if makes else [None]), *ways(component, item, items, bench.parts)]
     called = [o for o in items if o.kind == "class" and _may_be(component, o)] if makes else [item]
     calls = [call for other in called for call in _calls(component, other)]
-    for way, call in product(given, list({repr(call): call for call in calls}.values())):
-        table: dict[str, Any] = {"path": item.path, **({"factory": True} if makes else {})}
+    for layout, way, call in product(_LAYOUTS, given, list({repr(call): call for call in calls}.values())):
+        table: dict[str, Any] = {"path": item.path, **({"factory": True} if makes else {}), **layout}
         table |= {"construct": way.construct} if way else {}
         table |= {"limits": dict(way.fixed)} if way and way.fixed else {}
         table |= {"call": call} if call else {}
@@ -179,12 +180,28 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
     bench.parts[proposal.component] = proposal.table
-    if not proposal.matched:
+    if not proposal.matched and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
+        proposal.matched = True
+    elif not proposal.matched:
         why = "no variant of the definition gives its numbers"
         proposal.doubts.append(f"{why}: chosen by its name and shape alone")
     elif has_choices(proposal.component):
         search.look_at(_probed(proposal.component, proposal.table, bench, search))
     return proposal
+
+
+def _fits_after_all(proposal: Proposal, bench: Bench, search: Search) -> bool:
+    """Whether all assignments of its weights, not only the likely ones, show a variant that gives its numbers."""
+    try:
+        subject = bench.probed(bench.subject(proposal.component, proposal.table), search.known(), tries=None)
+        if not subject.bound.fits:
+            return False
+        search.look_at(subject)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
+    return search.found(proposal.component) is not None
 
 
 def _probed(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> Subject:
@@ -213,6 +230,12 @@ def _found_masks(proposal: Proposal, item: Item, bench: Bench, search: Search) -
 def _masks(names: Sequence[str]) -> Iterator[dict[str, dict[str, str]]]:
     """Yield possible meanings of masks: as in the contract, all in another form, each with another polarity."""
     yield {}
+    if len(names) > 1 and "causality" in names:  # numbers for later positions, beside a padding that says true or false
+        padding = [name for name in names if name != "causality"]
+        yield from (
+            {"causality": {"kind": "float"}, **dict.fromkeys(padding, form)}
+            for form in ({"true": "hide"}, {"true": "attend"})
+        )
     forms = [dict.fromkeys(names, form) for form in _FORMS if form != _USUAL]
     forms += [dict(zip(names, mixed, strict=True)) for mixed in product(_FORMS[:2], repeat=len(names))]
     for form in forms if names else ():

@@ -33,6 +33,12 @@ _WIDTHS = {48: "4 * d_model", 32: "8 * d_model // 3", 24: "2 * d_model", 36: "3 
 """By extents of parameters with d_model = 12, the value of d_ff if no argument sets it; fused projections come late."""
 
 
+_INNER = 20
+"""The inner width that is tried."""
+_IN_SETTINGS = 2
+"""How long the way to an argument in an object of settings is, at least."""
+
+
 def limit_inner(component: Component, proposal: Proposal, names: frozenset[str], call: Call, bench: Bench) -> None:
     """If no argument sets the inner width, it follows from the outer; if none sets the heads, there is one."""
     own = {argument.name for argument in component.arguments}
@@ -48,6 +54,25 @@ def limit_inner(component: Component, proposal: Proposal, names: frozenset[str],
     if "d_ff" in own - limits.keys() and "d_ff" not in names:
         table = {**proposal.table, "call": call.written(mask=call.required)}
         proposal.table["limits"] = {**limits, "d_ff": inner_width(component.name, table, bench)}
+    elif "d_ff" in own - limits.keys():
+        _leave_unread(component, proposal, call, bench)
+
+
+def _leave_unread(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
+    """Leave the inner width out of settings from which the code does not read it: it follows from the outer."""
+    construct = proposal.table.get("construct", {})
+    path = _path_of(construct, "d_ff")
+    table = {**proposal.table, "call": call.written(mask=call.required)}
+    extents = bench.extents(component.name, table) if len(path) >= _IN_SETTINGS else set()
+    if not extents or any(not extent % _INNER for extent in extents):
+        return
+    without = _without(construct, path)
+    width = inner_width(component.name, {**table, "construct": without, "limits": {}}, bench)
+    proposal.table["construct"] = without
+    proposal.table["limits"] = {**proposal.table.get("limits", {}), "d_ff": width}
+    proposal.doubts.append(
+        f"{path[-1]} of its settings changes no parameter: taken for one that the code does not read"
+    )
 
 
 def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str:
@@ -128,7 +153,7 @@ def free_length(component: Component, proposal: Proposal, bench: Bench) -> None:
     path = _path_of(proposal.table.get("construct", {}), "block_size")
     if "block_size" not in sizes_of(component) or not path or path[-1] == "block_size":
         return
-    without = _without(proposal.table["construct"], path)
+    without = _without(proposal.table.get("construct", {}), path)
     table = {**proposal.table, "construct": without}
     try:
         tabled = bench.subject(component.name, table).build(**bench.sizes).sizes["block_size"] in bench.extents(

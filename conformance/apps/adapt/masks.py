@@ -75,7 +75,10 @@ def _outputs(table: Mapping[str, Any], bench: Bench) -> Iterator[dict[str, Any]]
 
 def _find_mask(found: AttentionTable, call: Call, bench: Bench, *, ours: bool) -> None:
     """Find which masks give the definition's results. Code that follows the contract must meet the contract."""
-    if not call.mask or not found.matched or ours:
+    if not call.mask or not found.matched:
+        return
+    if ours:
+        _offer_kinds(found, bench)
         return
     for true in ("attend", "hide"):
         kinds = [kind for kind in ("bool", "float") if _takes(found.table, kind, true, bench)]
@@ -97,6 +100,14 @@ def _find_mask(found: AttentionTable, call: Call, bench: Bench, *, ours: bool) -
         found.doubts.append(f"True in {call.mask} hides, as tried; if True should mean visible, it is a mistake")
     if lacking:
         found.doubts.append(f"masks of {lacking.pop()} give other numbers than the definition: assumed not supported")
+
+
+def _offer_kinds(found: AttentionTable, bench: Bench) -> None:
+    """Offer to declare that only Boolean masks are meant, where numbers in a mask are read as true or false."""
+    if _takes(found.table, "bool", "attend", bench) and not _takes(found.table, "float", "attend", bench):
+        why = "masks of numbers give other results than the definition, which adds them"
+        found.offered.append(('mask = { kinds = ["bool"] }', why))
+        found.doubts.append(f"{why}: left as a mistake; if only Boolean masks are meant, declare")
 
 
 def _takes(table: Mapping[str, Any], kind: str, true: str, bench: Bench) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "constant",
     "equal_sizes",
     "is_head_width",
+    "is_mask",
     "is_settings",
     "meant",
     "passed",
@@ -30,6 +31,8 @@ _HEAD_WIDTHS = {
 }  # fmt: skip
 _EITHER_WIDTH = {"hidden", "hiddendim", "dhidden", "dhid", "nhid"}
 """What some call the inner width of the feed-forward, and others the width of the model."""
+_MASKS = {"mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "causal_mask", "blocked", "bias", "attn_bias",
+          "m", "msk", "att_mask", "look_ahead_mask", "allowed", "visible", "hidden_mask", "additive_mask"}  # fmt: skip
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
 _SIDE = r"(?:encoder|decoder|enc|dec|src|tgt|trg|source|target)"
@@ -113,7 +116,7 @@ def equal_sizes(known: Mapping[str, Any], missing: Collection[str]) -> dict[str,
 
 
 def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, Any]], wanted: Collection[str]) -> None:
-    """Let `hidden` be the width of the model where another argument is the inner width and none the outer."""
+    """Let `hidden` be the width of the model where no argument is the outer one."""
     if "d_model" not in wanted or "d_model" in known.values():
         return
     inner = [p["name"] for p in parameters if meant(p["name"], wanted) == "d_ff"]
@@ -121,6 +124,8 @@ def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, 
     others = [name for name in inner if name not in vague]
     if len(vague) == 1 and others:
         known |= {vague[0]: "d_model", others[0]: "d_ff"}
+    elif len(vague) == 1 and "num_heads" in known.values():
+        known |= {vague[0]: "d_model"}  # the inner width follows from it
 
 
 def is_settings(name: str) -> bool:
@@ -131,6 +136,11 @@ def is_settings(name: str) -> bool:
 def is_head_width(name: str) -> bool:
     """Whether an argument of this name is the width of a head."""
     return _folded(name) in _HEAD_WIDTHS
+
+
+def is_mask(name: str) -> bool:
+    """Whether an argument of this name takes a mask for later positions."""
+    return name.lower() in _MASKS or (name.endswith("_mask") and "padding" not in name)
 
 
 def constant(name: str, component: Component) -> Any:
@@ -149,6 +159,8 @@ def constant(name: str, component: Component) -> Any:
         "batchfirst": True,
         "multipleof": 1,
         "ffndimmultiplier": "None",
+        **dict.fromkeys(("rng", "randomstate", "nprng"), "rng"),
+        **dict.fromkeys(("seed", "randomseed"), "seed"),
     }
     if name.lower() in _OUTPUTS:
         return "d_model"

@@ -224,6 +224,7 @@ _ONLY_WITH = {
     "rotary_base": "rotary", "window_rotary_base": "rotary", "sinusoid_layout": "sinusoidal",
     "sinusoid_frequencies": "sinusoidal",
     "position_offset": "sinusoidal", "rotary_fraction": "rotary", "rotary_scaling": "rotary", "alibi_slopes": "alibi",
+    "relative_buckets": "relative", "relative_distance": "relative",
 }  # fmt: skip
 _OF_SCALING = ("rotary_factor", "rotary_length", "rotary_low", "rotary_high", "rotary_whole_pairs", "rotary_magnitude")
 

@@ -78,7 +78,7 @@ def _exports(how: StubFramework, profile: str) -> Iterator[tuple[str, str]]:
     for component in _components(profile).values():
         yield component.export, _component(component, how, profile)
     if profile != "core":
-        for tool in tools_of(profile).values():
+        for tool in (tool for tool in tools_of(profile).values() if tool.begin):
             yield tool.name, _function(tool, how) if tool.construct is None else _class_of(tool, how)
 
 

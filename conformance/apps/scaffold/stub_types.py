@@ -37,7 +37,7 @@ _INTEGERS = (
     "src_vocab_size", "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers", "pad_id", "bos_id", "size",
     "d_model", "num_heads", "num_layers", "d_ff", "vocab_size", "block_size", "max_len", "max_new_tokens", "batch_size",
     "beam_width", "min_frequency", "window", "step", "warmup", "total", "ignore_index", "mask_id",
-    "num_segments", "image_size", "patch_size", "channels", "num_classes",
+    "num_segments", "experts_active", "image_size", "patch_size", "channels", "num_classes",
 )  # fmt: skip
 _FLOATS = (
     "dropout", "temperature", "fraction", "label_smoothing", "loss", "tokens_per_character", "lr", "eps",
@@ -56,7 +56,7 @@ _TYPES: Mapping[str, str] = {
 }  # fmt: skip
 _RESULTS: Mapping[str, str] = {
     "encode": "list[int]", "decode": "str", "step": "None", "zero_grad": "None", "save_checkpoint": "None",
-    "load_checkpoint": "int", "cross_entropy": "ARRAY", "attention_entropy": "ARRAY",
+    "load_checkpoint": "int", "cross_entropy": "ARRAY", "balance_loss": "ARRAY", "attention_entropy": "ARRAY",
     "fit_power_law": "tuple[float, float]", "collate": "tuple[ARRAY, ARRAY, ARRAY]",
     **dict.fromkeys(("create_padding_mask", "create_causal_mask", "shift_right", "LabelSmoothingLoss"), "ARRAY"),
     "exponential_moving_average": "list[float]", "rolling_mean": "list[float]",

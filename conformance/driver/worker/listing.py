@@ -79,6 +79,7 @@ def _item(path: str, value: Any, implementation: LoadedImplementation) -> dict[s
         facts["call"] = signature(handed, bound=not isinstance(value, type))
     if isinstance(value, type) and facts["construct"] is not None:
         facts["construct"] = _with_fields(value, _with_inherited(value, facts["construct"]))
+        facts["construct"] = _with_settings(value, facts["construct"]) if not _has_call(value) else facts["construct"]
     return {**facts, "config": config_of(value), "objects": _objects(value), "says": _says(value)}
 
 
@@ -146,6 +147,24 @@ def _with_fields(kind: type, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
     fields = {n: v for n, v in vars(kind).items() if not n.startswith("_") and isinstance(v, bool | int | float | None)}
     more = [p for p in _keys(dict(islice(fields.items(), _MOST_KEYS))) if p["name"] not in {o["name"] for o in own}]
     return [*(p for p in own if p["kind"] != "var_keyword"), *more, *(p for p in own if p["kind"] == "var_keyword")]
+
+
+def _with_settings(kind: type, own: list[dict[str, Any]], deep: int = _DEEP) -> list[dict[str, Any]]:
+    """Say of the arguments of a class of settings that are such objects themselves what these are made from."""
+    try:
+        said = {p.name: _kinds(p.annotation, kind) for p in inspect.signature(kind).parameters.values()}
+    except (ValueError, TypeError):
+        return own
+    return [_made_inside(parameter, said.get(parameter["name"], ()), kind, deep) for parameter in own]
+
+
+def _made_inside(parameter: dict[str, Any], kinds: Sequence[type], owner: type, deep: int) -> dict[str, Any]:
+    """Say of one argument what it is made from, if it is an object of settings; `deep` says how far to look."""
+    for kind in kinds if deep else ():
+        fields = signature(kind) if _is_settings(kind) and _is_of_package(kind, owner) and not _has_call(kind) else None
+        if fields:
+            return {**parameter, "inner": _with_settings(kind, fields, deep - 1), "made_of": _path(kind)}
+    return parameter
 
 
 def _objects(value: Any) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from conformkit.conformance.driver.wire import frames as wire
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.wire.values import as_json
-from conformkit.conformance.driver.worker import exports, outputs, sequences, training
+from conformkit.conformance.driver.worker import applied, exports, outputs, sequences, training
 from conformkit.conformance.driver.worker.failures import failure
 from conformkit.conformance.driver.worker.frameworks.base import (
     Framework,
@@ -160,11 +160,31 @@ class Operations:
             self.framework.seed(header["seed"])
         target = self.implementation.resolve(header["path"])
         kind = exports.kind_of(target)
+        filler = Filler(
+            self.framework,
+            arrays,
+            self.implementation.resolve,
+            components=self._components,
+            seed=header.get("seed") or 0,
+        )
+        if header.get("parameters") is not None:
+            return self._applied(target, header, filler, makes=kind == "class" or bool(header.get("factory")))
         if kind == "class" or header.get("factory"):
-            filler = Filler(self.framework, arrays, self.implementation.resolve, components=self._components)
             args, kwargs = filler.arguments(header)
             return target(*args, **kwargs)
         return target if kind == "function" else self.framework.copied(target)
+
+    def _applied(self, target: Any, header: Mapping[str, Any], filler: Filler, *, makes: bool) -> applied.Applied:
+        """Return a function with the weights that its calls get; `makes`: the target gives its init and its apply."""
+        args, kwargs = filler.arguments(header["parameters"])
+        function, params = target, args[0] if args else kwargs
+        if makes:
+            given, named = filler.arguments(header)
+            init, function = applied.pair(target(*given, **named))
+            params = applied.made(init(*args, **kwargs))
+        component = applied.Applied(function, params, spread=header["parameters"]["spread"])
+        self.framework.make_trainable(component)
+        return component
 
     def _parameters(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         component = self._component(header)

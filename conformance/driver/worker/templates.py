@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from conformkit.conformance.driver.wire.arrays import Array
 from conformkit.conformance.driver.worker import outputs, sequences
 from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError
@@ -17,6 +19,8 @@ __all__ = ["CallArguments", "Filler", "known"]
 CallArguments = tuple[list[Any], dict[str, Any]]
 """Arguments by position, and by name."""
 
+_BEGIN = 0.25
+"""What vectors begin with that may be scales or shifts."""
 NO_COMPONENTS: Mapping[int, Any] = types.MappingProxyType({})
 
 
@@ -31,7 +35,9 @@ class Filler:
         component: Any = None,
         components: Mapping[int, Any] = NO_COMPONENTS,
         dtype: str | None = None,
+        seed: int = 0,
     ) -> None:
+        self._random = np.random.default_rng(seed)
         self._framework = framework
         self._inputs = inputs
         self._resolve = resolve
@@ -132,6 +138,21 @@ class Filler:
         found = self._framework.trainable(known(self._components, template["$parameters"]))
         return iter(found) if template.get("once") else found
 
+    def _weights(self, _template: Mapping[str, Any]) -> Any:
+        """Return the weights that a function gets as an argument."""
+        return getattr(self._component, "params", None)
+
+    def _rng(self, _template: Mapping[str, Any]) -> Any:
+        """Return a generator of random numbers, the same for all arguments."""
+        return self._random
+
+    def _shape(self, template: Mapping[str, Any]) -> Any:
+        """Return an array of this shape, to be filled later: a matrix of small random numbers, or a vector."""
+        shape = [int(extent) for extent in template["$shape"]]
+        spread = max(shape[-2:-1] or [1]) ** -0.5
+        drawn = self._random.normal(0.0, spread, shape) if len(shape) > 1 else np.full(shape, _BEGIN)
+        return self._framework.tensor(drawn, cast=None, strided=False)
+
     def _dtype(self, template: Mapping[str, Any]) -> Any:
         return self._framework.dtype(template["$dtype"])
 
@@ -144,6 +165,9 @@ class Filler:
         "$handle": _handle,
         "$parameters": _parameters,
         "$dtype": _dtype,
+        "$weights": _weights,
+        "$rng": _rng,
+        "$shape": _shape,
         "$self": _self,
     }
 

@@ -25,7 +25,9 @@ def exports(files):
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
 def test_every_part_of_the_contract_is_there_with_types_and_what_it_says(framework):
     found = exports(package("mypkg", framework, "lm"))
-    assert set(found) == {c.export for c in COMPONENTS.values()} | set(tools_of("lm"))
+    begun = {name for name, tool in tools_of("lm").items() if tool.begin}
+    assert set(found) == {c.export for c in COMPONENTS.values()} | begun
+    assert set(tools_of("lm")) - begun == {"balance_loss"}
     described(found)
 
 
@@ -136,7 +138,7 @@ def test_a_milestone_of_them_says_what_to_start_with_and_nothing_is_missing(tmp_
     assert (step.name, step.only, step.profile) == (name, only, profile)
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", [name for name, tool in TOOLS.items() if tool.begin])
 def test_the_next_step_of_every_tool_can_be_judged_alone(tool):
     results = [
         Result(clause, Verdict.NOT_IMPLEMENTED, unfinished=clause.component == tool)

@@ -155,5 +155,13 @@ def cross_entropy(logits, labels, ignore_index=-100, label_smoothing=0.0):
     return (1 - label_smoothing) * nll.sum() / active + label_smoothing * smooth.sum() / (active * flat.shape[-1])
 
 
+def balance_loss(gate_logits, num_experts, top_k=2):
+    routing_weights = F.softmax(gate_logits, dim=-1, dtype=torch.float)
+    _, selected = torch.topk(routing_weights, top_k, dim=-1)
+    expert_mask = F.one_hot(selected, num_experts).float()
+    tokens_per_expert = expert_mask.mean(0)
+    return (tokens_per_expert * routing_weights.mean(0).unsqueeze(0)).sum() * num_experts
+
+
 def perplexity(loss):
     return torch.exp(torch.as_tensor(loss)).item()

@@ -169,6 +169,9 @@ class Framework(Protocol):
     def trainable(self, component: Any) -> list[Any]:
         """Return the trainable arrays of a component, as an optimizer takes them."""
 
+    def make_trainable(self, component: Any) -> None:
+        """Let derivatives reach the floating-point arrays of an object that holds weights."""
+
     def holder(self, arrays: Mapping[str, Array]) -> Any:
         """Return a component that holds these as its parameters."""
 

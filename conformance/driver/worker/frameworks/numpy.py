@@ -186,6 +186,9 @@ class Numpy:
         """Return the floating arrays of a component."""
         return [item.value for item in self.held(component) if item.trainable and item.alias is None]
 
+    def make_trainable(self, component: Any) -> None:
+        """Do nothing: NumPy has no derivatives."""
+
     def holder(self, arrays: Mapping[str, Array]) -> Any:  # noqa: ARG002
         """Refuse: NumPy stores no gradients."""
         raise _without_derivatives()

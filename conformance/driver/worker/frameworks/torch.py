@@ -296,6 +296,16 @@ class Torch:
         """Return the parameters that require a gradient, each once."""
         return [value for _, value in _trainable(self.held(component))]
 
+    def make_trainable(self, component: Any) -> None:
+        """Request derivatives for the floating-point tensors of an object that holds weights."""
+        for slot, value in list(_leaves(component)):
+            if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+                continue
+            if value.is_leaf:
+                value.requires_grad_()
+            else:
+                slot.set(value.detach().requires_grad_())
+
     def holder(self, arrays: Mapping[str, Array]) -> nn.Module:
         """Return a module that holds these as its parameters."""
         return Holder(arrays).to(self._device)

@@ -1,0 +1,112 @@
+"""Clauses of spec/relative_positions.md."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, each_of, under
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.rows import drawn, output
+from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.suite.registry import clause
+from conformkit.spec.arrays import Array
+from conformkit.spec.relative_positions import relative_bias, shares_table
+
+_OFFER = {True: "causal-on", False: "causal-off"}
+_MARGIN = 24
+"""Positions beyond the distance from which the last bucket holds."""
+
+
+def shown_weights(instance: Instance, table: Array, head: int, tokens: int) -> Array:
+    """Return a head's weights (T, T) where queries are zero: sequence j of a batch has a value at position j alone."""
+    width, depth = instance.sizes["d_model"], instance.sizes["head_width"]
+    weights = zeros(instance, "")
+    weights["relative.weight"] = table
+    served = instance.sizes["num_heads"] // instance.sizes["kv_heads"]
+    weights["v.weight"][head // served * depth, 0] = 1.0
+    place = head * depth
+    if "out.weight" in weights:
+        weights["out.weight"][0, place], place = 1.0, 0
+    x = np.zeros((tokens, tokens, width))
+    x[np.arange(tokens), np.arange(tokens), 0] = 1.0
+    return np.asarray(instance.write(weights)(x)[:, :, place]).T
+
+
+def check_distances(multi_head: Subject, draw: Draw, tokens: int, least: int) -> None:
+    """Check that weights differ as the table's entries do, for keys at least so far from their query."""
+    for causal in each_of("causal", [causal for causal in (True, False) if multi_head.offers(_OFFER[causal])]):
+        instance = multi_head.build(num_heads=2, causal=causal)
+        table = draw.values(*zeros(instance, "")["relative.weight"].shape)
+        want = relative_bias(table, tokens, multi_head.variant, causal=causal)  # (H, T, T)
+        seen = np.tril(np.ones((tokens, tokens), np.bool_)) if causal else np.ones((tokens, tokens), np.bool_)
+        far = np.abs(np.arange(tokens)[:, None] - np.arange(tokens)) >= least
+        for head in range(instance.sizes["num_heads"]):
+            under(f"head {head} of {instance.sizes['num_heads']}")
+            got = shown_weights(instance, table, head, tokens)
+            check("a visible key has no weight", bool((got[seen] > 0).all()))
+            fall = np.log(np.where(seen, got, 1.0)) - np.log(np.diagonal(got))[:, None]
+            right = want[head] - np.diagonal(want[head])[:, None]
+            judged = seen & far
+            allowed = 100 * multi_head.tolerance()
+            label = f"scores of {judged.sum()} pairs of positions, above that of the query's own key,"
+            check_close(label, fall[judged], right[judged], allowed, scale=1.0)
+
+
+@clause("REL-NEAR")
+def test_small_distances_have_a_number_each(multi_head: Subject, draw: Draw) -> None:
+    tokens = multi_head.tokens(multi_head.variant.relative_buckets // (4 if multi_head.offers("causal-off") else 2))
+    if tokens < 2:
+        raise NotApplicable.from_sizes("no sequence has two positions")
+    check_distances(multi_head, draw, tokens, 0)
+
+
+@clause("REL-FAR")
+def test_large_distances_share_buckets(multi_head: Subject, draw: Draw) -> None:
+    side = multi_head.variant.relative_buckets // 2
+    tokens = multi_head.tokens(multi_head.variant.relative_distance + _MARGIN)
+    if tokens <= side // 2 + 1:
+        raise NotApplicable.from_sizes("no sequence is long enough for buckets that are shared")
+    check_distances(multi_head, draw, tokens, side // 2)
+
+
+@clause("REL-ORACLE")
+def test_the_output_is_the_definitions(multi_head: Subject, draw: Draw) -> None:
+    for heads, causal in each_of("heads, causal", [(3, True), (4, True), (3, False)]):
+        instance = multi_head.build(d_model=12, num_heads=heads, causal=causal).randomize(draw)
+        x = drawn(instance, draw, 2, 30)
+        check_close("output", output(instance, x), instance.expected(x), multi_head.tolerance())
+
+
+@clause("REL-ALONE")
+def test_with_silent_attention_an_id_gives_the_same_logits_everywhere(model: Subject, draw: Draw) -> None:
+    instance = model.build().randomize(draw)
+    silenced(instance)
+    length = min(6, instance.sizes["block_size"])
+    logits = instance(np.repeat(draw.ids(instance.sizes["vocab_size"], 3, 1), length, axis=1))
+    want = np.broadcast_to(logits[:, :1], logits.shape)
+    check_close("logits of one id at every position", logits, want, model.tolerance(5))
+
+
+@clause("REL-SHARED")
+def test_every_block_uses_its_table(model: Subject, draw: Draw) -> None:
+    instance = model.build(num_layers=3).randomize(draw)
+    layers = instance.sizes["num_layers"]
+    length = min(6, instance.sizes["block_size"])
+    ids = draw.ids(instance.sizes["vocab_size"], 2, length)
+    kept = {name: array.copy() for name, array in instance.weights.items()}
+    for layer in each_of("layer", range(layers)):
+        instance.write(kept)
+        silenced(instance, but=layer)
+        before = instance(ids)
+        name = "relative.weight" if shares_table(model.variant) else f"blocks.{layer}.attention.relative.weight"
+        instance.write({name: kept[name] + draw.values(*kept[name].shape)})
+        change = float(np.abs(instance(ids) - before).max())
+        check(f"other entries of {name} change nothing in block {layer}", change > model.tolerance(5))
+
+
+def silenced(instance: Instance, *, but: int = -1) -> None:
+    """Give all blocks but one an attention that adds nothing."""
+    ending = (".out.weight", ".out.bias") if instance.subject.variant.output_projection else (".v.weight", ".v.bias")
+    quiet = {name: array for name, array in instance.weights.items() if f"blocks.{but}." not in name}
+    instance.write({name: 0.0 * array for name, array in quiet.items() if name.endswith(ending)})
