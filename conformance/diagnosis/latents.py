@@ -13,12 +13,12 @@ from typing import Any
 from conformkit.conformance.binding.sizes import derived
 from conformkit.spec.variants import CANONICAL, Variant, alternatives
 
-__all__ = ["IN", "LATENTS", "SIZES", "generalized", "latents", "norms_of"]
+__all__ = ["LATENTS", "OTHER_SIZES", "WITH_LATENTS", "generalized", "latents", "norms_of"]
 
 LATENTS = ("latent", "query_latent", "rotary_width", "value_width")
-IN = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
+WITH_LATENTS = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
 """Components that may have a latent; it is searched for in the first of them, and the others have it from there."""
-SIZES = {"d_model": 160, "num_heads": 10, "d_ff": 20}
+OTHER_SIZES = {"d_model": 160, "num_heads": 10, "d_ff": 20}
 """Other sizes than those of the first trial, in each of their quotients."""
 _WIDTHS = ("head_width", *LATENTS)
 _PLAIN: Mapping[str, Any] = {

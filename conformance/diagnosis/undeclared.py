@@ -90,7 +90,7 @@ _NEAR = {
     "TinyTransformerLM": ("window_rotary_base",),
 }
 """By component, choices that are tried where a family has them, and in the model."""
-_LATENT = dict.fromkeys(latents.IN, latents.LATENTS)
+_LATENT = dict.fromkeys(latents.WITH_LATENTS, latents.LATENTS)
 _ALL = {
     name: (*older, *_MODERN.get(name, ()), *_MIXED.get(name, ()), *_LATENT.get(name, ()), *_NEAR.get(name, ()))
     for name, older in _CHOICES.items()
@@ -263,10 +263,12 @@ class Search:
 
     def _latent(self, trial: Trial, loose: Variant | None) -> Variant | None:
         """Return the variant with a latent whose numbers attention gives, at two sizes; None if there is none."""
-        if trial.subject.name != latents.IN[0]:
+        if trial.subject.name != latents.WITH_LATENTS[0]:
             return None
         base = self._with_parts(trial.subject.name, trial.subject.variant)
-        candidates = list(_distinct(latents.latents(base, trial.trainable, trial.sizes, trial.lacking), latents.IN[0]))
+        candidates = list(
+            _distinct(latents.latents(base, trial.trainable, trial.sizes, trial.lacking), latents.WITH_LATENTS[0])
+        )
         for error in (trial.exact,) if loose else (trial.exact, trial.close):
             for variant in candidates:
                 if (rules := trial.rules(variant, error, _OF_A_LATENT)) is not None:
@@ -506,7 +508,7 @@ def _another(trial: Trial, known: Mapping[str, str], sizes: Mapping[str, int]) -
 
 def _at_other_sizes(trial: Trial, variant: Variant, known: Mapping[str, str]) -> Variant | None:
     """Return a variant with a latent whose widths are right at other sizes, too; as it is if there are none."""
-    again = _another(trial, {**trial.known, **known}, latents.SIZES)
+    again = _another(trial, {**trial.known, **known}, latents.OTHER_SIZES)
     if again is None:
         return variant
     alike = {name: getattr(variant, name) for name in ("norm", "norm_bias", "norm_eps", "output_bias", "positions")}

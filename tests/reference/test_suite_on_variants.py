@@ -107,6 +107,8 @@ def meant(variant: Variant) -> set[str]:
     found -= {"LN-AFFINE"} if variant.norm_weight == "none" else set()
     found -= {"LM-ORDER"} if variant.window else set()
     found -= {"FFN-SQUARED"} if variant.gate_limit or variant.gate_offset else set()
+    if variant.has_latent and variant.placement not in {"post", "deepnorm"}:
+        found -= {"BLOCK-NORM-KIND", "PLACE-NORMS"} | {c for c in found if c.startswith(("LN-", "RMS-", "NORM-"))}
     if variant.has_latent and variant.positions == "rotary":
         found |= {"MLA-ROTARY-PLAIN", "MLA-CONTENT", "MLA-SHARED"}
     found -= {"LM-FINAL-NORM", "LM-HEAD-BIAS"} if variant.logit_cap else set()

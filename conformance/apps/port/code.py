@@ -9,7 +9,7 @@ from typing import Any
 
 from conformkit.conformance.apps.port.family import Family
 from conformkit.conformance.apps.port.problems import Unportable
-from conformkit.conformance.apps.port.sides import ARGUMENTS, HEADS, Model
+from conformkit.conformance.apps.port.sides import ARGUMENTS, HEADS, Model, head_sizes
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.expressions import evaluate
@@ -81,7 +81,7 @@ class Code:
             if equals != wanted or not limit.allows(wanted):
                 raise Unportable(f"{self.title} takes {name} {limit.words()}, the checkpoint has {wanted}")
         try:
-            own = {name: int(evaluate(getattr(self.variant, name), found)) for name in HEADS}
+            own = head_sizes(self.variant, found)
         except (ExpressionError, TypeError, ValueError) as error:
             raise Unportable(f"{self.title} has no number of heads at these sizes: {error}") from None
         return {**found, **own, **{name: sizes[name] for name in self.free & sizes.keys()}}

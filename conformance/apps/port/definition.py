@@ -10,13 +10,21 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.apps.port.family import Family
-from conformkit.conformance.apps.port.sides import ARGUMENTS, HEADS, LANGUAGE_MODEL, Model, parameters_of, rules_at
+from conformkit.conformance.apps.port.sides import (
+    ARGUMENTS,
+    HEADS,
+    LANGUAGE_MODEL,
+    Model,
+    head_sizes,
+    parameters_of,
+    rules_at,
+)
 from conformkit.conformance.apps.port.source import stored_shapes, within
 from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.patterns import to_canonical
 from conformkit.conformance.binding.rules import Rule
 from conformkit.spec.arrays import Array
-from conformkit.spec.rotary import turns_whole_pairs
+from conformkit.spec.rotary import turning_width, turns_whole_pairs
 from conformkit.spec.variants import Variant
 
 __all__ = ["Definition"]
@@ -54,14 +62,16 @@ class Definition:
         found = {name: wanted[name] for name in ARGUMENTS}
         for name, limit in self.family.tables["limits"].items():
             found[name] = int(evaluate(str(limit), found))
-        while not turns_whole_pairs(self.at(found)["head_width"], self.variant) and found["d_model"] < _WIDEST:
+        while (
+            not turns_whole_pairs(turning_width(self.at(found), self.variant), self.variant)
+            and found["d_model"] < _WIDEST
+        ):
             found["d_model"] += found["num_heads"]
         return self.at(found)
 
     def at(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         """Return these sizes, with the heads of its variant where they are not given."""
-        own = {name: int(evaluate(getattr(self.variant, name), sizes)) for name in HEADS}
-        return {**own, **sizes}
+        return {**head_sizes(self.variant, sizes), **sizes}
 
     def ignored(self, name: str) -> bool:
         """Whether a tensor of its checkpoints is no parameter."""

@@ -16,7 +16,7 @@ from conformkit.conformance.binding.rules import folded
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS, Parameter
 from conformkit.spec.positional_encoding import first_position
-from conformkit.spec.rotary import rotated_width
+from conformkit.spec.rotary import rotated_width, turning_width
 from conformkit.spec.variants import Variant, described
 
 __all__ = ["Added", "Front", "Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
@@ -184,9 +184,11 @@ def _move(
         steps += [Rows(skip, zeros)] if skip != zeros else []
     _, _, part = name.rpartition("attention.")
     axes = given[name].axes
-    turned = part.startswith(("q.", "k.", "q_norm.", "k_norm.")) and theirs.positions == "rotary"
+    rotating = ("q_rotary.", "k_rotary.") if theirs.has_latent else ("q.", "k.", "q_norm.", "k_norm.")
+    turned = part.startswith(rotating) and theirs.positions == "rotary"
     if turned and theirs.rotary_layout != ours.rotary_layout:
-        steps += _turned(axes, sizes["num_heads" if part[0] == "q" else "kv_heads"], sizes["head_width"], theirs)
+        heads, width = sizes["num_heads" if part[0] == "q" else "kv_heads"], turning_width(sizes, theirs)
+        steps += _turned(axes, heads, width, theirs)
     if part.startswith(("k.", "v.")) and own["kv_heads"] > sizes["kv_heads"]:
         groups = own["kv_heads"] // sizes["kv_heads"]
         pattern = f"{axes} -> {axes.replace('h', 'h g')}"
@@ -216,6 +218,7 @@ _POSITIONS = 24
 _ALIKE = (
     "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated",
     "gate_limit", "gate_offset", "output_projection", "positions", "embedding_norm", "final_norm", "head_width",
+    "latent", "query_latent", "rotary_width", "value_width",
     "qk_norm", "score_cap", "logit_cap", "sinks",
     "output_gate", "experts", "experts_active", "expert_weights", "shared_expert",
 )  # fmt: skip

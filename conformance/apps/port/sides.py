@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.patterns import single_rules
 from conformkit.conformance.binding.rules import Rule
+from conformkit.conformance.binding.sizes import derived_names
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS, Parameter
 from conformkit.spec.variants import Variant
 
-__all__ = ["ARGUMENTS", "HEADS", "LANGUAGE_MODEL", "Model", "Side", "parameters_of", "rules_at"]
+__all__ = ["ARGUMENTS", "HEADS", "LANGUAGE_MODEL", "Model", "Side", "head_sizes", "parameters_of", "rules_at"]
 
 LANGUAGE_MODEL = COMPONENTS["TinyTransformerLM"]
 ARGUMENTS = tuple(a.name for a in LANGUAGE_MODEL.arguments if a.name != "dropout")
 """The sizes of a model."""
 HEADS = ("kv_heads", "head_width")
 """Sizes that follow from others by the variant, unless a constructor takes them."""
+
+
+def head_sizes(variant: Variant, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Return the sizes of heads at these sizes, and those of latents where there are any. Raises ExpressionError."""
+    own = {name: int(evaluate(getattr(variant, name), sizes)) for name in HEADS}
+    if variant.has_latent:
+        beside = sorted(derived_names(variant) - {*HEADS})
+        own |= {name: int(evaluate(getattr(variant, name), {**sizes, **own})) for name in beside}
+    return own
 
 
 class Model(Protocol):
