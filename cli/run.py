@@ -164,7 +164,7 @@ def run(
     )  # fmt: skip
     piped = STDOUT in targets.values()
     repeat = [*(["--config", str(config)] if config else []), *(["--thorough", str(thorough)] if thorough else [])]
-    with _commands_off(wanted=github, piped=piped):
+    with _refusal_told(impl, wanted=github, piped=piped), _commands_off(wanted=github, piped=piped):
         report = _judge(impl, options, shade, bar=not quiet, piped=piped)
         write_files(targets, lambda option: _form(option)(report))
         _show(report, shade, verbose=verbose, warnings=warnings, quiet=quiet, piped=piped, repeat=repeat)
@@ -204,6 +204,21 @@ def _commands_off(*, wanted: bool, piped: bool) -> Iterator[None]:
 
     with muted(sys.stderr if piped else sys.stdout):
         yield
+
+
+@contextlib.contextmanager
+def _refusal_told(impl: str, *, wanted: bool, piped: bool) -> Iterator[None]:
+    """Annotate a GitHub job whose code could not be loaded: no report tells it why it is red."""
+    try:
+        yield
+    except typer.Exit as stop:
+        from conformkit.conformance.engine.finding import LoadFailure
+        from conformkit.conformance.report.github import refusal
+
+        if wanted and isinstance(failure := stop.__context__, LoadFailure):
+            told = refusal(impl, failure.problem, failure.where)
+            print(told, file=sys.stderr if piped else sys.stdout, flush=True)
+        raise
 
 
 def _tell_github(report: Report, *, piped: bool) -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformkit.conformance.assertions.formats import HALF
-from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.factors import FACTORS
 from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.parameters import made_with
-from conformkit.conformance.binding.passed import ORDER, kinds_of
+from conformkit.conformance.binding.passed import ORDER, kinds_of, shown
 from conformkit.conformance.binding.rules import WEIGHT, StoredPart
 from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.components import base_of
@@ -251,21 +251,7 @@ def _of_arguments(name: str, key: str, arguments: Arguments | None, how: str) ->
     told: dict[str, list[str]] = {kind: [] for kind in ORDER}
     for argument, kind, value in kinds_of(arguments):
         if kind:
-            told[kind].append(f"{argument} = {_shown(value)}" if isinstance(argument, str) else _shown(value))
+            told[kind].append(f"{argument} = {shown(value)}" if isinstance(argument, str) else shown(value))
     for kind, lines in told.items():
         if lines:
             yield Excuse(kind, key, name, f"{how} with {', '.join(lines)}"[:_MOST_WORDS])
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Expression):
-        return value.text
-    if hasattr(value, "path"):
-        return f"an object of {value.path}"
-    return (
-        repr(value)
-        if isinstance(value, (bool, int, float, str))
-        else "a table"
-        if isinstance(value, dict)
-        else "a list"
-    )

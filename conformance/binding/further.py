@@ -17,7 +17,7 @@ from conformkit.conformance.binding.calls import insists
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.generation import SAMPLES
 from conformkit.conformance.binding.masks import NAMES as MASKS
-from conformkit.conformance.binding.passed import SWITCHES, kind_of
+from conformkit.conformance.binding.passed import SWITCHES, kind_of, shown
 from conformkit.conformance.binding.settings import replaced_defaults
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.binding.sizes import DERIVED, derived_names
@@ -68,7 +68,7 @@ def further(
         plain = _is_switch(one) and one.default in _EITHER
         optional = bool(used) and not one.required and not is_built(one.value) and not plain
         if optional and ours <= carried and not _is_one_of_three(one, named):
-            said = f"{one.name or f'argument {one.place}'} = {_shown(one.value)}"
+            said = f"{one.name or f'argument {one.place}'} = {shown(one.value)}"
             found[one.place] = _kind(one, used - carried, contract), said
         carried |= ours
     return found
@@ -138,10 +138,6 @@ def _is_one_of_three(one: _Given, named: Collection[str]) -> bool:
     roles = {meaning(name, _ONE_INPUT) for name in named if name}
     text = one.value.text if isinstance(one.value, Expression) else ""
     return text == "x" and meaning(one.name, _ONE_INPUT) is not None and set(_ONE_INPUT) <= roles
-
-
-def _shown(value: Any) -> str:
-    return value.text if isinstance(value, Expression) else "a list" if isinstance(value, list) else "a table"
 
 
 # --- of a component ---------------------------------------------------------------------------------------------------
@@ -218,7 +214,7 @@ class _Found:
             self.told.append(Further(f"components.{self.name}.{key}", "constants", ", ".join(instead)))
         found = further(arguments, signature, contract)
         found |= {
-            one.place: ("factors", f"{one.name} = {_shown(one.value)}") for one in _given(arguments, signature)
+            one.place: ("factors", f"{one.name} = {shown(one.value)}") for one in _given(arguments, signature)
             if isinstance(one.place, int) and kind_of(one.value) != kind_of(one.value, one.name) == "factors"
         }  # fmt: skip
         for kind in dict.fromkeys(kind for kind, _ in found.values()):

@@ -14,7 +14,7 @@ from conformkit.conformance.binding.expressions import evaluate
 from conformkit.conformance.binding.language import ExpressionError, names, parse
 from conformkit.conformance.binding.limits import NUMBERS
 
-__all__ = ["ORDER", "SWITCHES", "kind_of", "kinds_of", "without_kinds"]
+__all__ = ["ORDER", "SWITCHES", "kind_of", "kinds_of", "shown", "without_kinds"]
 
 ORDER = ("factors", "computed", "constants")
 """Kinds of excuses that an argument can be, the strictest first."""
@@ -56,6 +56,25 @@ def kind_of(value: Any, name: str = "") -> str:
         return "factors"
     inner = [getattr(value, part) for part in ("arguments", "then") if getattr(value, part, None) is not None]
     return _strictest(["constants", *map(kind_of, inner)])
+
+
+def shown(value: Any) -> str:
+    """Return an argument as a report shows it; of what an object gets, what is more than a size or a flag."""
+    if isinstance(value, Expression):
+        return value.text
+    if isinstance(value, Arguments):
+        told = [(place, inner) for place, kind, inner in kinds_of(value) if kind]
+        return ", ".join(f"{at} = {shown(inner)}" if isinstance(at, str) else shown(inner) for at, inner in told)
+    if isinstance(value, Mapping):
+        named = value.get("$name", value.get("$dtype"))
+        entries = ", ".join(f"{key} = {shown(inner)}" for key, inner in value.items())
+        return str(named) if named else f"{{ {entries} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    if not hasattr(value, "path"):
+        return repr(value)
+    given = shown(value.arguments)
+    return f"an object of {value.path}{' with ' if given else ''}{given}"
 
 
 def without_kinds(arguments: Arguments | None, kinds: AbstractSet[str]) -> Arguments | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from conformkit.conformance.defects import COMMON, Defect, Patch, defect
 from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.defects.twins import twins_of
-from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness
+from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness, says_little
 from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
 
 __all__ = ["Explanation", "Hypothesis", "explain"]
@@ -61,12 +61,14 @@ class Hypothesis:
         }
         return replace(self, results={name: self.results[name] for name in left}, likenesses=left)
 
-    def says_something(self, red: Iterable[Result]) -> bool:
-        """Whether one of these failures has the same words, or both are exceptions."""
-        return any(
-            self.likenesses.get(result.clause.id, Likeness.NONE) >= min(at_most(result), Likeness.WORDS)
+    def says_something(self, red: Iterable[Result], *, more: bool = False) -> bool:
+        """Whether one of these failures has the same words, or both raised; `more`, words that few would have."""
+        shared = (
+            (result, like)
             for result in red
+            if (like := self.likenesses.get(result.clause.id, Likeness.NONE)) >= min(at_most(result), Likeness.WORDS)
         )
+        return any(not (more and says_little(result, like)) for result, like in shared)
 
     def includes(self, other: Hypothesis) -> bool:
         """Whether it contains the other one and more."""
@@ -144,7 +146,7 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
         return None
     hypotheses = (chosen, *alike, *rivals)
     if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
-        return Explanation(hypotheses, Certainty.UNSURE)
+        return Explanation(hypotheses, Certainty.UNSURE) if chosen.says_something(left, more=True) else None
     if not exact:
         sure = all(_one_mistake(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)

@@ -81,9 +81,10 @@ def locate(
             continue
         try:
             part = _search(implementation.subject(name), seed)
+            right = part is None and bool(generating) and _is_right(implementation.subject(name), seed)
         except _TROUBLE:
             continue
-        if part is None and generating:
+        if right:
             told = "the logits are correct, the clauses that fail are about generated text"
             part = DifferingPart("generate", f"{told}: {', '.join(generating[:3])}")
         if part is not None:
@@ -112,6 +113,12 @@ def _search(subject: Subject, seed: int) -> DifferingPart | None:
         if setting is _USUAL and (part := _generation(bench)) is not None:
             return part
     return None
+
+
+def _is_right(subject: Subject, seed: int) -> bool:
+    """Whether the usual setting shows the definition's output: no part is found either where it is no number."""
+    bench = _bench(subject, Draw(seed, "parts 0"), _USUAL)
+    return bench.agrees(bench.see())
 
 
 def _bench(subject: Subject, draw: Draw, setting: _Setting) -> PartTrial:

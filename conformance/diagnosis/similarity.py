@@ -14,7 +14,7 @@ from enum import IntEnum
 from conformkit.conformance.engine.known_errors import known_error
 from conformkit.conformance.engine.results import Result, Verdict
 
-__all__ = ["Likeness", "at_most", "likeness", "telling"]
+__all__ = ["Likeness", "at_most", "likeness", "says_little", "telling"]
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|(?<![\w.])-?(?:nan|inf)(?!\w)")
 _TOLERANCE = re.compile(r" \((?P<format>\w+), (?:exactly|relative tolerance \S+)\)|, \S+ times what is allowed")
@@ -23,6 +23,9 @@ _PLACE = re.compile(r"(?<=\w)\[\d+(?:, \d+)*\]")
 _NAME = re.compile(r"`[^`\n]+`|(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
 """An implementation's name of a parameter, quoted or dotted; the reference uses another name."""
 _WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
+_DIFFER = re.compile(r"^(?P<some>\d+) of (?P<all>\d+) entries differ")
+_COMPARED = {"oracle", "golden"}
+"""Evidence of clauses that compare numbers with the definition's."""
 _LISTS = ("yours", "the definition's")
 _CLOSE = 2e-4
 """Numbers are printed with six digits; in float32 the last two may differ."""
@@ -74,6 +77,18 @@ def at_most(result: Result) -> Likeness:
     if result.verdict is not Verdict.FAIL:
         return Likeness.KIND
     return Likeness.EXACT if telling(result) and not _sampled(result) else Likeness.SAME
+
+
+def says_little(result: Result, like: Likeness) -> bool:
+    """Whether this likeness is what any mistake has: a comparison with the definition fails in the same words always.
+
+    That as many entries are wrong says something unless all are, and so does a size from which on they are.
+    """
+    found = next(filter(None, map(_DIFFER.match, result.details)), None)
+    if found is None or not _COMPARED.issuperset(result.clause.evidence):
+        return False
+    every = found["some"] == found["all"] and not result.threshold
+    return like <= Likeness.WORDS or (like is Likeness.COUNTS and every)
 
 
 def telling(result: Result) -> bool:

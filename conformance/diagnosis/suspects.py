@@ -33,6 +33,8 @@ _OPEN = {name for name, kind in choices().items() if not isinstance(kind, tuple)
 """Choices of any number or expression: a window is one whatever its width, and a size can be written in many ways."""
 _UNSEEN = -4.0
 """No clause that it is known to break could be judged where the defect would show."""
+_NEXT = 2.0
+"""Weight if it breaks a clause that waits for a red one: they are about the same matter."""
 _FUNCTION = "ScaledDotProductAttention"
 """Parts that many implementations repeat in several places: one copy may be right and another wrong."""
 _JUDGED = {Verdict.PASS, *(verdict for verdict in Verdict if verdict.red)}
@@ -74,7 +76,12 @@ def suspects(
     seen += [found for found in behind if found not in seen]
     others = [found for found in defects().values() if found not in seen]
     named = [found for found in others if not all_red.isdisjoint(found.clauses)]  # then, another clause blocked it
-    hidden = {found: _UNSEEN for found in others if found not in named and _hidden(found, reds, verdicts)}
+    waiting = {name for name, verdict in verdicts.items() if verdict is Verdict.BLOCKED and _waits(name, reds)}
+    hidden = {
+        found: _UNSEEN + (0.0 if waiting.isdisjoint(found.clauses) else _NEXT)
+        for found in others
+        if found not in named and _hidden(found, reds, verdicts)
+    }
     yield from _ranked(_weighed(named, reds[0], all_red, verdicts) | hidden, variant, cached=cached)
 
 
@@ -147,6 +154,11 @@ def _plausible(found: Defect, first: str, red: AbstractSet[str], verdicts: Mappi
         return None
     weight = min(len(explained), _MOST_COUNTED) + (_FIRST if first in explained else 0.0)
     return weight - sum(_GREEN if clause(name).component in own else _GREEN_ELSEWHERE for name in green)
+
+
+def _waits(name: str, red: Sequence[str]) -> bool:
+    """Whether a clause says nothing until one of the red ones passes."""
+    return not set(clause(name).needs).isdisjoint(red)
 
 
 def _hidden(found: Defect, red: Sequence[str], verdicts: Mapping[str, Verdict]) -> bool:

@@ -37,6 +37,7 @@ def narrowed_by(implementation: Implementation, clause: Clause) -> str:
         return ""
     limits = config.limits if clause.component == "all" else config.limits_for(clause.component)
     narrow = any(_leaves_out(limits.of(_NAMES.get(name, name)), *ends) for name, ends in clause.sizes.items())
+    narrow = narrow or ("head_width" in clause.sizes and _holds(limits.of("d_model"), clause.sizes["head_width"][1]))
     return _limits(config, clause.component) if narrow or _fixes_heads(limits) else ""
 
 
@@ -78,6 +79,11 @@ def _leaves_out(limit: Range, low: int, high: int) -> bool:
     if limit.equals is not None:
         return True
     return (limit.min or low) > low or (limit.max or high) < high or (limit.multiple_of or 1) > 1
+
+
+def _holds(whole: Range, widest: int) -> bool:
+    """Whether a limit of d_model leaves out wide heads: it is fixed, or smaller than the widest."""
+    return whole.equals is not None or (whole.max or widest) < widest
 
 
 def _fixes_heads(limits: SizeLimits) -> bool:

@@ -19,7 +19,8 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.decoding import Model, beam_search, until_end
 
 __all__ = [
-    "SCORES", "Beams", "check_penalized", "check_scores", "clear", "every_text", "reader", "searched", "searcher",
+    "SCORES", "Beams", "check_penalized", "check_scores", "clear", "every_text", "number_of_texts", "reader",
+    "searched", "searcher",
 ]  # fmt: skip
 
 SCORES = 1e-4
@@ -72,10 +73,20 @@ def searched(tool: Tool, instance: Instance, prompts: Array, steps: int, width: 
     )  # fmt: skip
     batch, length = prompts.shape
     found = _filled(ids("the beams", parts[0]), length, steps, options.get("eos_id"))
+    texts = number_of_texts(instance.sizes["vocab_size"], steps, ends=options.get("eos_id") is not None)
+    if found.ndim == 3 and texts <= found.shape[1] < width:
+        width = found.shape[1]  # beams beyond the number of texts are not asked for
     check_shape("the beams", found, (batch, width, length + steps))
     scores = numbers("the scores", parts[1], (batch, width))
     check_equal("the prompts at the start", found[..., :length], np.repeat(prompts[:, None], width, axis=1))
     return Beams(found[..., length:], scores)
+
+
+def number_of_texts(size: int, steps: int, *, ends: bool) -> int:
+    """Return how many texts exist: a search for more beams leaves some unused."""
+    if not ends:
+        return int(size**steps)
+    return int((size - 1) ** steps + sum((size - 1) ** before for before in range(steps)))
 
 
 def _filled(beams: Array, length: int, steps: int, end: int | None) -> Array:

@@ -16,13 +16,18 @@ HeadProjection = Callable[[Array], tuple[Array, Array, Array]]
 """From x (1, 2, D) to one head's queries, keys and values, each (2, width)."""
 
 
-def telling_positions(draw: Draw, width: int, heads: HeadProjection) -> tuple[Array, float, Array]:
+def telling_positions(
+    draw: Draw, width: int, heads: HeadProjection, *, from_zero: bool = False
+) -> tuple[Array, float, Array]:
     """Return two positions x (1, 2, width), how far their dot products with the second query differ, and their values.
 
-    They are redrawn until that difference can be measured.
+    They are redrawn until that difference can be measured. With `from_zero` the first is a row of zeros: whatever turns
+    its key, the dot product is 0.
     """
     for _ in range(200):
         x = draw.values(1, 2, width)
+        if from_zero:
+            x[:, 0] = 0.0
         q, k, v = heads(x)
         apart = float(q[1] @ (k[1] - k[0]))
         if 0.7 < abs(apart) / np.sqrt(q.shape[-1]) < 1.5:

@@ -25,7 +25,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
-from conformkit.conformance.evidence.beams import Beams
+from conformkit.conformance.evidence.beams import Beams, number_of_texts
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
@@ -290,20 +290,13 @@ def searched(instance: Instance, src: Array, steps: int, width: int, **options: 
     found = write(instance, src, steps, method="beam_search", beam_width=width, **options)
     out, front = found.out, int(_begins(instance, "beam_search"))
     fits = out.ndim == 3 and len(out) == len(src) and front <= out.shape[2] <= front + steps
-    least = min(width, _texts(instance.sizes["tgt_vocab_size"], steps, ends=options.get("eos_id") is not None))
+    least = min(width, number_of_texts(instance.sizes["tgt_vocab_size"], steps, ends=options.get("eos_id") is not None))
     fits = fits and least <= out.shape[1] <= width
     check(f"{width} beams of at most {steps} ids for {len(src)} sources are returned in an array {out.shape}", fits)
     check("no scores are returned with the beams", found.extra is not None)
     assert found.extra is not None
     check_shape("the scores", found.extra, out.shape[:2])
     return Beams(np.asarray(out[..., front:], np.int64), np.asarray(found.extra, np.float64))
-
-
-def _texts(size: int, steps: int, *, ends: bool) -> int:
-    """Return how many texts exist: a search for more beams leaves some unused."""
-    if not ends:
-        return int(size**steps)
-    return int((size - 1) ** steps + sum((size - 1) ** before for before in range(steps)))
 
 
 def readers(instance: Instance, src: Array) -> list[Model]:

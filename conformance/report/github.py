@@ -17,12 +17,12 @@ from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.causes import likely_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.markdown import as_markdown
-from conformkit.conformance.report.places import place
+from conformkit.conformance.report.places import WHERE, place
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import failures, verdict_line
-from conformkit.conformance.text import count
+from conformkit.conformance.text import count, one_line, plain
 
-__all__ = ["commands", "muted", "summarize"]
+__all__ = ["commands", "muted", "refusal", "summarize"]
 
 MOST = 10
 """Number of errors, and of warnings, that GitHub shows for one step."""
@@ -51,6 +51,19 @@ def commands(report: Report, root: Path | None = None) -> list[str]:
     shown = [*_first(errors, MOST - 1, "error"), *_first(warnings, MOST, "warning")]
     kind = "notice" if found.conforms else "error"
     return [_command(kind, {"title": "conform"}, verdict_line(found)), *shown]
+
+
+def refusal(impl: str, problem: str, where: str) -> str:
+    """Return a workflow command for code that could not be judged at all, at the line that raised if it is known."""
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    properties = {"title": "conform"}
+    match, home = WHERE.fullmatch(where), Path(impl)
+    for base in (home.parent, home):  # by the package's name, or by the folder's
+        file = (base / match["file"]).resolve() if match else base
+        if match and file.is_file() and file.is_relative_to(root):
+            properties = {"file": file.relative_to(root).as_posix(), "line": match["line"], **properties}
+            break
+    return _command("error", properties, f"{one_line(impl, 200)} cannot be judged: {plain(problem, 600)}")
 
 
 def summarize(report: Report) -> str:

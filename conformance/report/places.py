@@ -12,9 +12,10 @@ from pathlib import Path
 
 from conformkit.conformance.engine.results import Report, Result
 
-__all__ = ["place", "somewhere"]
+__all__ = ["WHERE", "place", "somewhere"]
 
-_WHERE = re.compile(r"(?P<file>[^:\n]+\.py):(?P<line>[1-9]\d{0,6})(?: in .*)?")
+WHERE = re.compile(r"(?P<file>[^:\n]+\.py):(?P<line>[1-9]\d{0,6})(?: in .*)?")
+"""A file, a line, and what it stands in."""
 
 
 def place(report: Report, result: Result, root: Path) -> tuple[str, int] | None:
@@ -44,7 +45,7 @@ def _candidates(report: Report, result: Result) -> Iterator[tuple[Path, int]]:
         return
     home = Path(report.location)
     for told in (result.where, *_sources(report, result)):
-        match = _WHERE.fullmatch(told)
+        match = WHERE.fullmatch(told)
         if match is None:
             continue
         for base in (home.parent, home):  # by the package's name, or by the folder's

@@ -225,13 +225,13 @@ def test_each_norm_serves_one_sublayer(decoder_layer: Subject, draw: Draw) -> No
     own = dict(instance.weights)
     whole = instance(x, memory)
     for number, sublayer in enumerate(SUBLAYERS, 1):
-        name = f"norm{number}.weight"
+        name, words = f"norm{number}.weight", f"weight of the norm of the {sublayer.replace('_', ' ')}"
         without = with_silent(instance, [sublayer], x, memory)
         instance.write({name: own[name] * draw.uniform(*own[name].shape, low=1.5, high=3.0)})
-        check_differs(f"the output for another {name}", instance(x, memory), whole, at_least=1e-3)
+        check_differs(f"the output for another {words}", instance(x, memory), whole, at_least=1e-3)
         if decoder_layer.variant.placement == "pre":
             got = with_silent(instance, [sublayer], x, memory)
-            label = f"the output for another {name}, its sublayer silenced,"
+            label = f"the output for another {words}, its sublayer silenced,"
             check_close(label, got, without, decoder_layer.tolerance(3))
         instance.write(own)
 

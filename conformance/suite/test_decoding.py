@@ -263,10 +263,11 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model
         every = [(log_probability(logits, prompt[0], new), new) for new in every_text(3, steps, end)]
         width = len(every) if wide else 4  # with more beams than texts, the content of the others is undefined
         beams = searched(beam_search, instance, prompt, steps, width, eos_id=end)
+        for _, new in beams.row(0):
+            rest = new[len(until_end(new, end)) :]
+            check(f"a beam goes on after the end id {end}: {new}", len(set(rest)) < 2)
         for score, new in beams.row(0):
             own = until_end(new, end)
-            rest = new[len(own) :]
-            check(f"after the end id {end}, {new} goes on with {rest}", len(set(rest)) < 2)
             want = log_probability(logits, prompt[0], own)
             check_close(f"the score of {own}", np.array([score]), np.array([want]), SCORES, scale=max(1.0, -want))
         best, text = max(every)

@@ -164,7 +164,7 @@ def test_the_head_adds_one_bias_for_each_id(model: Subject, draw: Draw) -> None:
 
 @clause("LM-EMB-SCALE")
 def test_embeddings_enter_at_the_declared_scale(model: Subject, draw: Draw) -> None:
-    instance = model.build(d_model=12).randomize(draw)
+    instance = model.build(d_model=24).randomize(draw)  # the root of a head's width is neither 2 nor ½
     silent = (".v.weight", ".v.bias", ".out.bias", ".down.weight", ".down.bias")
     blocks = {
         n: np.zeros(p.shape) for n, p in instance.canonical.items() if n.startswith("blocks.") and n.endswith(silent)
@@ -190,6 +190,8 @@ def test_embeddings_enter_at_the_declared_scale(model: Subject, draw: Draw) -> N
         ("1/√d_model", 1 / root),
         ("d_model", root**2),
         ("1/d_model", root**-2),
+        ("2", 2.0),
+        ("1/2", 0.5),
     ):
         if abs(scale - declared) > 1e-9:
             other = misfit(scale)

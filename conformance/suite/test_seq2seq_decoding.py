@@ -228,8 +228,8 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(transformer: Subject, dr
     pads = [{}, {"pad_id": 2}] if transformer.offers("pad-id") else [{}]  # then the end id is 0, like any other
     for pad in pads:
         instance = _searcher(transformer.as_asked, draw, size=3, **pad)
-        end = _ends(instance)[0]
-        for width in each_of("width", [_EVERY_TEXT, _EVERY_TEXT, 4]):
+        first = _ends(instance)[0]
+        for end, width in each_of("end, width", [(first, _EVERY_TEXT), (first, _EVERY_TEXT), (first, 4)]):
             src = sources(instance, draw, 1, 2)
             beams = searched(instance, src, 3, width, eos_id=end)
             by_either(readers(instance, src[0]), _check_ended, instance, beams, end, width, 3)
@@ -371,10 +371,10 @@ def _compare_if_clear(reader: Model, instance: Instance, beams: Beams, steps: in
 
 
 def _check_ended(reader: Model, instance: Instance, beams: Beams, end: int, width: int, steps: int) -> None:
-    _check_scores(reader, instance, beams, end)
     for _, new in beams.row(0):
         rest = new[len(until_end(new, end)) :]
-        check(f"after the end id {end}, {new} goes on with {rest}", len(set(rest)) < 2)
+        check(f"a beam goes on after the end id {end}: {new}", len(set(rest)) < 2)
+    _check_scores(reader, instance, beams, end)
     every = every_text(instance.sizes["tgt_vocab_size"], steps, end)
     best, text = max((log_probability(reader, _prompt(instance), new), new) for new in every)
     label = f"the first of {width} beams scores {beams.scores[0, 0]:.4f}, {text} has {best:.4f}"

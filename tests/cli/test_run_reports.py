@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Result, Verdict
 
 
@@ -71,6 +72,18 @@ def test_on_github_commands_are_off_until_the_report_is_out_and_annotations_foll
     assert [line for line in lines[:on_again] if line.startswith("::error")] == []
     assert any(line.startswith("::error title=SDPA-SCALE") for line in lines[on_again:])
     assert "does not conform" in (tmp_path / "summary.md").read_text()
+
+
+def test_on_github_code_that_cannot_be_loaded_is_annotated_at_its_line(conform, one_red, tmp_path, monkeypatch):
+    (tmp_path / "mypkg").mkdir()
+    (tmp_path / "mypkg" / "__init__.py").write_text("import nothing\n")
+    monkeypatch.chdir(tmp_path)
+    one_red.error = LoadFailure("importing it raised\n::error::100%", where="mypkg/__init__.py:1 in <module>")
+    result = conform("run", "--impl", "mypkg", "--github")
+    assert result.exit_code == 3
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("::error file=mypkg/__init__.py,line=1,title=conform::mypkg cannot be judged: importing it")
+    assert "100%25" in last
 
 
 def test_on_github_commands_are_on_again_when_the_run_fails(conform, one_red):

@@ -110,7 +110,7 @@ def test_counting_from_1_is_a_mistake_and_no_choice(warm: LentFactory, tmp_path:
 @pytest.mark.full(guard="test_undeclared_biases_are_one_red_line_each_and_block_nothing")
 def test_a_mistake_beside_a_choice_is_still_found(warm: LentFactory, tmp_path: Path) -> None:
     """Would break if a choice excused what is wrong besides it."""
-    doubled = Patch("feed_forward.py", "self.down(", "2.0 * self.down(")
+    doubled = Patch("feed_forward.py", "y: Tensor = self.down(", "y: Tensor = 2.0 * self.down(")
     folder = write_reference(tmp_path / "relu", (doubled,), Variant(qkv_bias=True))
     report = judged(folder, warm, "MHA", "FFN")
     assert [choice.line for choice in report.undeclared] == ["qkv_bias = true"]
@@ -121,7 +121,7 @@ def test_a_mistake_beside_a_choice_is_still_found(warm: LentFactory, tmp_path: P
 
 @pytest.mark.full(guard="test_undeclared_biases_are_one_red_line_each_and_block_nothing")
 def test_a_mistake_in_the_component_that_chose_is_judged_under_the_choice(warm: LentFactory, tmp_path: Path) -> None:
-    long_rows = Patch("feed_forward.py", "self.down(", "(1.0 + (x.shape[-2] > 90)) * self.down(")
+    long_rows = Patch("feed_forward.py", "y: Tensor = self.down(", "y: Tensor = (1.0 + (x.shape[-2] > 90)) * self.down(")
     report = judged(write_reference(tmp_path / "relu", (long_rows,), Variant(activation="relu")), warm, "FFN")
     assert [choice.line for choice in report.undeclared] == ['activation = "relu"']
     assert red(report) == ["FFN-ACT", "FFN-SIZES"]

@@ -200,6 +200,11 @@ class TestLocate:
         assert part.path == "positions"
         assert re.search(r"start with positions: .* off by \d\.\d+", part.sentence)
 
+    def test_the_factor_of_embeddings_is_told(self, load):
+        """Would break if a scaled embedding were only called wrong."""
+        doubled = load(MODEL, defects()["emb-entered-twice"].patches)
+        assert locate(doubled, [failed("LM-ORACLE")])[MODEL].sentence.endswith("embeddings multiplied by 2")
+
     @pytest.mark.parametrize(
         "results",
         [[], [failed("LM-ORACLE", Verdict.PASS)], [failed("BLOCK-ORACLE")], [failed("LM-OVERLONG")]],
@@ -211,6 +216,11 @@ class TestLocate:
     def test_text_that_is_wrong_after_right_logits_is_generates(self, load):
         right = load(MODEL)
         assert locate(right, [failed("GEN-CROP")])[MODEL].path == "generate"
+
+    def test_text_after_logits_that_are_no_numbers_is_not_generates(self, load):
+        """Would break if logits in which no part is found because they are NaN were called correct."""
+        wrong = load(MODEL, defects()["mha-softmax-heads-nan"].patches)
+        assert MODEL not in locate(wrong, [failed("GEN-CROP")])
 
     @pytest.mark.parametrize(("level", "found"), [(Level.MUST, set()), (Level.SHOULD, {MODEL})])
     def test_what_only_warns_has_no_part(self, load, level, found):

@@ -38,7 +38,7 @@ _MESSAGE = _object("", text=_TEXT, markdown=_TEXT, id=_TEXT, arguments=_list(_TE
 _MULTIFORMAT = _object("text", text=_TEXT, markdown=_TEXT)
 _REGION = _object(
     "", startLine=_index(1), startColumn=_index(1), endLine=_index(1), endColumn=_index(1), snippet={"type": "object"}
-)
+) | {"anyOf": [{"required": [beginning]} for beginning in ("startLine", "charOffset", "byteOffset")]}
 _ARTIFACT = _object(
     "", uri={"type": "string", "format": "uri-reference"}, uriBaseId=_TEXT, index=_index(), description=_MESSAGE
 )
@@ -54,12 +54,16 @@ _RULE = _object(
     helpUri={"type": "string", "format": "uri"}, defaultConfiguration=_CONFIGURATION,
 )  # fmt: skip
 _DRIVER = _object(
-    "name", name=_TEXT, fullName=_TEXT, version=_TEXT, semanticVersion=_TEXT, informationUri=_TEXT,
+    "name", name=_TEXT, fullName=_TEXT, version=_TEXT, semanticVersion=_TEXT,
+    informationUri={"type": "string", "format": "uri"},
     rules=_list(_RULE, unique=True), notifications=_list(_RULE, unique=True),
 )  # fmt: skip
+_REFERENCE = _object("", id=_TEXT, index=_index()) | {
+    "anyOf": [{"required": [name]} for name in ("index", "guid", "id")]
+}
 _NOTIFICATION = _object(
-    "message", message=_MESSAGE, level=_LEVEL, descriptor=_object("", id=_TEXT, index=_index()),
-    associatedRule=_object("", id=_TEXT, index=_index()), locations=_list(_LOCATION, unique=True),
+    "message", message=_MESSAGE, level=_LEVEL, descriptor=_REFERENCE, associatedRule=_REFERENCE,
+    locations=_list(_LOCATION, unique=True),
 )  # fmt: skip
 _INVOCATION = _object(
     "executionSuccessful", executionSuccessful={"type": "boolean"}, commandLine=_TEXT, exitCode={"type": "integer"},
@@ -73,7 +77,8 @@ _RESULT = _object(
 )  # fmt: skip
 _RUN = _object(
     "tool", tool=_object("driver", driver=_DRIVER), invocations=_list(_INVOCATION), results=_list(_RESULT),
-    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]}, language=_TEXT,
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    language={"type": "string", "pattern": "^[a-zA-Z]{2}(-[a-zA-Z]{2})?$"},
     originalUriBaseIds={"type": "object", "additionalProperties": _ARTIFACT},
 )  # fmt: skip
 LOG = _object("version runs", version={"const": "2.1.0"}, runs=_list(_RUN), **{"$schema": _TEXT})

@@ -90,6 +90,8 @@ class Family:
 
     def _refuse(self, settings: Mapping[str, Any]) -> None:
         for key, allowed in self.tables["only"].items():
+            if not allowed:
+                continue
             value = _looked_up(settings, key, key)
             value = allowed.get("absent") if value is None and settings else value
             if value is not None and value not in allowed["values"]:

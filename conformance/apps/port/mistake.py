@@ -167,6 +167,8 @@ _FACTS: Mapping[str, Callable[[Right], Any]] = {
     "theirs_layout": lambda right: right.variants[0].rotary_layout,
     "partial": lambda right: right.variants[0].rotary_fraction < 1,
     "moved": lambda right: right.variants[0].rotary_layout != right.variants[1].rotary_layout,
+    "limited": lambda right: right.variants[1].gate_limit > 0,
+    "offset_moved": lambda right: right.variants[0].norm_weight != right.variants[1].norm_weight,
 }
 """What `when` may name besides choices: what is so in a conversion."""
 
@@ -300,10 +302,18 @@ def _centered(name: str, table: Mapping[str, Any], right: Right) -> Array:
     return np.asarray(array - array.mean(axis=axis, keepdims=True))
 
 
+_FLOAT8 = {"float8": (4, -5), "float8, e5m2": (3, -13)}
+"""Significant bits, and the exponent below which numbers are subnormal, as np.frexp counts."""
+
+
 def _rounded(name: str, table: Mapping[str, Any], right: Right) -> Array:
     array, form = right.ours(name), table["format"]
     if form == "int8":
         step = float(np.abs(array).max(initial=0.0)) / 127 or 1.0
+        return np.asarray(np.round(array / step) * step)
+    if form in _FLOAT8:
+        kept, least = _FLOAT8[form]
+        step = np.exp2(np.maximum(np.frexp(array)[1], least) - kept)
         return np.asarray(np.round(array / step) * step)
     if form == "bfloat16, cut off":
         bits = np.atleast_1d(array.astype(np.float32)).view(np.uint32) & np.uint32(0xFFFF0000)

@@ -63,15 +63,16 @@ def _explained(
     for alone in (
         [fit for fit in fits if fit.whole and fit.explains == examined],
         [fit for fit in fits if fit.whole and fit.explains | fit.left_open == examined],
-        _nearest([fit for fit in fits if not fit.whole and fit.explains == examined and not fit.fills(right)]),
+        _nearest([fit for fit in fits if fit.explains == examined and fit.in_part(right)]),
     ):
         if alone:
             said = {mistake.id for mistake in foremost(fit.mistake for fit in alone)}
-            told = [fit for fit in alone if fit.mistake.id in said]
-            yield from (fit.named(right, wrong, "exact") for fit in told[:_TWINS])
+            told = (fit.named(right, wrong, "exact") for fit in alone if fit.mistake.id in said)
+            by_words = {named.sentence: named for named in told}  # one made before and after a move reads alike
+            yield from list(by_words.values())[:_TWINS]
             return
     rest = set(examined)
-    for cover in ([fit for fit in fits if fit.whole], [fit for fit in fits if not fit.whole and not fit.copies]):
+    for cover in ([fit for fit in fits if fit.whole], [f for f in fits if f.in_part(right) and not f.copies]):
         while rest and cover:
             best = max(cover, key=lambda fit: (len(fit.explains & rest), -len(fit.against)))
             cover.remove(best)
@@ -107,9 +108,14 @@ class _Fit:
         """Whether it only puts parameters in the places of others, which the numbers themselves say of a few."""
         return bool({"taken", "layers"} & set(self.mistake.body))
 
-    def fills(self, right: Right) -> bool:
-        """Whether it is half of an exchange: what it puts elsewhere is where it belongs, too."""
-        return all(self.mistake.taken_from(name, right) in self.against for name in self.explains)
+    def in_part(self, right: Right) -> bool:
+        """Whether it was made in some places only, as conversions make it: code does what it does everywhere.
+
+        One parameter that holds another one is said as that, and half of an exchange is a copy.
+        """
+        if self.whole or self.mistake.title.startswith("your code") or (self.copies and len(self.explains) == 1):
+            return False
+        return any(self.mistake.taken_from(name, right) not in self.against for name in self.explains)
 
     @staticmethod
     def of(

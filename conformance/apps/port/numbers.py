@@ -22,6 +22,8 @@ _MOST_HEADS = 16
 _ROUNDED = 2e-2
 _MANY, _UNRELATED = 64, 0.4
 """Numbers, and the correlation below which so many have nothing to do with the right ones."""
+_FEW_BITS, _MOSTLY = 2**-3, 0.9
+"""What two bits behind the first one leave out, and the share of numbers that are at least so near; some vanish."""
 _FUSED = (("attention.", ("q", "k", "v")), ("feed_forward.", ("gate", "up")))
 """Parts that files have as one array, and that are split out of it."""
 _WHOLE = 0.02
@@ -195,15 +197,31 @@ def _function(got: Array, want: Array) -> str:
     error = float(np.abs(flat - other).max()) / max(float(np.abs(other).max()), 1e-30)
     if bits := _quantized(got, want):
         return f"rounded to {bits} bits, with a scale for each {'tensor' if _on_a_grid(flat, bits) else 'row'}"
-    if error < _ROUNDED:
+    if error < _ROUNDED or _nearly(flat, other):
         return f"rounded: off by less than {10.0 ** math.ceil(math.log10(error)):.0e} of the largest number"
-    rows = np.flatnonzero((np.abs(got - want) > 1e-6).reshape(len(got), -1).any(axis=1))
-    if len(rows) < len(got):
-        return f"{len(rows)} of {len(got)} rows differ, from row {rows[0]} to row {rows[-1]}"
+    if some := _some_rows(got, want):
+        return some
     if flat.size >= _MANY and abs(float(np.corrcoef(flat, other)[0, 1])) < _UNRELATED and flat.std() > 0:
         mean = f"{flat.mean():.2g} ± " if abs(flat.mean()) > flat.std() else ""
         return f"numbers without any relation to the right ones, {mean}{flat.std():.2g}: left as they were drawn?"
     return "other numbers: not those of any right parameter"
+
+
+def _some_rows(got: Array, want: Array) -> str:
+    """Return which rows differ where others do not, and whether they hold one number alone."""
+    rows = np.flatnonzero((np.abs(got - want) > 1e-6).reshape(len(got), -1).any(axis=1))
+    if len(rows) == len(got):
+        return ""
+    one, place = float(got[rows].flat[0]), f"from row {rows[0]} to row {rows[-1]}"
+    if got.ndim > 1 and got[rows].max() == one == got[rows].min():
+        return f"{len(rows)} of {len(got)} rows hold {one + 0.0:g} alone, {place}: not filled?"
+    return f"{len(rows)} of {len(got)} rows differ, {place}"
+
+
+def _nearly(got: Array, want: Array) -> bool:
+    """Whether nearly every number is the right one but for its last bits, as after a format with few of them."""
+    share = np.abs(got - want) <= _FEW_BITS * np.abs(want)
+    return got.size >= _MANY and bool(share.mean() > _MOSTLY)
 
 
 def _quantized(got: Array, want: Array) -> int:

@@ -17,6 +17,7 @@ from conformkit.conformance.apps.port.definition import Definition
 from conformkit.conformance.apps.port.family import Family, family, family_of_class, read_settings
 from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.apps.port.request import PortRequest
+from conformkit.conformance.apps.port.safetensors_files import TensorEntry
 from conformkit.conformance.apps.port.sides import LANGUAGE_MODEL
 from conformkit.conformance.apps.port.slips import same_parameters, slipped, variant_said
 from conformkit.conformance.binding.rules import PatternError
@@ -64,11 +65,11 @@ def definition_of(name: str, settings: Mapping[str, Any], weights: WeightStore |
     known = family(name)
     variant = known.variant(settings)
     if weights is not None and not settings:
-        variant = variant.but(**dict(_seen(known, variant, list(weights.entries))))
+        variant = variant.but(**dict(_seen(known, variant, weights.entries)))
     return Definition(known, in_ratios(variant, known.sizes(settings)), known.notes(settings))
 
 
-def _seen(known: Family, variant: Variant, names: list[str]) -> Iterator[tuple[str, Any]]:
+def _seen(known: Family, variant: Variant, names: Mapping[str, TensorEntry]) -> Iterator[tuple[str, Any]]:
     """Yield the choices that the names in a file show: biases, whether there is a head, the number of experts."""
     one = next(
         (rule.target.partition("{e}")[0].rpartition("{i}")[2] for rule in known.rules if "{e}" in rule.target), ""
@@ -76,6 +77,10 @@ def _seen(known: Family, variant: Variant, names: list[str]) -> Iterator[tuple[s
     numbers = {found[1] for name in names if one and (found := re.search(rf"{re.escape(one)}(\d+)\.", name))}
     if variant.experts and numbers:
         yield "experts", len(numbers)
+    stacked = {rule.target.rpartition("{i}")[2] for rule in known.rules if (rule.axes or "").startswith("e ")}
+    stacks = (entry.shape[0] for name, entry in names.items() if stacked and name.endswith(tuple(stacked)))
+    if count := next(stacks, 0):
+        yield "experts", count
     ends = {
         part.name.replace("blocks.{i}.", "").replace("attention.", "").replace("feed_forward.", ""):
             rule.target.rpartition("{i}")[2]

@@ -41,6 +41,10 @@ _IN_FLOAT64 = 30_000_000
 """Numbers up to which a checkpoint is compared in float64, with its whole vocabulary."""
 _IDS = 512
 """Ids of a large vocabulary that are compared."""
+_STORED = 5e-6
+"""What a file's own format does to numbers that a conversion computed: 1 + w is rounded once more to float32."""
+_GATES = ("feed_forward.gate.weight", "feed_forward.up.weight")
+"""Weights that are made so large that limits of gates are reached."""
 Progress = Callable[[str, int], None]
 Sizes = dict[str, Any]
 
@@ -147,6 +151,8 @@ class _Port:
         """Compare both with random weights, at small sizes, and replay known mistakes if they differ."""
         plan = planned(self.theirs.variant, self.ours.variant, sizes, own)
         drawn = drawn_weights(parameters_of(self.theirs, sizes), self.request.seed)
+        limit = max(self.theirs.variant.gate_limit, self.ours.variant.gate_limit)
+        drawn |= {n: a * (8 * limit or 1.0) for n, a in drawn.items() if n.endswith(_GATES)}
         if self.request.weights is not None:
             drawn = _lightened(drawn, plan)
         if any(plan.array(n, drawn.__getitem__).shape != p.shape for n, p in plan.parameters.items()):
@@ -193,7 +199,8 @@ class _Port:
             def mine(name: str) -> Array | None:
                 return got.read(name) if got.has(name) else None
 
-        proof = self._compared(sizes, own, source.read, mine)
+        stored = {entry.dtype for entry in converted.entries.values()} if converted is not None else {"float64"}
+        proof = self._compared(sizes, own, source.read, mine, least=0.0 if stored == {"float64"} else _STORED)
         if not np.isfinite(proof.worst):
             problems += _not_finite(source)
         found = replace(found, checkpoint=proof, differences=differences, problems=tuple(problems))
@@ -223,8 +230,9 @@ class _Port:
                 yield name
 
     def _compared(
-        self, sizes: Sizes, own: Sizes, read: Callable[[str], Array], mine: Callable[[str], Array | None]
-    ) -> Proof:
+        self, sizes: Sizes, own: Sizes, read: Callable[[str], Array], mine: Callable[[str], Array | None],
+        *, least: float,
+    ) -> Proof:  # fmt: skip
         """Compare both with the weights of the checkpoint: whole, or block by block where it is too large."""
         numbers = sum(int(np.prod(p.shape)) for p in parameters_of(self.theirs, sizes).values())
         small = numbers <= _IN_FLOAT64
@@ -236,7 +244,7 @@ class _Port:
         one = speak(self.theirs, sizes, scene, read)
         self.progress("", 0)
         other = speak(self.ours, own, scene, mine)
-        return self._proof(one, other, scene, sizes)
+        return self._proof(one, other, scene, sizes, least)
 
     def _questions(self, sizes: Sizes, dtype: str, most: int) -> Questions:
         variants = self.theirs.variant, self.ours.variant
@@ -247,8 +255,10 @@ class _Port:
         bounds = [side.bound.dtype for side in (self.theirs, self.ours) if isinstance(side, Code)]
         return "float64" if all(dtype == "float64" for dtype in bounds) else "float32"
 
-    def _proof(self, one: Mapping[str, Array], other: Mapping[str, Array], scene: Questions, sizes: Sizes) -> Proof:
-        allowed = allowed_error((self.theirs, self.ours), scene.dtype)
+    def _proof(
+        self, one: Mapping[str, Array], other: Mapping[str, Array], scene: Questions, sizes: Sizes, least: float = 0.0
+    ) -> Proof:
+        allowed = max(least, allowed_error((self.theirs, self.ours), scene.dtype))
         chances = self.theirs.variant.log_probabilities != self.ours.variant.log_probabilities
         comparisons = tuple(compared(one, other, allowed, probabilities=chances))
         return Proof(comparisons, scene.dtype, dict(sizes), len(scene.rows))

@@ -18,6 +18,7 @@ from conformkit.conformance.apps.port.proof import QUIET, SMALLNESS, WHOLE, Ques
 from conformkit.conformance.apps.port.request import NamedMistake
 from conformkit.conformance.apps.port.sides import LANGUAGE_MODEL
 from conformkit.spec.arrays import Array
+from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import Variant
 
 __all__ = ["Alteration", "Replay", "change_of", "replayed"]
@@ -188,10 +189,12 @@ class Replay:
         for silent in behind(part, int(self._sizes["num_layers"])):
             names = f"{silent}.{'down' if silent.endswith('feed_forward') else last}."
             weights |= {name: np.zeros_like(array) for name, array in weights.items() if name.startswith(names)}
+        changed = variant.but(**change.choices)
+        if not turns_whole_pairs(int(self._sizes["head_width"]), changed):
+            return None
         try:
             with ExitStack() as lines:
                 lines.enter_context(patched(change.patches))
-                changed = variant.but(**change.choices)
                 return LANGUAGE_MODEL.forward(weights, {"ids": self._ids}, self._sizes, changed)
         except (KeyError, ValueError, IndexError):  # it needs a parameter that is not there
             return None

@@ -26,7 +26,7 @@ _MOST = 0.9
 BLOCK = 64
 """Positions where neither the checkpoint nor its settings say how many there are."""
 _NAMED = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size")
-_LETTERS = {"m": "d_model", "f": "d_ff", "v": "vocab_size", "t": "rows", "d": "head_width"}
+_LETTERS = {"m": "d_model", "f": "d_ff", "v": "vocab_size", "t": "rows", "d": "head_width", "e": "experts"}
 
 
 def sizes_of(side: Side, checkpoint: WeightStore, given: Mapping[str, int]) -> dict[str, Any]:

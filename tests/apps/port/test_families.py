@@ -77,6 +77,49 @@ def test_weights_whose_names_do_not_say_which_norm_is_which_are_bound_by_their_n
     assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
 
 
+def test_gpt_oss_is_proved_in_code_by_hand(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "truncate": False}
+    said = {"rope_scaling": scaling, "sliding_window": 5, "num_local_experts": 6, "num_experts_per_tok": 2}
+    said |= {"head_dim": 6, "hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config.write_text(json.dumps(said), encoding="utf-8")
+    weights = checkpoint("gpt_oss", said, kv_heads=2)
+    report = port("", str(HERE / "oss"), weights, like="gpt_oss", config=config)
+    assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
+    wrong = dict(report.converted)
+    for name, array in report.converted.items():
+        if "gate_up" in name:
+            wrong[name] = np.concatenate([array[:, 0::2], array[:, 1::2]], axis=1)
+    mistaken = port("", str(HERE / "oss"), weights, like="gpt_oss", config=config, converted=wrong)
+    assert [m.id for m in mistaken.mistakes] == ["gate-up-read-interleaved"]
+
+
+def test_gemma3_is_proved_in_code_by_hand(tmp_path: Path) -> None:
+    code, config = tmp_path / "gemma3", tmp_path / "config.json"
+    shutil.copytree(RIGHT / "gemma3", code, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, old, new in (
+        ("__init__.py", "self.kinds[number % 2]", "self.kinds[(number + 1) % 6 > 0]"),
+        ("conform.toml", 'window_layers = "odd"', 'window_layers = "5 of 6"'),
+    ):
+        path = code / name
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    said = {"rope_theta": 500000.0, "rope_local_base_freq": 10000.0, "sliding_window": 4, "sliding_window_pattern": 6}
+    said |= {"head_dim": 6, "hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 1}
+    config.write_text(json.dumps(said), encoding="utf-8")
+    weights = checkpoint("gemma3", said, kv_heads=1, num_layers=7)
+    report = port("", str(code), weights, like="gemma3", config=config)
+    assert report.proved, (report.first, report.differences, report.problems, report.mistakes)
+
+
+def test_numbers_that_a_file_rounds_once_more_are_right(tmp_path: Path) -> None:
+    """A norm's 1 + w becomes float32, and the comparison is in float64."""
+    weights, code, config = checkpoint("gemma2", kv_heads=2), str(HERE / "four_norms"), tmp_path / "config.json"
+    config.write_text(json.dumps({"num_attention_heads": 4, "num_key_value_heads": 2}), encoding="utf-8")
+    converted = port("", code, weights, like="gemma2", config=config).converted
+    report = port("", code, weights, like="gemma2", config=config, converted=converted)
+    assert report.proved, (report.first, report.checkpoint, report.mistakes)
+
+
 def test_config_json_says_shares_of_heads_and_placements() -> None:
     assert family("gptj").variant({"rotary_dim": 64, "n_embd": 4096, "n_head": 16}).rotary_fraction == 0.25
     assert family("neox").variant({"use_parallel_residual": False}).placement == "pre"

@@ -33,6 +33,7 @@ PAIRS = LLAMA.but(rotary_layout="pairs", qkv_bias=True)
 PART = LLAMA.but(rotary_fraction=0.5)
 NEOX = FAMOUS["gpt2"].but(placement="parallel_two_norms")
 GPT2 = FAMOUS["gpt2"].but(tied=False)
+LIMITED = PRESETS["gpt_oss"].but(kv_heads="num_heads // 2", head_width="d_model // num_heads", gate_limit=0.7)
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,12 @@ SCENES = {
     "one-norm": Scene(PRESETS["falcon"], PRESETS["falcon"], (1, 1)),
     "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
     "gemma2": Scene(PRESETS["gemma2"], PRESETS["gemma2"], (2, 2)),
+    "offset-to-scale": Scene(PRESETS["gemma2"], PRESETS["gemma2"].but(norm_weight="scale"), (2, 2)),
     "olmo2": Scene(PRESETS["olmo2"], PRESETS["olmo2"]),
     "olmo2-grouped": Scene(PRESETS["olmo2"], PRESETS["olmo2"], (2, 2)),
     "experts": Scene(LLAMA.but(experts=4), LLAMA.but(experts=4), (2, 2)),
     "bloom": Scene(PRESETS["bloom"], PRESETS["bloom"]),
+    "limited": Scene(LIMITED, LIMITED, (2, 2)),
     "sinks": Scene(LLAMA.but(sinks=True, qkv_bias=True), LLAMA.but(sinks=True, qkv_bias=True), (2, 2)),
     "part": Scene(LLAMA.but(rotary_fraction=0.5), LLAMA.but(rotary_fraction=0.5), (2, 2)),
     "quarter": Scene(LLAMA, LLAMA, (2, 2), EIGHT),

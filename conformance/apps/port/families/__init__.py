@@ -18,6 +18,7 @@ A file holds
     also = "rope_parameters.rope_theta"    # where newer files have it
     share_of = ["n_embd", "n_head"]        # it counts features of a head: a share of this width by this number of heads
     [only]                                 # key = { values = […], absent = … }: other values have no variant
+                                           # {} takes the parent's line away
     [noted]                                # key = a sentence about a value that does not show in what is compared
     [weights]                              # names in files, as in conform.toml; "" takes the parent's line away
 """
