@@ -14,9 +14,9 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, c
 
 _WITHOUT = {
     "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
-    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0,
+    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0, "window": 0,
 }  # fmt: skip
-"""What attention with a latent does not have."""
+"""What attention with a latent does not have, or what hides some of its clauses."""
 NEEDED = {
     "norm_weight": {"placement": "pre"},
     "activation": {"experts": 0},
