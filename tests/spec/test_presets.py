@@ -53,7 +53,7 @@ def test_no_family_is_there_and_lacking():
 @pytest.mark.parametrize("name", families())
 def test_port_has_the_choices_of_the_preset(name):
     """Would break if a file of port declared a choice that is another one in the table."""
-    sizes = {"kv_heads", "window", "window_layers"}
+    sizes = {"kv_heads", "head_width", "window", "window_layers"}
     settings = {"partial_rotary_factor": 1.0} if "partial_rotary_factor" in family(name).tables["only"] else {}
     assert family(name).variant(settings).differences(PRESETS[name]).keys() <= sizes
 
