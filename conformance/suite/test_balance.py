@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformkit.conformance.assertions.checks import check, check_close, each_of
+from conformkit.conformance.assertions.checks import check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import TOLERANCE, close
@@ -11,6 +11,7 @@ from conformkit.conformance.evidence.routing import Balance, even_logits, routed
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.balance import balance_gradient
+from conformkit.spec.balance import balance_loss as definition
 
 
 @clause("BAL-EVEN")
@@ -32,8 +33,11 @@ def test_the_loss_is_shares_times_probabilities(balance_loss: Tool, draw: Draw) 
 
 
 @clause("BAL-SHARES")
-def test_shares_add_up_to_1(balance_loss: Tool) -> None:
-    check("the shares of k choices for each position add up to k, want 1", not Balance(balance_loss).positions())
+def test_shares_add_up_to_1(balance_loss: Tool, draw: Draw) -> None:
+    loss = Balance(balance_loss)
+    for experts, active in each_of("experts, active", [(5, 3), (4, 2)]):
+        logits = uneven_logits(draw, 7, experts)
+        close("the loss", loss(logits, active), definition(logits, active))
 
 
 @clause("BAL-STABLE")
