@@ -121,7 +121,9 @@ def test_a_mistake_beside_a_choice_is_still_found(warm: LentFactory, tmp_path: P
 
 @pytest.mark.full(guard="test_undeclared_biases_are_one_red_line_each_and_block_nothing")
 def test_a_mistake_in_the_component_that_chose_is_judged_under_the_choice(warm: LentFactory, tmp_path: Path) -> None:
-    long_rows = Patch("feed_forward.py", "y: Tensor = self.down(", "y: Tensor = (1.0 + (x.shape[-2] > 90)) * self.down(")
+    long_rows = Patch(
+        "feed_forward.py", "y: Tensor = self.down(", "y: Tensor = (1.0 + (x.shape[-2] > 90)) * self.down("
+    )
     report = judged(write_reference(tmp_path / "relu", (long_rows,), Variant(activation="relu")), warm, "FFN")
     assert [choice.line for choice in report.undeclared] == ['activation = "relu"']
     assert red(report) == ["FFN-ACT", "FFN-SIZES"]
