@@ -29,7 +29,7 @@ def score_falls(instance: Instance, query: Array, key: Array, length: int | None
     """
     width = instance.sizes["d_model"]
     depth = instance.sizes["value_width" if instance.subject.variant.has_latent else "head_width"]
-    tokens = instance.subject.tokens(length or turned_width(instance))
+    tokens = instance.subject.tokens(length or depth)
     shown = min(tokens, width - 1, depth, instance.sizes.get("latent", width) - 1)
     if shown < 3:
         raise NotApplicable.from_sizes("fewer than three positions can be told apart")
