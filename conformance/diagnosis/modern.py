@@ -13,14 +13,14 @@ from conformkit.spec.variants import Variant, alternatives
 
 __all__ = ["ATTENTION", "MODEL", "NETWORK", "NORMS", "SHAPING", "changed", "is_older", "modern_variants"]
 
-ATTENTION = ("qk_norm", "sinks", "score_cap", "window", "alibi_slopes", "relative_buckets", "output_gate")
+ATTENTION = ("qk_norm", "sinks", "score_cap", "window", "alibi_slopes", "output_gate")
 NORMS = ("norm_weight",)
 MODEL = ("logit_cap", "window_layers")
 NETWORK = ("gate_limit", "gate_offset")
 SHAPING = {"qk_norm", "sinks", "output_gate", "norm_weight", "placement"}
 """Modern choices that add or remove parameters."""
 _VALUES: Mapping[str, tuple[Any, ...]] = {
-    "positions": ("alibi", "relative"), "activation": ("quick_gelu",),
+    "positions": ("alibi",), "activation": ("quick_gelu",),
     "placement": ("sandwich", "output", "parallel", "parallel_two_norms", "deepnorm"),
 }  # fmt: skip
 """Modern values of older choices."""

@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.diagnosis import families, latents, mixtures, modern, rotary_variants, two_bases
+from conformkit.conformance.diagnosis import families, latents, mixtures, modern, rotary_variants, tables, two_bases
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -91,8 +91,10 @@ _NEAR = {
 }
 """By component, choices that are tried where a family has them, and in the model."""
 _LATENT = dict.fromkeys(latents.WITH_LATENTS, latents.LATENTS)
+_TABLES = {**dict.fromkeys(tables.WITH_TABLES, tables.OF_A_TABLE), "TinyTransformerLM": tables.RELATIVE}
+_FURTHER = (_MODERN, _MIXED, _LATENT, _TABLES, _NEAR)
 _ALL = {
-    name: (*older, *_MODERN.get(name, ()), *_MIXED.get(name, ()), *_LATENT.get(name, ()), *_NEAR.get(name, ()))
+    name: (*older, *(choice for further in _FURTHER for choice in further.get(name, ())))
     for name, older in _CHOICES.items()
 }
 """By component, all choices that concern it."""
@@ -235,7 +237,8 @@ class Search:
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
-        found = found or self._mixture(trial, loose) or self._with_two_bases(trial, loose) or self._latent(trial, loose)
+        for rarer in (self._mixture, self._with_two_bases, self._latent, self._with_table):
+            found = found or rarer(trial, loose)
         if not found and trial.subject.name in families.WITH_FAMILIES:
             trial.forget_ranks()
             found = self._first(trial, islice(self._families(trial), _NEAR_FAMILIES), loose)
@@ -275,6 +278,20 @@ class Search:
                     known = {rule.target: rule.source for rule in rules}
                     if found := _at_other_sizes(trial, variant, known):
                         return found
+        return None
+
+    def _with_table(self, trial: Trial, loose: Variant | None) -> Variant | None:
+        """Return the variant with relative positions whose numbers it gives; None if there is none."""
+        name = trial.subject.name
+        if name not in tables.WITH_TABLES:
+            return None
+        base = self._with_parts(name, trial.subject.variant)
+        own = [choice for choice in _CHOICES[name] if choice not in {*self._settled(name), "positions"}]
+        for table in tables.with_tables(base, trial.trainable, trial.sizes):
+            candidates = _distinct(_in_order(table, own, own, trial.has_parameters_of), name)
+            fitting = islice(filter(trial.has_parameters_of, candidates), _COMPUTED)
+            if found := self._first(trial, fitting, loose):
+                return found
         return None
 
     def _with_two_bases(self, trial: Trial, loose: Variant | None) -> Variant | None:

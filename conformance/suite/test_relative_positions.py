@@ -12,6 +12,7 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 from conformkit.spec.relative_positions import relative_bias, shares_table
+from conformkit.spec.scores import within
 
 _OFFER = {True: "causal-on", False: "causal-off"}
 _MARGIN = 24
@@ -39,7 +40,7 @@ def check_distances(multi_head: Subject, draw: Draw, tokens: int, least: int) ->
         instance = multi_head.build(num_heads=2, causal=causal)
         table = draw.values(*zeros(instance, "")["relative.weight"].shape)
         want = relative_bias(table, tokens, multi_head.variant, causal=causal)  # (H, T, T)
-        seen = np.tril(np.ones((tokens, tokens), np.bool_)) if causal else np.ones((tokens, tokens), np.bool_)
+        seen = within(tokens, multi_head.variant.window) if causal else np.ones((tokens, tokens), np.bool_)
         far = np.abs(np.arange(tokens)[:, None] - np.arange(tokens)) >= least
         for head in range(instance.sizes["num_heads"]):
             under(f"head {head} of {instance.sizes['num_heads']}")

@@ -19,6 +19,7 @@ _WITHOUT = {
 """What attention with a latent does not have, or what hides some of its clauses."""
 NEEDED = {
     "norm_weight": {"placement": "pre"},
+    "output_projection": {"placement": "pre"},
     "activation": {"experts": 0},
     "log_probabilities": {"logit_cap": 0.0},
     "sinusoid_layout": {"positions": "sinusoidal"},

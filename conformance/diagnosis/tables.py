@@ -1,0 +1,30 @@
+"""Tables of relative positions: searched for where an array has a column for each head, and as many rows as buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformkit.spec.variants import Variant
+
+__all__ = ["OF_A_TABLE", "RELATIVE", "WITH_TABLES", "with_tables"]
+
+OF_A_TABLE = ("relative_buckets", "relative_distance")
+RELATIVE = (*OF_A_TABLE, "relative_shared")
+"""Choices of a model with such tables."""
+WITH_TABLES = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
+"""Components that have such a table, or share one."""
+_FEWEST = 8
+"""Rows of the smallest table that is taken for one."""
+
+
+def with_tables(base: Variant, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, Any]) -> Iterator[Variant]:
+    """Yield a variant with the tables that a component's arrays may be, those with the usual number of rows first.
+
+    From which distance the last row holds is not searched for: short inputs don't show it.
+    """
+    rows = {s[0] for s in shapes.values() if len(s) == 2 and s[1] == sizes["num_heads"] and s[0] % 4 == 0}
+    usual = base.relative_buckets
+    for count in sorted((n for n in rows if n >= _FEWEST), key=lambda n: (n != usual, n)):
+        for shared in (base.relative_shared, not base.relative_shared):
+            yield base.but(positions="relative", relative_buckets=count, relative_shared=shared)
