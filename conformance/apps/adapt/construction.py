@@ -103,7 +103,7 @@ def _held_mask(component: Component, item: Item) -> Mapping[str, Any] | None:
         return None
     if component.several or any(meant(p["name"], ("causal",)) for p in item.construct or ()):
         return None
-    masks = (p for p in item.construct or () if is_mask(p["name"]))
+    masks = (p for p in item.construct or () if is_mask(p["name"]) and "bias" not in p["name"])  # vectors of layers
     return next((p for p in masks if p["required"] or p["default"] in {"None", "True", "False"}), None)
 
 
