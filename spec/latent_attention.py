@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from conformkit.spec.arrays import Array
@@ -10,7 +13,15 @@ from conformkit.spec.layers import Weights, linear, normalize
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.variants import Variant
 
-__all__ = ["latent_heads"]
+__all__ = ["BESIDE_A_LATENT", "WITHOUT_A_LATENT", "is_defined", "latent_heads"]
+
+BESIDE_A_LATENT: Mapping[str, Any] = {
+    "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
+    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0,
+}  # fmt: skip
+"""The only values that the definition of attention with a latent has."""
+WITHOUT_A_LATENT = frozenset({"alibi", "relative"})
+"""Positions that no attention with a latent has."""
 
 
 def latent_heads(weights: Weights, x: Array, heads: int, variant: Variant) -> tuple[Array, Array, Array]:
@@ -32,3 +43,12 @@ def latent_heads(weights: Weights, x: Array, heads: int, variant: Variant) -> tu
         q = np.concatenate([q, turned], axis=-1)
         k = np.concatenate([k, np.repeat(shared, heads, axis=-3)], axis=-1)
     return q, k, v
+
+
+def is_defined(variant: Variant) -> bool:
+    """Whether the choices of attention go together: those beside a latent are few."""
+    if not variant.has_latent:
+        return True
+    return variant.positions not in WITHOUT_A_LATENT and all(
+        getattr(variant, name) == only for name, only in BESIDE_A_LATENT.items()
+    )

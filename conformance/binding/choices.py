@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.binding.toml_nodes import Node
+from conformkit.spec.latent_attention import BESIDE_A_LATENT, WITHOUT_A_LATENT
 from conformkit.spec.variants import CANONICAL, Variant, written
 
 __all__ = ["check_choices"]
@@ -49,11 +50,6 @@ def _check_company(variant: Variant, own: Mapping[str, Node]) -> None:
             raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")
 
 
-_BESIDE_A_LATENT: Mapping[str, Any] = {
-    "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
-    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0,
-}  # fmt: skip
-"""The only values that the definition of attention with a latent has."""
 _OF_A_LATENT = ("query_latent", "rotary_width", "value_width")
 
 
@@ -64,14 +60,14 @@ def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
             if getattr(variant, name) != getattr(CANONICAL, name):
                 raise own[name].error("keys and values come from no latent", "declare latent too, or leave it out")
         return
-    for name, only in _BESIDE_A_LATENT.items():
+    for name, only in BESIDE_A_LATENT.items():
         if getattr(variant, name) != only:
             where = own.get(name) or own.get("latent")
             if where is not None:
                 what = f"with a latent, {name} is {getattr(variant, name)!r}"
                 raise where.error(what, f"declare {written(name, only)}, or no latent")
     for name in {"positions", "latent"} & own.keys():
-        if variant.positions in {"alibi", "relative"}:
+        if variant.positions in WITHOUT_A_LATENT:
             what = f"attention with a latent has no positions = {variant.positions!r}"
             raise own[name].error(what, "declare other positions, or no latent")
 

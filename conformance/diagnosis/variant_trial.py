@@ -21,6 +21,7 @@ from conformkit.conformance.probing.probe import ROUNDING
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, Parameter
+from conformkit.spec.latent_attention import is_defined
 from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
@@ -219,7 +220,8 @@ class Trial:
     def _parameters(self, variant: Variant) -> dict[str, Parameter] | None:
         if variant not in self._shapes:
             sizes = self._sizes(variant)
-            self._shapes[variant] = None if sizes is None else self._component.parameters(sizes, variant)
+            known = sizes if is_defined(variant) else None
+            self._shapes[variant] = None if known is None else self._component.parameters(known, variant)
         return self._shapes[variant]
 
     def _sizes(self, variant: Variant) -> dict[str, Any] | None:
