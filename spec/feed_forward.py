@@ -11,7 +11,7 @@ from conformkit.spec.layers import Weights, activate, linear, under
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.variants import Variant
 
-__all__ = ["FeedForward", "FeedForwardConstructor", "FeedForwardModule", "expert_weights", "feed_forward"]
+__all__ = ["FeedForward", "FeedForwardConstructor", "FeedForwardModule", "expert_weights", "feed_forward", "gated"]
 
 
 @runtime_checkable
@@ -72,12 +72,17 @@ def _experts(weights: Weights, x: Array, variant: Variant) -> Array:
     return np.asanyarray(mixed + _network(under(weights, "shared"), x, variant) if variant.shared_expert else mixed)
 
 
+def gated(gate: Array, up: Array, variant: Variant) -> Array:
+    """Return σ(gate) ⊙ up, both within the variant's limits, and up plus 1 where it has an offset."""
+    if variant.gate_limit:
+        gate, up = np.minimum(gate, variant.gate_limit), np.clip(up, -variant.gate_limit, variant.gate_limit)
+    return np.asanyarray(activate(gate, variant) * (up + variant.gate_offset))
+
+
 def _network(weights: Weights, x: Array, variant: Variant) -> Array:
     if variant.gated:
         gate, up = linear(weights, "gate", x), linear(weights, "up", x)
-        if variant.gate_limit:
-            gate, up = np.minimum(gate, variant.gate_limit), np.clip(up, -variant.gate_limit, variant.gate_limit)
-        hidden = activate(gate, variant) * (up + variant.gate_offset)
+        hidden = gated(gate, up, variant)
     else:
         hidden = activate(linear(weights, "up", x), variant)
     return linear(weights, "down", np.asanyarray(hidden))

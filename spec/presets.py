@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformkit.spec.variants import FAMOUS, VIT, Variant
+from conformkit.spec.variants import FAMOUS, LATENTS, VIT, Variant
 
 __all__ = ["LACKING", "PRESETS", "preset_of"]
 
@@ -118,7 +118,7 @@ LACKING: Mapping[str, str] = {
 _OPEN = (
     "kv_heads", "head_width", "window", "window_layers", "rotary_base", "window_rotary_base",
     "rotary_scaling", "rotary_factor", "rotary_fraction", "norm_eps", "tied", "experts",
-    "experts_active", "latent", "query_latent", "rotary_width", "value_width",
+    "experts_active", *LATENTS,
 )  # fmt: skip
 """Choices in which models of one family differ."""
 

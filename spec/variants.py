@@ -14,7 +14,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
 __all__ = [
-    "BASES", "BERT", "CANONICAL", "FAMOUS", "FREE", "VIT", "Variant", "alternatives", "choices", "described", "written",
+    "BASES", "BERT", "CANONICAL", "FAMOUS", "FREE", "LATENTS", "VIT", "Variant", "alternatives", "choices", "described",
+    "written",
 ]  # fmt: skip
 
 
@@ -197,6 +198,8 @@ class Variant:
 
 
 CANONICAL = Variant()
+LATENTS = ("latent", "query_latent", "rotary_width", "value_width")
+"""The widths that attention with a latent has besides those of others, expressions over sizes."""
 FREE = ("head_bias", "pooler", "next_sentence_head")
 """Choices of which either is right where nothing is declared: GPT-2's and Llama's heads have no bias, others do."""
 

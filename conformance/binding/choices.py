@@ -7,7 +7,7 @@ from typing import Any
 
 from conformkit.conformance.binding.toml_nodes import Node
 from conformkit.spec.latent_attention import BESIDE_A_LATENT, WITHOUT_A_LATENT
-from conformkit.spec.variants import CANONICAL, Variant, written
+from conformkit.spec.variants import CANONICAL, LATENTS, Variant, written
 
 __all__ = ["check_choices"]
 
@@ -50,13 +50,10 @@ def _check_company(variant: Variant, own: Mapping[str, Node]) -> None:
             raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")
 
 
-_OF_A_LATENT = ("query_latent", "rotary_width", "value_width")
-
-
 def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
     """Refuse what attention with a latent does not have, and what only it has."""
     if not variant.has_latent:
-        for name in {*_OF_A_LATENT} & own.keys():
+        for name in {*LATENTS} & own.keys():
             if getattr(variant, name) != getattr(CANONICAL, name):
                 raise own[name].error("keys and values come from no latent", "declare latent too, or leave it out")
         return

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from conformkit.conformance.binding.language import names
 from conformkit.conformance.binding.toml_nodes import Node
+from conformkit.spec.variants import LATENTS
 
 __all__ = ["LIMITED", "MAX_SIZE", "NUMBERS", "SIZE_NAMES", "Range", "SizeLimits", "check_range", "read_limits"]
 
@@ -17,7 +18,7 @@ NUMBERS = (
 )  # fmt: skip
 """What expressions in `limits` may use."""
 SIZE_NAMES = (
-    *NUMBERS, "latent", "query_latent", "rotary_width", "value_width", "dropout", "causal", "pad_id",
+    *NUMBERS, *LATENTS, "dropout", "causal", "pad_id",
 )  # fmt: skip
 """What expressions in `construct` and `weights` may use."""
 LIMITED = (*NUMBERS, "tokens", "batch")

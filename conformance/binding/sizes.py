@@ -11,7 +11,7 @@ from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import SizeLimits
 from conformkit.spec.components import Component
 from conformkit.spec.rotary import turning_width, turns_whole_pairs
-from conformkit.spec.variants import Variant
+from conformkit.spec.variants import LATENTS, Variant
 
 __all__ = [
     "DERIVED", "STANDARD", "LimitWithoutValue", "NoSizeError", "complete", "completed", "derived", "derived_names",
@@ -24,8 +24,7 @@ STANDARD: Mapping[str, int] = {
     "num_segments": 4, "image_size": 8, "patch_size": 2, "channels": 3, "num_classes": 7,
 }  # fmt: skip
 """Used where a clause sets no size; all different, so that no equality is accidental."""
-_LATENTS = ("latent", "query_latent", "rotary_width", "value_width")
-DERIVED = frozenset({"kv_heads", "head_width", *_LATENTS})
+DERIVED = frozenset({"kv_heads", "head_width", *LATENTS})
 """Sizes that a variant gives: those of heads, and beside a latent those that it brings."""
 
 _FREE = {"d_model", "num_heads", "causal", "dropout", "pad_id"}
@@ -163,7 +162,7 @@ def _worked_out(
 
 def derived_names(variant: Variant) -> frozenset[str]:
     """Return the names of the sizes that a variant gives."""
-    return DERIVED if variant.has_latent else DERIVED - {*_LATENTS}
+    return DERIVED if variant.has_latent else DERIVED - {*LATENTS}
 
 
 def derived(sizes: Mapping[str, Any], variant: Variant) -> dict[str, int] | None:
@@ -173,8 +172,8 @@ def derived(sizes: Mapping[str, Any], variant: Variant) -> dict[str, int] | None
         return None
     found = {"kv_heads": kv_heads, "head_width": width}
     if variant.has_latent:
-        found |= {name: _whole(getattr(variant, name), {**sizes, **found}) for name in _LATENTS}
-        if any(found[name] < 1 for name in _LATENTS if getattr(variant, name) != "0"):
+        found |= {name: _whole(getattr(variant, name), {**sizes, **found}) for name in LATENTS}
+        if any(found[name] < 1 for name in LATENTS if getattr(variant, name) != "0"):
             return None
     return found if turns_whole_pairs(turning_width(found, variant), variant) else None
 

@@ -11,21 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from conformkit.conformance.binding.sizes import derived
-from conformkit.spec.variants import CANONICAL, Variant, alternatives
+from conformkit.spec.latent_attention import BESIDE_A_LATENT
+from conformkit.spec.variants import CANONICAL, LATENTS, Variant, alternatives
 
-__all__ = ["LATENTS", "OTHER_SIZES", "WITH_LATENTS", "generalized", "latents", "norms_of"]
+__all__ = ["OTHER_SIZES", "WITH_LATENTS", "generalized", "latents", "norms_of"]
 
-LATENTS = ("latent", "query_latent", "rotary_width", "value_width")
 WITH_LATENTS = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
 """Components that may have a latent; it is searched for in the first of them, and the others have it from there."""
 OTHER_SIZES = {"d_model": 160, "num_heads": 10, "d_ff": 20}
 """Other sizes than those of the first trial, in each of their quotients."""
 _WIDTHS = ("head_width", *LATENTS)
-_PLAIN: Mapping[str, Any] = {
-    "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
-    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0, "window": 0,
-    "rotary_scaling": "none",
-}  # fmt: skip
+_PLAIN: Mapping[str, Any] = {**BESIDE_A_LATENT, "window": 0, "rotary_scaling": "none"}
 """What no such attention has, or what is searched for behind it."""
 Shapes = Mapping[str, tuple[int, ...]]
 Lacking = Callable[[Variant], int | None]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from conformkit.conformance.binding.sizes import DERIVED
 from conformkit.conformance.defects import Patch
 from conformkit.conformance.diagnosis.places import PatchError, place
 from conformkit.spec.variants import BERT, CANONICAL, FREE, VIT, Variant, written
@@ -17,8 +18,6 @@ _DEFAULT = re.compile(r"from conformkit\.spec\.variants import (CANONICAL|BERT|V
 """The line by which a module of the reference gets the variant that it builds if none is given."""
 _DEFAULTS = {"CANONICAL": CANONICAL, "BERT": BERT, "VIT": VIT}
 _FOLDERS = ("encoder", "paths", "seq2seq", "vision")
-_EXPRESSIONS = ("kv_heads", "head_width", "latent", "query_latent", "rotary_width", "value_width")
-"""Choices that are expressions over sizes."""
 _READ = re.compile(r"\w+(?: *(?://|\*) *\w+)*")
 """Expressions that the reference can evaluate; a declaration may hold others."""
 _ANY_EXPRESSION = '''
@@ -46,7 +45,7 @@ def write_reference(
     """
     variant = base if variant is None else variant
     sources = patched(patches)
-    if not all(map(_READ.fullmatch, (getattr(variant, name) for name in _EXPRESSIONS))):
+    if not all(map(_READ.fullmatch, (getattr(variant, name) for name in DERIVED))):
         sources["sizes.py"] += _ANY_EXPRESSION
     for name in _FOLDERS:
         (folder / name).mkdir(parents=True)

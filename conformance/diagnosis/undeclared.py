@@ -23,7 +23,7 @@ from conformkit.conformance.engine.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import ENCODER_NAMES, VIT_NAMES
-from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, VIT, Variant, alternatives, written
+from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, LATENTS, VIT, Variant, alternatives, written
 
 __all__ = ["Search", "has_choices", "searched"]
 
@@ -90,7 +90,7 @@ _NEAR = {
     "TinyTransformerLM": ("window_rotary_base",),
 }
 """By component, choices that are tried where a family has them, and in the model."""
-_LATENT = dict.fromkeys(latents.WITH_LATENTS, latents.LATENTS)
+_LATENT = dict.fromkeys(latents.WITH_LATENTS, LATENTS)
 _TABLES = {**dict.fromkeys(tables.WITH_TABLES, tables.OF_A_TABLE), "TinyTransformerLM": tables.RELATIVE}
 _FURTHER = (_MODERN, _MIXED, _LATENT, _TABLES, _NEAR)
 _ALL = {
@@ -210,10 +210,8 @@ class Search:
     def _try(self, subject: Subject, search: Callable[[Trial], Variant | None], sizes: Mapping[str, int]) -> None:
         """Find the variant of a component at these sizes."""
         try:
-            placed = (
-                subject.bound.rules or () if subject.bound.fits else ()
-            )  # nearly right: numbers may hide in rounding
-            known = {**self._known, **{rule.target: rule.source for rule in placed}}
+            fitting = subject.bound.rules if subject.bound.fits else None  # nearly right: numbers may hide in rounding
+            known = {**self._known, **{rule.target: rule.source for rule in fitting or ()}}
             trial = Trial.of(subject, known, **sizes)
             self._found[subject.name] = found = search(trial)
             if found is not None:
@@ -425,7 +423,7 @@ class Search:
     def _least(self, trial: Trial, variant: Variant, error: float, most: int) -> Variant:
         """Take back each change without which the numbers are the same."""
         declared = trial.subject.variant
-        for choice in (choice for choice in _ALL[trial.subject.name] if choice not in latents.LATENTS):
+        for choice in (choice for choice in _ALL[trial.subject.name] if choice not in LATENTS):
             without = variant.but(**{choice: getattr(declared, choice)})
             if without != variant and trial.gives(without, error, most):
                 variant = without
@@ -480,7 +478,7 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += (
         [*_OF_QK_NORM] if name == "MultiHeadAttention" and variant.qk_norm == "none" and not variant.has_latent else []
     )
-    idle += [choice for choice in latents.LATENTS if choice != "latent"] if not variant.has_latent else []
+    idle += [choice for choice in LATENTS if choice != "latent"] if not variant.has_latent else []
     idle += ["rotary_width"] if variant.positions != "rotary" else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
     idle += ["relative_buckets", "relative_distance"] if variant.positions != "relative" else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Balance:
         given = {"logits": logits, "experts_active": active, **self._experts(logits)}
         return self.tool.slope("logits", **given)[1]
 
+    @cached_property
     def positions(self) -> bool:
         """Whether shares add up to k; fail where even use costs neither 1 nor k."""
         got = self(even_logits(5), 3)
@@ -41,7 +43,7 @@ class Balance:
 
     def want(self, logits: Array, active: int) -> float:
         """Return the definition's loss, by the implementation's own way to count."""
-        return balance_loss(logits, active) * (active if self.positions() else 1)
+        return balance_loss(logits, active) * (active if self.positions else 1)
 
     def _experts(self, logits: Array) -> dict[str, Any]:
         return {"num_experts": logits.shape[-1]} if self.tool.offers("num-experts") else {}

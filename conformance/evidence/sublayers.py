@@ -1,9 +1,11 @@
-"""Layers of an encoder-decoder, also with some sublayers silent."""
+"""Layers and models, also with some sublayers silent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, each_of, under
 from conformkit.conformance.assertions.draws import Draw
@@ -12,8 +14,8 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
 __all__ = [
-    "build", "check_definition", "check_in_turn", "check_rate_used", "check_varies", "layers_of", "silent",
-    "with_silent",
+    "build", "check_definition", "check_in_turn", "check_rate_used", "check_same_everywhere", "check_varies",
+    "layers_of", "silent", "silent_attention", "with_silent",
 ]  # fmt: skip
 
 
@@ -53,6 +55,22 @@ def with_silent(instance: Instance, sublayers: Sequence[str], *inputs: Array | N
     y = instance.write(silent(instance, *sublayers))(*inputs)
     instance.write(own)
     return y
+
+
+def silent_attention(instance: Instance, *, but: int = -1) -> dict[str, Array]:
+    """Return weights with which attention gives 0 in all of a model's blocks but one."""
+    blocks = (block for block in range(instance.sizes["num_layers"]) if block != but)
+    return silent(instance, *(f"blocks.{block}.attention" for block in blocks))
+
+
+def check_same_everywhere(model: Subject, draw: Draw) -> None:
+    """Check that with silent attention a model's logits of an id are the same at every position."""
+    instance = model.build().randomize(draw)
+    instance.write(silent_attention(instance))
+    length = min(6, instance.sizes["block_size"])
+    logits = instance(np.repeat(draw.ids(instance.sizes["vocab_size"], 3, 1), length, axis=1))
+    want = np.broadcast_to(logits[:, :1], logits.shape)
+    check_close("logits of one id at every position", logits, want, model.tolerance(5))
 
 
 def check_in_turn(instance: Instance, sublayers: Sequence[str], x: Array, *others: Array | None) -> None:

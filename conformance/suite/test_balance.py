@@ -17,7 +17,7 @@ from conformkit.spec.balance import balance_loss as definition
 @clause("BAL-EVEN")
 def test_experts_in_equal_use_cost_the_same(balance_loss: Tool) -> None:
     loss = Balance(balance_loss)
-    by_positions = loss.positions()
+    by_positions = loss.positions
     for experts, active in each_of("experts, active", [(2, 1), (4, 1), (5, 2), (8, 2), (16, 4)]):
         close("the loss", loss(even_logits(experts), active), float(active if by_positions else 1))
 
@@ -53,7 +53,7 @@ def test_the_gradient_is_that_of_the_probabilities(balance_loss: Tool, draw: Dra
     loss = Balance(balance_loss)
     for count, experts, active in each_of("count, experts, active", [(1, 3, 1), (6, 4, 1), (7, 5, 2)]):
         logits = uneven_logits(draw, count, experts)
-        want = balance_gradient(logits, active) * (active if loss.positions() else 1)
+        want = balance_gradient(logits, active) * (active if loss.positions else 1)
         check_close("the gradient", loss.gradient(logits, active), want, TOLERANCE)
 
 

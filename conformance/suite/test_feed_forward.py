@@ -29,6 +29,7 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden
 from conformkit.spec.arrays import Array
+from conformkit.spec.feed_forward import gated
 from conformkit.spec.layers import activate
 
 Goldens = Callable[[str], list[Golden]]
@@ -208,7 +209,7 @@ def test_the_activation_is_on_the_gate_alone(feed_forward: Subject, draw: Draw) 
     x = inputs(instance, draw, 3, 5, scale=2.0)
     limit = feed_forward.variant.gate_limit or np.inf
     x = np.clip(x, -limit, limit)
-    want = activate(x, feed_forward.variant) * (np.roll(x, -1, axis=-1) + feed_forward.variant.gate_offset)
+    want = gated(x, np.roll(x, -1, axis=-1), feed_forward.variant)
     check_close("σ(x_i) · x_{i+1}", instance.write(weights)(x)[..., units], want[..., units], feed_forward.tolerance())
 
 

@@ -10,8 +10,7 @@ from conformkit.conformance.evidence.transparent import expert_share, zeros
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
-from conformkit.spec.layers import activate
-from conformkit.spec.variants import Variant
+from conformkit.spec.feed_forward import gated
 
 
 @clause("GLIM-GATE")
@@ -56,11 +55,4 @@ def _check(subject: Subject, gates: Array, others: Array) -> None:
     rows[: len(gates), 0], rows[: len(gates), 1], rows[:, -1] = gates, others, 1.0
     x = instance.held(x)
     got = instance.write(weights)(x)[..., 0]
-    check_close("what a unit gives", got, _hidden(x[..., 0], x[..., 1], subject.variant), subject.tolerance())
-
-
-def _hidden(gate: Array, up: Array, variant: Variant) -> Array:
-    if variant.gate_limit:
-        gate, up = np.minimum(gate, variant.gate_limit), np.clip(up, -variant.gate_limit, variant.gate_limit)
-    hidden: Array = activate(gate, variant) * (up + variant.gate_offset)
-    return hidden
+    check_close("what a unit gives", got, gated(x[..., 0], x[..., 1], subject.variant), subject.tolerance())

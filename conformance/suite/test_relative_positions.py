@@ -7,6 +7,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.rows import drawn, output
+from conformkit.conformance.evidence.sublayers import check_same_everywhere, silent_attention
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -81,12 +82,7 @@ def test_the_output_is_the_definitions(multi_head: Subject, draw: Draw) -> None:
 
 @clause("REL-ALONE")
 def test_with_silent_attention_an_id_gives_the_same_logits_everywhere(model: Subject, draw: Draw) -> None:
-    instance = model.build().randomize(draw)
-    silenced(instance)
-    length = min(6, instance.sizes["block_size"])
-    logits = instance(np.repeat(draw.ids(instance.sizes["vocab_size"], 3, 1), length, axis=1))
-    want = np.broadcast_to(logits[:, :1], logits.shape)
-    check_close("logits of one id at every position", logits, want, model.tolerance(5))
+    check_same_everywhere(model, draw)
 
 
 @clause("REL-SHARED")
@@ -98,16 +94,9 @@ def test_every_block_uses_its_table(model: Subject, draw: Draw) -> None:
     kept = {name: array.copy() for name, array in instance.weights.items()}
     for layer in each_of("layer", range(layers)):
         instance.write(kept)
-        silenced(instance, but=layer)
+        instance.write(silent_attention(instance, but=layer))
         before = instance(ids)
         name = "relative.weight" if shares_table(model.variant) else f"blocks.{layer}.attention.relative.weight"
         instance.write({name: kept[name] + draw.values(*kept[name].shape)})
         change = float(np.abs(instance(ids) - before).max())
         check(f"other entries of {name} change nothing in block {layer}", change > model.tolerance(5))
-
-
-def silenced(instance: Instance, *, but: int = -1) -> None:
-    """Give all blocks but one an attention that adds nothing."""
-    ending = (".out.weight", ".out.bias") if instance.subject.variant.output_projection else (".v.weight", ".v.bias")
-    quiet = {name: array for name, array in instance.weights.items() if f"blocks.{but}." not in name}
-    instance.write({name: 0.0 * array for name, array in quiet.items() if name.endswith(ending)})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from conformkit.conformance.apps.adapt.calling import call_of
 from conformkit.conformance.apps.adapt.construction import NO_PARTS, Parts, ways
 from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import meant, passed, required_sizes
+from conformkit.conformance.apps.adapt.meanings import meant, passed, required_sizes, snake_case
 from conformkit.conformance.apps.adapt.passed_weights import is_whole, takes_weights
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
@@ -127,7 +127,7 @@ def _only_sizes(component: Component, item: Item) -> bool:
 
 def named(component: Component, name: str) -> bool:
     """Whether this name is that of the component."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    words = snake_case(name)
     forbidden = _NOT.get(component.name)
     if forbidden and re.search(forbidden, words):
         return False

@@ -106,13 +106,10 @@ def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
     if proposal.component not in {"TinyTransformerLM", "TransformerBlock"} or search.found("MultiHeadAttention"):
         return False
     table = proposal.table
+    names = names_in(table.get("construct", {}))
     for variant in _well_known():
-        own = variant.but(kv_heads="num_heads") if "kv_heads" in names_in(table.get("construct", {})) else variant
-        own = (
-            own.but(norm_eps=CANONICAL.norm_eps)
-            if str(CANONICAL.norm_eps) in names_in(table.get("construct", {}))
-            else own
-        )
+        own = variant.but(kv_heads="num_heads") if "kv_heads" in names else variant
+        own = own.but(norm_eps=CANONICAL.norm_eps) if str(CANONICAL.norm_eps) in names else own
         proposal.table = {**table, "variant": own.differences()}
         try:
             subject = bench.subject(proposal.component, proposal.table)

@@ -21,6 +21,7 @@ __all__ = [
     "passed",
     "required_sizes",
     "sizes_of",
+    "snake_case",
 ]
 
 LONGEST = 256
@@ -141,6 +142,11 @@ def is_head_width(name: str) -> bool:
 def is_mask(name: str) -> bool:
     """Whether an argument of this name takes a mask for later positions."""
     return name.lower() in _MASKS or (name.endswith("_mask") and "padding" not in name)
+
+
+def snake_case(name: str) -> str:
+    """Return a name in lower case, its words apart: `feed_forward` of `FeedForward`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def constant(name: str, component: Component) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from conformkit.conformance.apps.adapt.calling import Call, call_of
 from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import constant, is_mask, meant, sizes_of
+from conformkit.conformance.apps.adapt.meanings import constant, is_mask, meant, sizes_of, snake_case
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.parameters import PARAMETERS, USUAL
 from conformkit.spec.components import Component
@@ -130,7 +130,7 @@ def _makes(component: Component, other: Item, item: Item) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    return set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2]).lower().split("_"))
+    return set(snake_case(name.rpartition(".")[2]).split("_"))
 
 
 def _stem(name: str) -> set[str]:
@@ -163,7 +163,7 @@ def _shapes(component: Component, names: Sequence[str]) -> Iterator[dict[str, An
 
 def _shape(component: Component, name: str) -> list[str]:
     """Return the shape of one array, (in, out) for a matrix."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    words = snake_case(name)
     attends = component.name in {"MultiHeadAttention", "SelfAttention"} or bool(_ATTENDS.search(name))
     inner = not attends and bool(_INNER.search(words)) and not _OF_NORM.search(words)
     if _VECTOR.search(words):

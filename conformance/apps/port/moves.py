@@ -17,7 +17,7 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS, Parameter
 from conformkit.spec.positional_encoding import first_position
 from conformkit.spec.rotary import rotated_width, turning_width
-from conformkit.spec.variants import Variant, described
+from conformkit.spec.variants import LATENTS, Variant, described
 
 __all__ = ["Added", "Front", "Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
 
@@ -218,8 +218,7 @@ _POSITIONS = 24
 _ALIKE = (
     "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated",
     "gate_limit", "gate_offset", "output_projection", "positions", "embedding_norm", "final_norm", "head_width",
-    "latent", "query_latent", "rotary_width", "value_width",
-    "qk_norm", "score_cap", "logit_cap", "sinks",
+    *LATENTS, "qk_norm", "score_cap", "logit_cap", "sinks",
     "output_gate", "experts", "experts_active", "expert_weights", "shared_expert",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
