@@ -25,7 +25,6 @@ from conformkit.reference.positional_encoding import LearnedPositions, positions
 from conformkit.reference.relative_positions import table_for
 from conformkit.reference.scores import capped
 from conformkit.reference.sizes import check_at_least
-from conformkit.spec.relative_positions import shares_table
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["TinyTransformerLM"]
@@ -62,7 +61,7 @@ class TinyTransformerLM(nn.Module):
         self.positions = positions_for(d_model, block_size, variant)
         self.embedding_norm = norm_for(d_model, variant) if variant.embedding_norm else None
         self.embedding_dropout = nn.Dropout(0.0)
-        self.relative = table_for(num_heads, variant) if shares_table(variant) else None
+        self.relative = table_for(num_heads, variant) if variant.shares_table else None
         self.blocks = nn.ModuleList(
             TransformerBlock(d_model, num_heads, d_ff, dropout, variant=variant) for _ in range(num_layers)
         )

@@ -13,7 +13,7 @@ from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.loss import log_softmax
 from conformkit.spec.positional_encoding import first_position, positional_encoding
 from conformkit.spec.protocols import ArrayT, Built_co
-from conformkit.spec.relative_positions import SHARED_TABLE, shares_table
+from conformkit.spec.relative_positions import SHARED_TABLE
 from conformkit.spec.scores import capped
 from conformkit.spec.variants import Variant
 
@@ -71,7 +71,7 @@ def tiny_transformer_lm(
     x = positional_encoding(weights, x, variant=variant, first=first_position(variant, {}))
     if variant.embedding_norm:
         x = normalize(weights, "embedding_norm", x, variant)
-    table = {SHARED_TABLE: weights["relative.weight"]} if shares_table(variant) else {}
+    table = {SHARED_TABLE: weights["relative.weight"]} if variant.shares_table else {}
     for layer in range(num_layers):
         x = transformer_block(
             {**under(weights, f"blocks.{layer}"), **table},

@@ -7,7 +7,7 @@ import numpy as np
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
-__all__ = ["SHARED_TABLE", "buckets", "relative_bias", "shares_table"]
+__all__ = ["SHARED_TABLE", "buckets", "relative_bias"]
 
 SHARED_TABLE = "attention.relative.weight"
 """The name in a block of what is called `relative.weight` in a model whose blocks share it."""
@@ -36,8 +36,3 @@ def buckets(length: int, variant: Variant, *, causal: bool) -> Array:
 def relative_bias(table: Array, length: int, variant: Variant, *, causal: bool) -> Array:
     """Return what is added to scores: entries of the table (buckets, H), as (H, T, T)."""
     return np.moveaxis(np.asanyarray(table)[buckets(length, variant, causal=causal)], -1, 0)
-
-
-def shares_table(variant: Variant) -> bool:
-    """Whether a model's blocks have one table together."""
-    return variant.positions == "relative" and variant.relative_shared

@@ -173,6 +173,11 @@ class Variant:
         return self.but(window=0) if self.window and sees_all[self.window_layers] else self
 
     @property
+    def shares_table(self) -> bool:
+        """Whether a model's blocks have one table of relative positions together."""
+        return self.positions == "relative" and self.relative_shared
+
+    @property
     def has_latent(self) -> bool:
         """Whether keys and values come from a latent."""
         return self.latent != "0"

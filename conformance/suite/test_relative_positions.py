@@ -12,7 +12,7 @@ from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
-from conformkit.spec.relative_positions import relative_bias, shares_table
+from conformkit.spec.relative_positions import relative_bias
 from conformkit.spec.scores import within
 
 _OFFER = {True: "causal-on", False: "causal-off"}
@@ -96,7 +96,7 @@ def test_every_block_uses_its_table(model: Subject, draw: Draw) -> None:
         instance.write(kept)
         instance.write(silent_attention(instance, but=layer))
         before = instance(ids)
-        name = "relative.weight" if shares_table(model.variant) else f"blocks.{layer}.attention.relative.weight"
+        name = "relative.weight" if model.variant.shares_table else f"blocks.{layer}.attention.relative.weight"
         instance.write({name: kept[name] + draw.values(*kept[name].shape)})
         change = float(np.abs(instance(ids) - before).max())
         check(f"other entries of {name} change nothing in block {layer}", change > model.tolerance(5))
