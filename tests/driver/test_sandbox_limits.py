@@ -127,6 +127,20 @@ def test_what_multiplies_is_stopped(aid, jail, evaluate, request):
     assert kind in {"timeout", "processes"}
 
 
+def test_one_that_answers_too_late_makes_no_more_workers(jail, evaluate, monkeypatch):
+    def too_late(seconds):
+        raise TimeoutError
+
+    session = jail(limits=SMALL)
+    with monkeypatch.context() as late:
+        late.setattr(session._factory, "_read_reply", too_late)
+        with pytest.raises(WorkerLost):
+            evaluate(session, "import os; os._exit(0)")
+    session.restart()  # the answer about the first worker must not be taken for one about the second
+    assert evaluate(session, WORKS) == 1
+    assert inhabitants(session) == {session._factory._number, session._channel.pid}
+
+
 def test_a_worker_is_replaced_though_others_take_every_room_for_it(jail, evaluate, monkeypatch):
     monkeypatch.setattr(SandboxedProcess, "_processes_count_apart", lambda _: False)
     monkeypatch.setattr(Meter, "excess", lambda _: None)

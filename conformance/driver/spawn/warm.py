@@ -145,6 +145,9 @@ class WarmProcess:
 
     def spawn(self, wire_fd: int, output_fd: int, memory: int | None) -> int:
         """Ask for a fork. Asked before the imports are done, it happens right after them."""
+        if self._broken:
+            message = "the warm process no longer answers in step with what it is asked"
+            raise StartError(message)
         try:
             self._send({"do": "fork", "memory": memory, **self._bounds()}, [wire_fd, output_fd])
         except OSError as error:
