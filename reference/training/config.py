@@ -80,7 +80,7 @@ class ModelConfig:
     """On attention weights."""
     embedding_dropout: float = 0.0
     layer_dropout: float = 0.0
-    """How often the last layer of a stack is left out for a row while learning (stochastic depth), earlier ones less."""
+    """How often the last layer of a stack is left out while learning (stochastic depth); earlier ones less often."""
     attention: str = "softmax"
     """softmax, or of a language model linear: positive features whose sums over keys serve all queries."""
     num_decoder_layers: int = 0
