@@ -101,7 +101,7 @@ def summary(report: Mapping[str, Any]) -> tuple[str, int]:
     """Return in words what a report says, and how many clauses passed."""
     clauses = report["clauses"]
     passed = sum(each["verdict"] == "pass" for each in clauses)
-    red = [each for each in clauses if each["verdict"] in {"fail", "error"}]
+    red = [each for each in clauses if each["verdict"] in {"fail", "error", "crash", "timeout"}]
     must, others = ([each["id"] for each in red if (each["level"] == "MUST") == binding] for binding in (True, False))
     if built := next((each for each in red if "construct" in each.get("message", "")), None):
         return f"not judged: {first_line(built['message'])}", passed
