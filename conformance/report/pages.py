@@ -54,7 +54,7 @@ def _environment(packages: Sequence[str]) -> Environment:
     environment.filters["prose"] = _prose
     environment.globals |= {
         "style": Markup(style), "script": Markup(script), "policy": _policy(style, script),  # noqa: S704 - our own files
-        "kit": kit_version(), "spec": SPEC_VERSION, "marks": MARKS, "states": _STATES, "verdicts": list(Verdict),
+        "kit": kit_version(), "spec": SPEC_VERSION, "marks": {**MARKS, wording.WARNING: "!"}, "states": _STATES,
         "count": count, "number": number, "slug": _slug, "wording": wording, "causes": causes, "pictures": pictures,
     }  # fmt: skip
     return environment
