@@ -32,6 +32,10 @@ _SETTINGS = {
     "html_theme": "furo", "html_copy_source": False, "html_show_sphinx": False, "html_show_copyright": False,
     "html_title": f"The law of small transformers {SPEC_VERSION}", "highlight_language": "none",
     "html_use_index": False,
+    "html_theme_options": {  # whoever uses the keyboard sees that the search has the focus
+        "light_css_variables": {"color-sidebar-search-background--focus": "#cfe2ff"},
+        "dark_css_variables": {"color-sidebar-search-background--focus": "#1c3f6e"},
+    },
 }  # fmt: skip
 
 
