@@ -239,7 +239,8 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--seed", str(report.seed)] if report.seed else []
     words += ["--profile", report.profile] if report.profile != "core" else []
     words += ["--level", report.level.value] if report.level is not Level.MUST else []
-    words += ["--isolation", report.isolation] if report.isolation != "process" and not report.hidden else []
+    at_home = report.hidden or report.own_name
+    words += ["--isolation", report.isolation] if report.isolation != "process" and not at_home else []
     words += ["--device", report.device] if report.device != "cpu" else []
     words += ["--dtype", report.dtype] if report.dtype else []
     return shlex.join([*words, *extra])
