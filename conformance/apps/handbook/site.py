@@ -137,7 +137,8 @@ class _Contents:
 
 def _use_one_formatter(app: Sphinx) -> None:
     """Let all blocks of code share one formatter: each makes the same style sheet, in longer than it colors a block."""
-    make = app.builder.highlighter.get_formatter
+    builder: Any = app.builder  # one that writes HTML
+    make = builder.highlighter.get_formatter
     known: dict[str, Any] = {}
 
     def formatter(**options: Any) -> Any:
@@ -146,7 +147,7 @@ def _use_one_formatter(app: Sphinx) -> None:
             known[name] = make(**options)
         return known[name]
 
-    app.builder.highlighter.get_formatter = formatter
+    builder.highlighter.get_formatter = formatter
 
 
 @contextmanager
