@@ -57,8 +57,10 @@ def with_its_defaults(instance: Instance) -> Bound:
 
 
 def _without_constants(bound: Bound, key: str, plain: Plain) -> Bound | None:
-    if key in {"construct", "call"}:
-        return replace(bound, **{key: plain.arguments})
+    if key == "construct":
+        return replace(bound, construct=plain.arguments)
+    if key == "call":
+        return replace(bound, call=plain.arguments)
     if key == "generate":
         generation = bound.generation
         return None if generation is None else replace(bound, generation=replace(generation, call=plain.arguments))
