@@ -56,7 +56,7 @@ _SIZES = {
 }  # fmt: skip
 """How sizes are called, in the order in which they are listed."""
 
-_OF_CALLS = {"further", "layout"}
+_OF_CALLS = {"further", "defaults", "layout"}
 """Kinds of excuses that are about how something is called, not about numbers."""
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
