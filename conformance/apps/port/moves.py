@@ -16,7 +16,7 @@ from conformkit.conformance.binding.rules import folded
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS, Parameter
 from conformkit.spec.positional_encoding import first_position
-from conformkit.spec.rotary import rotated_width, turning_width
+from conformkit.spec.rotary import frequencies, magnitude, rotated_width, turning_width
 from conformkit.spec.variants import LATENTS, Variant, described
 
 __all__ = ["Added", "Front", "Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
@@ -236,7 +236,7 @@ def _obstacles(  # noqa: C901 - a list of cases
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     choices = [*_ALIKE, *(c for c, kind in _ONLY_WITH.items() if kind == theirs.positions == ours.positions)]
     if theirs.positions == "rotary" and "none" != theirs.rotary_scaling == ours.rotary_scaling:
-        choices += _OF_SCALING
+        choices += [] if _turn_alike(theirs, ours, turning_width(sizes, theirs)) else _OF_SCALING
     for choice in choices:
         one, other = getattr(theirs, choice), getattr(ours, choice)
         if choice == "norm_deviation" and theirs.norm == "rmsnorm":
@@ -255,6 +255,12 @@ def _obstacles(  # noqa: C901 - a list of cases
         yield "embedding_scale", tuple(described("embedding_scale", v.embedding_scale) for v in (theirs, ours))  # type: ignore[misc]
     if own["kv_heads"] % sizes["kv_heads"]:
         yield "kv_heads", tuple(f"{n} heads of keys and values" for n in (sizes["kv_heads"], own["kv_heads"]))  # type: ignore[misc]
+
+
+def _turn_alike(theirs: Variant, ours: Variant, width: int) -> bool:
+    """Whether heads of this width turn by the same angles: a value that is not declared has a default."""
+    here, there = (frequencies(rotated_width(width, variant), variant) for variant in (theirs, ours))
+    return np.array_equal(here, there) and magnitude(theirs) == magnitude(ours)
 
 
 def _windows_show(theirs: Variant, ours: Variant) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +26,12 @@ _FEW_BITS, _MOSTLY = 2**-3, 0.9
 """What two bits behind the first one leave out, and the share of numbers that are at least so near; some vanish."""
 _FUSED = (("attention.", ("q", "k", "v")), ("feed_forward.", ("gate", "up")))
 """Parts that files have as one array, and that are split out of it."""
+_FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
+    "the exponential": np.exp, "the logarithm": np.log, "the square": np.square, "the square root": np.sqrt,
+    "the reciprocal": np.reciprocal, "the absolute value": np.abs, "the hyperbolic tangent": np.tanh,
+    "the sigmoid": lambda x: np.reciprocal(1.0 + np.exp(-x)), "the softplus": lambda x: np.log1p(np.exp(x)),
+}  # fmt: skip
+"""What may be stored in place of a number."""
 _WHOLE = 0.02
 """How far a multiple of a step may be from a whole one, after rounding to float32."""
 
@@ -184,7 +190,7 @@ def _sorted_rows(array: Array) -> list[bytes]:
 
 
 def _function(got: Array, want: Array) -> str:
-    """Return the factor or the sum that relates two arrays; else how many rows differ."""
+    """Return the factor, the sum or the function that relates two arrays; else how many rows differ."""
     flat, other = got.astype(np.float64).ravel(), want.astype(np.float64).ravel()
     spread = other - other.mean()
     if (power := float(spread @ spread)) > 0:
@@ -194,6 +200,9 @@ def _function(got: Array, want: Array) -> str:
             times = f"{factor:.6g} times the right numbers" if abs(factor - 1) > 1e-5 else "the right numbers"
             plus = f" {'plus' if offset > 0 else 'minus'} {abs(offset):.6g}" if abs(offset) > 1e-6 else ""
             return times + plus
+    with np.errstate(all="ignore"):
+        if made := next((words for words, function in _FUNCTIONS.items() if alike(flat, function(other))), ""):
+            return f"{made} of the right numbers"
     error = float(np.abs(flat - other).max()) / max(float(np.abs(other).max()), 1e-30)
     if bits := _quantized(got, want):
         return f"rounded to {bits} bits, with a scale for each {'tensor' if _on_a_grid(flat, bits) else 'row'}"
