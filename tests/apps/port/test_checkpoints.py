@@ -105,6 +105,16 @@ def test_a_pointer_of_git_lfs_says_what_fetches_the_file(tmp_path):
         opened_checkpoint(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "it is empty"), (b"<html>404</html>", "it begins with b'<html>40'")], ids=["empty", "page"]
+)
+def test_what_is_no_safetensors_file_is_said_to_be_what_it_is(tmp_path, content, said):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(Unportable, match=said):
+        opened_checkpoint(path)
+
+
 def test_an_index_names_files_next_to_it(tmp_path):
     save_file({"a.weight": WEIGHTS["a.weight"]}, tmp_path / "one.safetensors")
     save_file({"b": WEIGHTS["b"]}, tmp_path / "two.safetensors")

@@ -41,6 +41,14 @@ def test_a_mistake_in_some_parameters_is_named_with_these() -> None:
     assert mistake.sentence.endswith("exchanged, in norm1.weight, norm2.weight alone")
 
 
+def test_a_1_that_was_added_to_norms_of_heads_alone_is_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {name: w[name] + 1 for name in w if name.endswith(("q_norm.weight", "k_norm.weight"))}
+
+    (mistake,) = named("qwen3", change)
+    assert (mistake.id, mistake.certainty) == ("head-norm-offset-added", "exact")
+
+
 def test_one_tensor_off_by_one_layer_is_named_with_it() -> None:
     def change(w: dict[str, Array]) -> None:
         name = "blocks.{}.feed_forward.down.weight"
@@ -117,8 +125,10 @@ def _quantized(a: Array) -> Array:
          "rounded: off by less than"),
         ("blocks.1.feed_forward.up.weight", lambda a: np.random.default_rng(1).normal(0, 0.02, a.shape),
          "without any relation to the right ones, 0.019: left as"),
+        ("blocks.1.norm1.weight", np.exp, "the exponential of the right numbers"),
+        ("blocks.1.norm1.weight", np.reciprocal, "the reciprocal of the right numbers"),
     ],
-    ids=["added-in-front", "missing-in-front", "heads", "quantized", "rounded", "left"],
+    ids=["added-in-front", "missing-in-front", "heads", "quantized", "rounded", "left", "exponential", "reciprocal"],
 )  # fmt: skip
 def test_numbers_of_no_known_mistake_say_what_they_are(name: str, change: Callable[[Array], Array], says: str) -> None:
     def put(w: dict[str, Array]) -> None:
