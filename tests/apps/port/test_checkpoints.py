@@ -106,7 +106,9 @@ def test_a_pointer_of_git_lfs_says_what_fetches_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"", "it is empty"), (b"<html>404</html>", "it begins with b'<html>40'")], ids=["empty", "page"]
+    ("content", "said"),
+    [(b"", "it is empty"), (b"<html>404</html>", "it begins with b'<html>40'")],
+    ids=["empty", "page"],
 )
 def test_what_is_no_safetensors_file_is_said_to_be_what_it_is(tmp_path, content, said):
     path = tmp_path / "model.safetensors"

@@ -81,6 +81,15 @@ def test_whole_heads_in_another_order_are_no_rows_added_in_front() -> None:
     assert [m.id for m in named("llama", change)] == ["heads-reversed-v"]
 
 
+def test_one_head_in_the_place_of_all_is_no_row_added_in_front() -> None:
+    def change(w: dict[str, Array]) -> None:
+        name = "blocks.1.attention.v.weight"
+        w[name] = np.concatenate([w[name][:6], w[name][:6]])
+
+    (mistake,) = named("llama", change)
+    assert mistake.sentence == "blocks.1.attention.v.weight: every head has the numbers of head 0"
+
+
 def test_mistakes_with_the_same_numbers_are_all_named() -> None:
     def change(w: dict[str, Array]) -> None:
         for i in range(3):
@@ -201,6 +210,36 @@ def test_a_shorter_norm_filled_from_a_longer_one_is_said_so() -> None:
 
     (mistake,) = named("olmo2-grouped", change)
     assert mistake.sentence.endswith("the first 12 numbers of attention.q_norm.weight of the same block")
+
+
+def _drawn(name: str, array: Array) -> Array:
+    if array.ndim == 1:
+        return np.full(array.shape, float(name.endswith("weight")))
+    return np.random.default_rng(len(name)).normal(0, 0.02, array.shape)
+
+
+def test_a_block_into_which_nothing_was_loaded_is_one_sentence() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {name: _drawn(name, array) for name, array in w.items() if name.startswith("blocks.2.")}
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.sentence == "block 2: no number is that of the checkpoint: left as drawn, not loaded?"
+
+
+def test_a_model_into_which_nothing_was_loaded_is_one_sentence() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {name: _drawn(name, array) for name, array in w.items()}
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.id == "not-loaded"
+    assert mistake.sentence.startswith("no number of the file")
+
+
+def test_a_block_whose_biases_alone_are_zero_is_not_one_into_which_nothing_was_loaded() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {n: _drawn(n, a) for n, a in w.items() if n.startswith("blocks.2.") and a.ndim == 1}
+
+    assert "not-loaded" not in {mistake.id for mistake in named("gpt2", change)}
 
 
 def test_rows_that_are_rolled_around_are_said_so() -> None:
