@@ -88,6 +88,8 @@ SCENES = {
     "windowed": Scene(LLAMA.but(window=4), LLAMA.but(window=4), (2, 2)),
     "three-heads": Scene(PRESETS["bloom"], PRESETS["bloom"], (3, 3), (("num_heads", 3),)),
     "two-bases": Scene(PRESETS["gemma3"], PRESETS["gemma3"], (2, 2), (("num_layers", 7),)),
+    "even": Scene(LLAMA.but(window=4, window_layers="even"), LLAMA.but(window=4, window_layers="even"), (2, 2)),
+    "odd": Scene(LLAMA.but(window=4, window_layers="odd"), LLAMA.but(window=4, window_layers="odd"), (2, 2)),
     "post": Scene(FAMOUS["vaswani"].but(tied=False), FAMOUS["vaswani"].but(tied=False)),
 }  # fmt: skip
 
