@@ -1,7 +1,7 @@
 """The definition with other lines: what a mistake in the code makes of a formula.
 
-A patch names a function or a method of the law, a text in it, and what the text becomes. Formulas call each other by name from
-many modules, so the function itself gets other code while the patch holds, and its own again behind it.
+A patch names a function or a method of the law, a text in it, and what the text becomes. Formulas call each other by
+name from many modules, so the function itself gets other code while the patch holds, and its own again behind it.
 """
 
 from __future__ import annotations

@@ -50,6 +50,12 @@ def test_a_default_that_the_other_side_writes_out_is_no_obstacle(scaling: Any, u
     assert not planned(scaled, scaled.but(rotary_high=usual), FULL, FULL).obstacles
 
 
+def test_a_window_wider_than_what_is_compared_counts_where_its_layers_turn_otherwise() -> None:
+    deep, gemma3 = {**FULL, "num_layers": 7}, PRESETS["gemma3"]
+    assert set(planned(gemma3, gemma3.but(window=0), deep, deep).obstacles) == {"window"}
+    assert not planned(GEMMA2, GEMMA2.but(window=0), deep, deep).obstacles
+
+
 def test_a_factor_is_not_rounded_to_the_stored_format() -> None:
     plain = PRESETS["llama"]
     plan = planned(plain.but(embedding_scale=True), plain, FULL, FULL)
