@@ -32,6 +32,8 @@ TROUBLE = (
 )  # fmt: skip
 """Errors that are expected when a guess is tried."""
 _TRIES = 60
+_LOSSES = 3
+"""How many candidates may end their process before the search is given up."""
 _FORMATS: tuple[Precision, ...] = ("float64", "float32", "bfloat16", "float16")
 _OF_FORMATS = re.compile(r"dtype|scalar type|bfloat16|half", re.IGNORECASE)
 """Words in errors of code that needs another number format."""
@@ -77,6 +79,7 @@ class Bench:
         self.formats: dict[str, Precision] = {}
         """By path, the first number format in which it could be built and called."""
         self._exports: dict[str, Mapping[str, Any]] = {}
+        self._losses = 0
 
     def subject(self, component: str, table: Mapping[str, Any]) -> Subject:
         """Return the component that a table declares, not yet built. Raises what is in TROUBLE."""
@@ -95,6 +98,13 @@ class Bench:
         dtypes = (form,) if form not in Config().dtypes else Config().dtypes
         bound = probe(subject, dtypes, gradients=self.implementation.is_torch, known=known, tries=tries)
         return subject.with_bound(bound)
+
+    def give_up(self, path: str, lost: WorkerLost) -> None:
+        """Remember a candidate that ended its process. Raises it again where several have: trying costs time."""
+        self.refusals.append(f"{path}: {lost.detail}")
+        self._losses += 1
+        if self._losses > _LOSSES:
+            raise lost
 
     def taken(self) -> list[str]:
         """Return the paths of the chosen components."""

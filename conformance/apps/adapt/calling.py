@@ -47,6 +47,8 @@ class Call:
     """The argument that takes the targets of a model."""
     lengths: str = ""
     """The argument that says how many keys each query sees."""
+    tables: tuple[str, ...] = ()
+    """Arguments for tables of a rotation that are None by default."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -82,7 +84,9 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     targets = next((p["name"] for p in rest if p["name"] in _TARGETS), "") if inputs == ("ids",) else ""
     lengths = next((p["name"] for p in rest if p["name"] in _LENGTHS), "")
     required = bool(mask and mask["required"])
-    return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths)
+    open_ = [p["name"] for p in rest if p["default"] == "None" and p["name"] not in known and inputs == ("x",)]
+    tables = tuple(name for name in open_ if _TABLES.search(name))
+    return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths, tables)
 
 
 def _apart(positional: Sequence[Mapping[str, Any]]) -> int:

@@ -61,13 +61,16 @@ def choose(
     candidates = fixed if path else ranked(component, items, taken, bench.parts)
     best: Proposal | None = None
     for rank, item in candidates:
-        for proposal in _proposals(component, item, items, bench):
-            proposal.rank = rank
-            proposal.matched = _matches(proposal, bench, search)
-            if proposal.matched:
-                return _kept(proposal, bench, search)
-            if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
-                best = proposal
+        try:
+            for proposal in _proposals(component, item, items, bench):
+                proposal.rank = rank
+                proposal.matched = _matches(proposal, bench, search)
+                if proposal.matched:
+                    return _kept(proposal, bench, search)
+                if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
+                    best = proposal
+        except WorkerLost as lost:
+            bench.give_up(item.path, lost)
     if best is not None:
         best.doubts.append(NAME_ALONE)
         return _kept(best, bench, search)

@@ -35,6 +35,8 @@ _WIDTHS = {48: "4 * d_model", 32: "8 * d_model // 3", 24: "2 * d_model", 36: "3 
 
 _INNER = 20
 """The inner width that is tried."""
+_HALF_AGAIN = "(3 * d_ff + 1) // 2"
+"""What two thirds of are d_ff, also if it is odd."""
 _IN_SETTINGS = 2
 """How long the way to an argument in an object of settings is, at least."""
 
@@ -56,6 +58,7 @@ def limit_inner(component: Component, proposal: Proposal, names: frozenset[str],
         proposal.table["limits"] = {**limits, "d_ff": inner_width(component.name, table, bench)}
     elif "d_ff" in own - limits.keys():
         _leave_unread(component, proposal, call, bench)
+        _ask_for_more(component, proposal, call, bench)
 
 
 def _leave_unread(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
@@ -73,6 +76,21 @@ def _leave_unread(component: Component, proposal: Proposal, call: Call, bench: B
     proposal.doubts.append(
         f"{path[-1]} of its settings changes no parameter: taken for one that the code does not read"
     )
+
+
+def _ask_for_more(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
+    """Ask for half as much again where the code makes its inner layers two thirds as wide as it is told."""
+    construct = proposal.table.get("construct", {})
+    path = _path_of(construct, "d_ff")
+    if not path:
+        return
+    table = {**proposal.table, "call": call.written(mask=call.required)}
+    extents = bench.extents(component.name, table)
+    thirds = 2 * _INNER // 3
+    if not extents & {thirds, 2 * thirds} or any(not extent % _INNER for extent in extents):
+        return
+    proposal.table["construct"] = _with(construct, path, _HALF_AGAIN)
+    proposal.doubts.append(f"the code makes {path[-1]} smaller, to two thirds: it is asked for as much more")
 
 
 def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str:
@@ -184,6 +202,11 @@ def _without(construct: dict[str, Any], path: list[str]) -> dict[str, Any]:
     if not rest:
         return {name: value for name, value in construct.items() if name != key}
     return {**construct, key: _without(construct[key], rest)}
+
+
+def _with(construct: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    key, *rest = path
+    return {**construct, key: _with(construct[key], rest, value) if rest else value}
 
 
 def tell_nature(proposal: Proposal, bench: Bench) -> None:
