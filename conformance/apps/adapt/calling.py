@@ -20,9 +20,11 @@ _LENGTHS = {"valid_lens", "valid_len", "valid_lengths", "lengths", "lens", "seq_
 _NEEDED: Mapping[str, Any] = {
     **dict.fromkeys(("layer", "layer_idx", "layer_id", "layer_index", "offset", "start", "pos_offset", "position"), 0),
     **dict.fromkeys(("cache", "kv_cache", "past", "past_key_value", "past_key_values", "layer_past"), "None"),
+    **dict.fromkeys(("input_pos", "positions"), "positions"),
+    **dict.fromkeys(("position_ids", "pos_ids", "token_positions"), "position_ids"),
     **dict.fromkeys(("padding_mask", "key_padding_mask", "pad_mask", *sorted(_LENGTHS)), "None"),
 }  # fmt: skip
-"""Values for arguments without a default that the contract's call has no use for."""
+"""Values for arguments without a default that the contract's call has no use for, and what numbers positions."""
 _TABLES = re.compile(r"cos|sin|freq|rope|rot|angle|position_emb|pos_emb|phase", re.IGNORECASE)
 """Names of tables of a rotation."""
 _AT_LEAST = 2

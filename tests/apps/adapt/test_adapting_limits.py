@@ -52,6 +52,17 @@ class FeedForward(nn.Module):
     def forward(self, x):
         return self.w2(F.silu(self.w1(x)) * self.w3(x))
 """
+FIXED = """
+from torch import nn
+
+class MLP(nn.Module):
+    def __init__(self, width, breadth=1536):
+        super().__init__()
+        self.up, self.act, self.down = nn.Linear(width, breadth), nn.GELU(), nn.Linear(breadth, width)
+
+    def forward(self, x):
+        return self.down(self.act(self.up(x)))
+"""
 ENCODER = """
 from torch import nn
 
@@ -110,6 +121,12 @@ def test_the_width_of_a_head_is_given_although_it_has_a_default(tmp_path):
 def test_a_function_that_needs_the_width_alone_makes_a_component(tmp_path):
     found = table(drafted(tmp_path, NETWORK), "FeedForward")
     assert (found["factory"], found["limits"]) == (True, {"d_ff": "8 * d_model // 3"})
+
+
+@pytest.mark.full(guard="test_a_function_that_needs_the_width_alone_makes_a_component")
+def test_an_inner_width_that_is_a_number_of_the_code_is_that_number(tmp_path):
+    """Would break if the width that is tried, which every square matrix has, were taken for the inner one."""
+    assert table(drafted(tmp_path, FIXED), "FeedForward")["limits"] == {"d_ff": 1536}
 
 
 def test_code_that_takes_two_thirds_of_a_width_is_asked_for_more(tmp_path):
