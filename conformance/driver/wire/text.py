@@ -18,6 +18,7 @@ _ESCAPES = re.compile(
     re.VERBOSE,
 )
 _SHORT = 100
+_WITHOUT_TEXT = {int, float, bool, type(None)}
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -37,8 +38,8 @@ def clean_tree(value: Any) -> Any:
     """Clean every text in a JSON value, keys too."""
     if isinstance(value, str):
         return _clean_again(value) if len(value) <= _SHORT else clean(value)
-    if isinstance(value, list):
-        return [clean_tree(item) for item in value]
+    if isinstance(value, list):  # most long ones hold ids
+        return list(value) if set(map(type, value)) <= _WITHOUT_TEXT else [clean_tree(item) for item in value]
     if isinstance(value, dict):
         return {clean_tree(key): clean_tree(item) for key, item in value.items()}
     return value
