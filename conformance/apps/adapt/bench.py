@@ -157,10 +157,10 @@ class Bench:
         except TROUBLE:
             return True
 
-    def extents(self, component: str, table: Mapping[str, Any]) -> set[int]:
-        """Return the extents of its parameters if constructed with the usual sizes."""
+    def extents(self, component: str, table: Mapping[str, Any], *, learned: bool = False) -> set[int]:
+        """Return the extents of its arrays, or only of those that are learned, if constructed with the usual sizes."""
         subject = self.subject(component, table)
-        listing = self._in_its_format(subject, lambda it: _listed(it.build(**self.sizes)))
+        listing = self._in_its_format(subject, lambda it: _listed(it.build(**self.sizes), learned=learned))
         return {extent for p in listing if p["shape"] for extent in p["shape"]}
 
     def _in_its_format(self, subject: Subject, work: Callable[[Subject], Result]) -> Result:
@@ -180,7 +180,7 @@ class Bench:
         raise refused
 
 
-def _listed(instance: Instance) -> list[Any]:
+def _listed(instance: Instance, *, learned: bool) -> list[Any]:
     """List the parameters after a first call, which may make some."""
     try:
         instance(*instance.example_inputs(Draw(0, "extents"), further=0))
@@ -189,7 +189,7 @@ def _listed(instance: Instance) -> list[Any]:
         raise
     except TROUBLE:
         pass
-    return list(instance.listing)
+    return list(instance.trainable if learned else instance.listing)
 
 
 def _answered(instance: Instance) -> None:

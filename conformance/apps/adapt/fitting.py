@@ -90,7 +90,7 @@ def _ask_for_more(component: Component, proposal: Proposal, call: Call, bench: B
     if not path:
         return
     table = {**proposal.table, "call": call.written(mask=call.required)}
-    extents = bench.extents(component.name, table)
+    extents = bench.extents(component.name, table, learned=True)
     thirds = 2 * _INNER // 3
     if not extents & {thirds, 2 * thirds} or any(not extent % _INNER for extent in extents):
         return
@@ -101,7 +101,7 @@ def _ask_for_more(component: Component, proposal: Proposal, call: Call, bench: B
 def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str | int:
     """Return what d_ff is in code of which no argument sets it: a share of the width, or a number of the code."""
     extents = bench.extents(name, table)
-    widest = max(extents, default=0)
+    widest = max(bench.extents(name, table, learned=True), default=0)
     if widest >= _OF_THE_CODE and name in _LAYERS:
         return widest
     scale = Fraction(table.get("limits", {}).get("d_model", bench.sizes.get("d_model", 12)), 12)
