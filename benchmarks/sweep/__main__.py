@@ -63,23 +63,21 @@ def main() -> int:
         for name in names:
             if time.monotonic() - start > 60 * asked.minutes:
                 break
-            print(judged(name, *known[name], asked.keep or Path(scratch)).row, flush=True)
+            print(judged(name, known[name], asked.keep or Path(scratch)).row, flush=True)
             done += 1
     print(f"\n{done} of {len(names)} models", flush=True)
     return 0
 
 
-def models() -> Mapping[str, tuple[str, str]]:
-    """Return the classes of each model and its settings, by model_type."""
-    settings = import_module("transformers.models.auto.configuration_auto").CONFIG_MAPPING_NAMES
+def models() -> Mapping[str, str]:
+    """Return the class of each model, by model_type."""
     classes = import_module("transformers.models.auto.modeling_auto").MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    single = {name: found for name, found in classes.items() if isinstance(found, str)}
-    return {name: (found, settings[name]) for name, found in single.items() if name in settings}
+    return {name: found for name, found in classes.items() if isinstance(found, str)}
 
 
-def judged(model: str, name: str, config: str, folder: Path) -> Judged:
+def judged(model: str, name: str, folder: Path) -> Judged:
     """Judge one model in a process of its own."""
-    package = write_package(folder / f"sweep_{model.replace('-', '_')}", name, config)
+    package = write_package(folder / f"sweep_{model.replace('-', '_')}", name)
     report = package / "report.json"
     selected = ("--profile", "core,paths", "--only", ",".join(ONLY), "--without", ",".join(WITHOUT))
     options = ("--impl", str(package), *selected, "--json", str(report), "-q")
@@ -101,7 +99,7 @@ def summary(report: Mapping[str, Any]) -> tuple[str, int]:
     """Return in words what a report says, and how many clauses passed."""
     clauses = report["clauses"]
     passed = sum(each["verdict"] == "pass" for each in clauses)
-    red = [each for each in clauses if each["verdict"] in {"fail", "error"}]
+    red = [each for each in clauses if each["verdict"] in {"fail", "error", "crash", "timeout"}]
     must, others = ([each["id"] for each in red if (each["level"] == "MUST") == binding] for binding in (True, False))
     if built := next((each for each in red if "construct" in each.get("message", "")), None):
         return f"not judged: {first_line(built['message'])}", passed

@@ -22,7 +22,7 @@ _CODE = '''"""{name} of transformers, small and with random weights."""
 import sys
 
 import torch
-from transformers import {config}, {name}
+from transformers import {name}
 
 sys.path.insert(0, {folder!r})
 from small import small
@@ -30,10 +30,11 @@ from small import small
 
 class TinyTransformerLM({name}):
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff, block_size):
-        defaults = {config}()
+        settings_of = {name}.config_class
+        defaults = settings_of()
         sizes = dict(vocab_size=vocab_size, num_layers=num_layers, block_size=block_size)
         settings = small(defaults.to_dict(), getattr(defaults, "attribute_map", {{}}), **sizes)
-        super().__init__({config}(**settings, attn_implementation="eager"))
+        super().__init__(settings_of(**settings, attn_implementation="eager"))
 '''
 _TOML = """[implementation]
 framework = "torch"
@@ -47,10 +48,10 @@ output = "logits"
 """
 
 
-def write_package(folder: Path, name: str, config: str) -> Path:
-    """Write a package for a class of transformers and that of its settings; return its folder."""
+def write_package(folder: Path, name: str) -> Path:
+    """Write a package for a class of transformers; return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    code = _CODE.format(name=name, config=config, folder=str(Path(__file__).parent))
+    code = _CODE.format(name=name, folder=str(Path(__file__).parent))
     (folder / "__init__.py").write_text(code)
     skipped = "\n".join(f"[components.{component}]\nskip = true\n" for component in _SKIPPED)
     (folder / "conform.toml").write_text(_TOML + skipped)

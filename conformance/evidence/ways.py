@@ -22,6 +22,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_SINGLE = 4
+
+
 @dataclass(frozen=True, slots=True)
 class PaddedTexts:
     """Texts in rows of one length: ids (B, T), which of them are real, and the position of each in its text."""
@@ -128,8 +131,12 @@ def _hides(path: Path, ids: Array) -> bool:
 
 
 def check_same_logits(label: str, got: Array, want: Array, instance: Instance) -> None:
-    """Check that two ways through one model give the same logits; right code may round in another order."""
-    check_close(label, got, want, own_tolerance(instance))
+    """Check that two ways through one model give the same logits; right code may round in another order.
+
+    In single precision the orders of two ways differ more than those of one: products have other extents.
+    """
+    ways = _SINGLE if instance.subject.precision == "float32" else 1
+    check_close(label, got, want, ways * own_tolerance(instance))
 
 
 def check_texts_alone(
