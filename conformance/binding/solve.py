@@ -301,9 +301,9 @@ def _torn(order: Sequence[Theirs], chosen: Sequence[_Option], option: _Option) -
 
 
 def _owner(name: str) -> str:
-    """Return the module of a parameter called `weight` or `bias`; nothing for others."""
+    """Return the module of a parameter called `weight`, `kernel` or `bias`; nothing for others."""
     owner, _, last = name.rpartition(".")
-    return owner if last in {"weight", "bias"} else ""
+    return owner if last in {"weight", "kernel", "bias"} else ""
 
 
 def _best(options: list[_Option]) -> float:

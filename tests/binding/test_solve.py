@@ -243,3 +243,13 @@ def test_exchanged_norms_of_a_decoder_layer_are_tried_soon(meant: tuple[int, ...
         for rules in placements(theirs, ours, SIZES, {}, bare=False)
     )
     assert any(found.items() >= wanted.items() for found in tried)
+
+
+def test_a_bias_goes_where_the_kernel_of_its_module_goes() -> None:
+    names = {"query": (12, 12), "key": (12, 12), "value": (12, 12), "out": (12, 12), "wi": (12, 20), "wo": (20, 12)}
+    theirs = {f"{n}.kernel": shape for n, shape in names.items()} | {f"{n}.bias": (s[1],) for n, s in names.items()}
+    norms = {f"{n}.{kind}": (12,) for n in ("ln_attn", "ln_mlp") for kind in ("weight", "bias")}
+    variant = {"placement": "parallel_two_norms", "qkv_bias": True, "output_bias": True}
+    found = best("TransformerBlock", theirs | norms, **variant)
+    kept = [found[name].partition(" ")[0] for name in ("out.bias", "wo.bias")]
+    assert kept == ["attention.out.bias", "feed_forward.down.bias"]
