@@ -73,6 +73,24 @@ _KNOWN = (
         "a tensor with gradients is turned into a NumPy array: compute with torch functions, not with np",
     ),
     KnownError(
+        r"not implemented for '(Half|BFloat16)'",
+        "this build of torch has no kernel for the operation in half precision, which is no mistake of the component: "
+        "compute it in float32, `x.float()`, or judge with `--device cuda`, with a newer torch or in float32",
+        foreign=True,
+    ),
+    KnownError(
+        r"constraint Simplex",
+        "probabilities in half precision sum to 1 only as far as they are rounded: pass `logits=` to the distribution, "
+        "or compute them in float32",
+        foreign=True,
+    ),
+    KnownError(
+        r"\w\(\) takes .* positional arguments? but|invalid combination of arguments|name '\w+' is not defined",
+        "a function is called with arguments that it does not take, or by a name that it does not have: compare the "
+        "line with its signature",
+        foreign=True,
+    ),
+    KnownError(
         r"maximum recursion depth",
         "a function calls itself without end: look for a method that calls the module instead of the next layer",
     ),

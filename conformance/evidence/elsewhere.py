@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def about_devices(failure: ImplementationFailure) -> bool:
 
 
 def uses(instance: Instance, inputs: tuple[Array, ...], draw: Draw, *, training: bool = False) -> Iterator[Use]:
-    """Yield what users do with an object that was moved: evaluate, hide keys, generate; on request, train."""
+    """Yield what users do with an object that was moved: evaluate, hide keys, generate, sample; on request, train."""
     subject = instance.subject
     yield Use("a call", lambda: instance.call(*inputs, device=GHOST, seeing="devices"))
     if len(inputs) > 1 and subject.offers("masks") and subject.offers("bool-masks"):
@@ -86,7 +87,9 @@ def uses(instance: Instance, inputs: tuple[Array, ...], draw: Draw, *, training:
         yield Use("a training step", lambda: _trained(instance, inputs))
     if subject.offers("generate"):
         prompt = draw.ids(instance.sizes["vocab_size"], 2, subject.tokens(3))
-        yield Use("generation", lambda: _generated(instance, prompt))
+        yield Use("generation", lambda: _generated(instance, prompt, greedy=True))
+        options = {"temperature": 0.8, "top_k": 3, "top_p": 0.9}  # each has code of its own
+        yield Use("sampling", lambda: _generated(instance, prompt, seed=1, **options))
 
 
 def _trained(instance: Instance, inputs: tuple[Array, ...]) -> None:
@@ -95,10 +98,10 @@ def _trained(instance: Instance, inputs: tuple[Array, ...]) -> None:
     instance.vjp(*inputs, cotangent=np.ones_like(out), mode="train", seed=1, wrt=(), device=GHOST)
 
 
-def _generated(instance: Instance, prompt: Array) -> None:
+def _generated(instance: Instance, prompt: Array, **options: Any) -> None:
     """Generate on the device; what is refused for another reason is left to other clauses."""
     try:
-        instance.generate(prompt, 2, greedy=True, device=GHOST)
+        instance.generate(prompt, 2, device=GHOST, **options)
     except ImplementationFailure as failure:
         if about_devices(failure):
             raise

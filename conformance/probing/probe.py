@@ -11,6 +11,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.arguments import Expression
 from conformkit.conformance.binding.bound import FOREMOST, Bound
 from conformkit.conformance.binding.declarations import is_first
 from conformkit.conformance.binding.patterns import shapes, to_canonical
@@ -103,11 +104,13 @@ class _Probe:
         raise failure
 
     def _called(self, instance: Instance) -> Instance:
-        """Call it for the first time; if it refuses a mask (T, T), with one in another shape."""
+        """Call it for the first time: without positions (T,) or with another mask than (T, T) if it refuses them."""
         inputs = instance.example_inputs(Draw(0, "first call"), further=0)
         try:
             instance(*inputs)
         except ImplementationFailure:
+            if (unplaced := self._without_positions(instance, inputs)) is not None:
+                return unplaced
             from conformkit.conformance.probing.mask_trial import accepted_shape  # noqa: PLC0415 - hardly ever needed
 
             if not (shape := accepted_shape(instance, inputs)):
@@ -116,6 +119,23 @@ class _Probe:
             shaped = replace(self.bound.mask, shape=shape)
             return self.learn(instance, replace(self.bound, mask=shaped, notes=(*self.bound.notes, note)))
         return instance
+
+    def _without_positions(self, instance: Instance, inputs: tuple[Array, ...]) -> Instance | None:
+        """Return it with positions left at their default, if it then can be called: it may take them as (B, T)."""
+        bound = self.bound
+        named = {
+            theirs: ours
+            for theirs, ours in bound.call.named.items()
+            if theirs in bound.insisted or ours != Expression("positions")
+        }
+        if bound.config.call is not None or len(named) == len(bound.call.named):
+            return None
+        unplaced = replace(bound, call=replace(bound.call, named=named))
+        try:
+            instance.with_bound(unplaced)(*inputs)
+        except ImplementationFailure:
+            return None
+        return self.learn(instance, unplaced)
 
     def _with_causality(self, instance: Instance) -> Instance:
         """Find out whether a model that takes a mask needs a causal one."""

@@ -44,6 +44,23 @@ def test_a_machine_without_a_gpu_is_named_and_looks_like_no_mistake():
     assert likeness(error("IndexError: 3", details=("with heads = 3",)), theirs) is Likeness.KIND
 
 
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("RuntimeError: \"multinomial\" not implemented for 'Half'", "no kernel"),
+        ("ValueError: Expected parameter probs of Categorical to satisfy the constraint Simplex()", "`logits=`"),
+        ("TypeError: sort() takes from 1 to 0 positional arguments but 1 were given", "signature"),
+        ("NameError: name 'maths' is not defined", "signature"),
+    ],
+    ids=["kernel", "simplex", "arguments", "name"],
+)  # fmt: skip
+def test_what_says_nothing_about_a_formula_looks_like_no_mistake(message, words):
+    """Would break if sampling in float16 were called a wrong softmax where torch's CPU build lacks a kernel."""
+    ours, theirs = error(message), error("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0")
+    assert words in dict(advice(ours, 3))["fix:"]
+    assert likeness(ours, theirs) is Likeness.RED
+
+
 SIZES = "RuntimeError: The expanded size of the tensor (4) must match the existing size (5)"
 
 

@@ -106,6 +106,19 @@ def test_a_mask_that_is_made_on_the_cpu_is_found_with_its_line(warm: LentFactory
     assert "`ones`, `stubborn.py:4 in scaled_dot_product_attention`" in found.message
 
 
+def test_ids_that_only_sampling_makes_on_the_cpu_are_found(warm: LentFactory, tmp_path: Path) -> None:
+    """Would break if greedy texts alone were written there: they need no draw."""
+    right = (ROOT / "examples" / "single_file.py").read_text(encoding="utf-8")
+    made = "idx.new_tensor(new)[:, None]"
+    wrong = f"({made} if temperature == 0 else torch.tensor(new)[:, None])"
+    file = tmp_path / "sampled.py"
+    file.write_text(right.replace(made, wrong), encoding="utf-8")
+    with opened(RunRequest(impl=str(file)), warm) as (implementation, _):
+        found = Judge(implementation, suite("core"), seed=0).alone("DEV-FOLLOW")
+    assert found.verdict is Verdict.FAIL
+    assert "sampling on another device" in found.message
+
+
 def test_a_constructor_that_takes_a_device_may_rely_on_it(warm: LentFactory, tmp_path: Path) -> None:
     file = tmp_path / "placed.py"
     file.write_text(
