@@ -30,7 +30,7 @@ PEERS = {
     "mistral_window": (("LM", "GEN", "WIN"), set()),
     "qwen3": (("LM", "GEN"), set()),
     "deepseek_v2": (("LM", "GEN"), set()),
-    **dict.fromkeys(PRESETS, (("LM", "WIN", "CAP"), set())),
+    **dict.fromkeys(PRESETS, (("LM", "GEN", "WIN", "CAP"), set())),
     "bloom": (("LM", "GEN"), set()),
     "phi3": (LM, set()),
     "gemma": (LM, set()),
