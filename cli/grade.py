@@ -191,7 +191,7 @@ def _grade(request: GradeRequest, color: Color, *, quiet: bool) -> Summary:
 
 def _show_plan(request: GradeRequest) -> None:
     from conformkit.conformance.apps.grade.grade import look, planned
-    from conformkit.conformance.text import number, one_line
+    from conformkit.conformance.text import count, number, one_line
 
     search: SubmissionList = look(request)
     for found in search.found:
@@ -200,7 +200,7 @@ def _show_plan(request: GradeRequest) -> None:
         print(f"ignored: {', '.join(map(one_line, search.aside))}")
     policy = request.policy
     for group in policy.groups:
-        what = f"{len(group.clauses)} clauses: {one_line(group.title)} ({group.credit})"
+        what = f"{count(len(group.clauses), 'clause')}: {one_line(group.title)} ({group.credit})"
         print(f"{number(group.points):>8} points for {what}")
     seed = "hidden" if policy.seed is None else policy.seed
     print(planned(request))

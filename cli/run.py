@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -164,7 +164,7 @@ def run(
     )  # fmt: skip
     piped = STDOUT in targets.values()
     repeat = [*(["--config", str(config)] if config else []), *(["--thorough", str(thorough)] if thorough else [])]
-    with _refusal_told(impl, wanted=github, piped=piped), _commands_off(wanted=github, piped=piped):
+    with _refusal_told(impl, targets, wanted=github, piped=piped), _commands_off(wanted=github, piped=piped):
         report = _judge(impl, options, shade, bar=not quiet, piped=piped)
         write_files(targets, lambda option: _form(option)(report))
         _show(report, shade, verbose=verbose, warnings=warnings, quiet=quiet, piped=piped, repeat=repeat)
@@ -207,18 +207,34 @@ def _commands_off(*, wanted: bool, piped: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _refusal_told(impl: str, *, wanted: bool, piped: bool) -> Iterator[None]:
-    """Annotate a GitHub job whose code could not be loaded: no report tells it why it is red."""
+def _refusal_told(impl: str, targets: Mapping[str, str], *, wanted: bool, piped: bool) -> Iterator[None]:
+    """Tell what shows findings in code, GitHub and SARIF, that there was nothing to judge: there is no report."""
     try:
         yield
     except typer.Exit as stop:
-        from conformkit.conformance.engine.finding import LoadFailure
-        from conformkit.conformance.report.github import refusal
+        refused = _refused(stop.__context__)
+        if refused and wanted:
+            from conformkit.conformance.report.github import refusal
 
-        if wanted and isinstance(failure := stop.__context__, LoadFailure):
-            told = refusal(impl, failure.problem, failure.where)
-            print(told, file=sys.stderr if piped else sys.stdout, flush=True)
+            print(refusal(impl, *refused), file=sys.stderr if piped else sys.stdout, flush=True)
+        if refused and "--sarif" in targets:
+            from conformkit.conformance.report.sarif import refusal_as_sarif
+
+            write_files({"--sarif": targets["--sarif"]}, lambda _: refusal_as_sarif(impl, *refused))
         raise
+
+
+def _refused(error: BaseException | None) -> tuple[str, str] | None:
+    """Return why code could not be judged at all, and the line at fault; None where something else ended the run."""
+    from conformkit.conformance.binding.toml_nodes import ConfigError
+    from conformkit.conformance.engine.finding import LoadFailure
+
+    match error:
+        case LoadFailure():
+            return error.problem, error.where
+        case ConfigError():
+            return str(error), f"{error.path}:{error.line or 1}"
+    return None
 
 
 def _tell_github(report: Report, *, piped: bool) -> None:

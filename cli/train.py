@@ -151,7 +151,8 @@ def _train(session: RunSession, color: Color, *, quiet: bool, pictures: bool) ->
     if not quiet:
         from conformkit.reference.training.memory import memory_estimate, shown
 
-        _say(page, f"{session.description}; about {shown(memory_estimate(run))} of memory")
+        share = f"{run.per_parameter:.3g} {run.unit} a parameter"
+        _say(page, f"{session.description}; about {shown(memory_estimate(run))} of memory; {share}")
     with stopping() as asked, watched as listener:
         outcome = run_loop(run, session.folder, listener, asked, session.sample, session.looked)
     if outcome.end == "interrupted":

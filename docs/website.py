@@ -139,7 +139,8 @@ def _commands() -> Iterator[str]:
     """Yield a section for each subcommand, from the command line itself."""
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
-        yield f"## conform {name}\n\n{_plain(command.help or '')}\n"
+        told = "\n\n".join(map(_plain, re.split(r"\n\s*\n", command.help or "")))
+        yield f"## conform {name}\n\n{told}\n"
         for parameter in command.params:
             if getattr(parameter, "hidden", False):
                 continue

@@ -30,7 +30,7 @@ from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 __all__ = [
-    "COMPONENTS", "ENCODER_NAMES", "FURTHER", "GENERATE", "PARTS", "PATHS", "SEQ2SEQ_NAMES", "SEVERAL_NAMES",
+    "COMPONENTS", "ENCODER_NAMES", "FURTHER", "GENERATE", "LOGITS", "PARTS", "PATHS", "SEQ2SEQ_NAMES", "SEVERAL_NAMES",
     "VIT_NAMES", "Argument", "Component", "Method", "Parameter", "Sizes", "base_of", "component", "components_of",
     "is_component",
 ]  # fmt: skip
@@ -159,6 +159,8 @@ SEQ2SEQ_NAMES = (
 ENCODER_NAMES = ("BertEmbeddings", "BertModel", "BertForPreTraining")
 VIT_NAMES = ("PatchEmbedding", "VisionTransformer")
 """The components of profiles encoder and vit, described in the module encoder_components."""
+LOGITS = frozenset({"TinyTransformerLM", "Transformer", "BertForPreTraining", "VisionTransformer"})
+"""Components whose result may be called `logits` beside others that a call returns."""
 SEVERAL_NAMES = (*SEQ2SEQ_NAMES, *ENCODER_NAMES, *VIT_NAMES)
 """The components whose calls may have several arrays."""
 

@@ -10,11 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
+from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.diagnosis.choices import found_choices
 from conformkit.conformance.diagnosis.undeclared import searched
+from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge, Verdicts
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.needed import needed
@@ -55,6 +58,7 @@ class EmbeddedSuite:
         """By component, the results with the known mistakes in them."""
         self._final: dict[str, Result] = {}
         """All verdicts, once a choice was found: those under the choice, and one red line for it."""
+        self._problem: str | None = None
 
     def result(self, clause_id: str) -> Result:
         """Return the verdict on one clause; under an undeclared choice that the numbers show, as `conform run` does."""
@@ -127,6 +131,21 @@ class EmbeddedSuite:
             self._stack.callback(self._warm.close)
         return self._warm
 
+    def problem(self) -> str:
+        """Return why nothing can be judged, and what to do; empty if something can. It is tried once."""
+        if self._problem is None:
+            self._problem = ""
+            try:
+                self._opened()
+            except LoadFailure as failure:
+                lines = (f"{self.request.impl} could not be loaded: {failure.problem}", failure.where, *failure.advice)
+                self._problem = "\n".join(line for line in lines if line)
+            except ConfigError as error:
+                self._problem = str(error)
+            except IsolationUnavailable as reason:
+                self._problem = "\n".join([str(reason), *reason.advice])
+        return self._problem
+
     def _opened(self) -> tuple[Judge, Report]:
         if self._open is None:
             implementation, location = self._stack.enter_context(
@@ -144,6 +163,7 @@ class EmbeddedSuite:
         self._searched.clear()
         self._causes.clear()
         self._final.clear()
+        self._problem = None
 
     def clauses(self) -> list[Clause]:
         """Return the selected clauses."""
@@ -198,6 +218,8 @@ def parametrize_with_clauses(
     def case(item: Clause) -> Any:
         def check_clause() -> None:
             __tracebackhide__ = True
+            if problem := suite.problem():
+                pytest.fail(problem, pytrace=False)
             if item.id in expected:
                 _insist(suite.result(item.id), expected[item.id])
             suite.settle(item.id, expected=item.id in expected)

@@ -14,7 +14,7 @@ from conformkit.conformance.assertions.checks import ClauseFailure, NoValue, Wei
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
-from conformkit.conformance.binding.further import Further
+from conformkit.conformance.binding.further import Further, Plain
 from conformkit.conformance.binding.generation import Generation
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import Range, SizeLimits
@@ -25,11 +25,15 @@ from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import FURTHER, Component, Sizes
+from conformkit.spec.components import FURTHER, LOGITS, Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
-__all__ = ["HELD_POSITIONS", "Bound", "set_only"]
+__all__ = ["FOREMOST", "HELD_POSITIONS", "Bound", "set_only"]
+
+
+FOREMOST = ""
+"""The selector of the first result, whatever others are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,8 @@ class Bound:
     """Arguments with a default that it gets and that no caller of the contract passes."""
     by_position: Mapping[str, Arguments] = field(default_factory=dict)
     """`construct` and `call` as callers of the contract pass them, where they are passed by name and it could tell."""
+    by_default: tuple[tuple[str, Plain], ...] = ()
+    """The same, and those of methods, without what no caller of the contract passes."""
     ways: Ways = field(default_factory=Ways)
     """Further arguments that the call of a language model takes."""
     generation_stub: str = ""
@@ -235,6 +241,8 @@ class Bound:
 
     def _selector(self) -> Any:
         output, weights = self.config.output, self.weights_output
+        if output is None and weights is None and self.component.name not in LOGITS:
+            return FOREMOST
         if weights is None:
             return output if not isinstance(output, tuple) else list(output)
         first = output[0] if isinstance(output, tuple) else output

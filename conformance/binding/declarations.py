@@ -19,7 +19,7 @@ from conformkit.conformance.binding.parameters import made_with
 from conformkit.conformance.binding.passed import ORDER, kinds_of, shown
 from conformkit.conformance.binding.rules import WEIGHT, StoredPart
 from conformkit.conformance.binding.tool_config import ToolConfig
-from conformkit.spec.components import base_of
+from conformkit.spec.components import LOGITS, base_of
 from conformkit.spec.variants import written
 
 __all__ = ["CHANGING", "KINDS", "KIND_OF_KEY", "RENAMING", "Excuse", "excuses", "is_first"]
@@ -31,6 +31,7 @@ KINDS: Mapping[str, str] = {
     **{name: factor.words for name, factor in FACTORS.items()},
     "factors": "arguments that are computed from sizes, such as a scale, or are not what the contract passes",
     "further": "arguments with a default that get what no caller of the contract passes",
+    "defaults": "constants in place of a default with which the code gives other numbers",
     "computed": "flags in other words, such as bidirectional = not causal, other counts of ids, and widths of heads",
     "constants": "arguments that are constants, or objects made for a call",
     "ignore": "trainable parameters that are neither written nor compared",
@@ -46,7 +47,7 @@ KINDS: Mapping[str, str] = {
     "skip": "components that are left out",
 }
 """The kinds of excuses, and what each of them declares."""
-CHANGING = frozenset({"weights", *FACTORS, "factors", "further", "ignore", "layout", "output", "path"})
+CHANGING = frozenset({"weights", *FACTORS, "factors", "further", "defaults", "ignore", "layout", "output", "path"})
 """Kinds that change which numbers are compared. The others leave out, or say what a number stands for."""
 
 _CALLED = {"construct": "constants", "call": "constants", "parameters": "constants"}
@@ -195,15 +196,16 @@ def _of_part(name: str, own: ComponentConfig | ToolConfig) -> Iterator[Excuse]:
     place = f"components.{name}"
     if own.skip:
         yield Excuse("skip", f"{place}.skip", name, f"{name} is left out")
-    if not is_first(own.output):
+    if not is_first(own.output, name):
         yield Excuse("output", f"{place}.output", name, f"the output of {name} is {own.output!r} of what it returns")
     yield from _of_arguments(name, f"{place}.construct", own.construct, f"{name} is constructed")
     yield from _of_arguments(name, f"{place}.call", own.call, f"{name} is called")
 
 
-def is_first(output: Any) -> bool:
-    """Whether a selector takes what would be taken without one: the first result, or the logits."""
-    return output in {None, 0, "logits", "0"} if not isinstance(output, tuple) else output[:1] in {(0,), ()}
+def is_first(output: Any, component: str) -> bool:
+    """Whether a selector takes what would be taken without one: the first result, or the logits of a model."""
+    first = (output[0] if output else None) if isinstance(output, tuple) else output
+    return first in {None, 0, "0"} or (first == "logits" and component in LOGITS)
 
 
 def _of_weight(name: str, target: str, part: StoredPart) -> Iterator[Excuse]:

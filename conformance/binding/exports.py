@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
-from conformkit.conformance.binding.further import further_of
+from conformkit.conformance.binding.further import Plain, further_of
 from conformkit.conformance.binding.generation import Generation, generation_of, switched
 from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.lookups import stub_of
@@ -64,7 +64,7 @@ def bind_export(
         raise ExportMismatch(
             component.name, export["path"], export.get("source", ""), problem, to_declare(component, export)
         )
-    own, told = further_of(component, export, config, free)
+    own, told, plain = further_of(component, export, config, free)
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     mask = _mask(own, call, export["call"])
     undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
@@ -105,6 +105,7 @@ def bind_export(
             **_by_position(component, export, own, construct, call),
             **dict(_methods_by_position(component, export, methods, generation, free)),
         },
+        by_default=tuple(_by_default(component, export, own, plain, is_function=is_function)),
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,
@@ -134,6 +135,20 @@ def _by_position(
         "call": by_position(call, export["call"], _required(component)),
     }
     return {key: arguments for key, arguments in found.items() if arguments is not None}
+
+
+def _by_default(
+    component: Component, export: Mapping[str, Any], own: ComponentConfig, plain: Iterable[tuple[str, Plain]],
+    *, is_function: bool,
+) -> Iterator[tuple[str, Plain]]:  # fmt: skip
+    """Yield how it is constructed and called without what no caller of the contract passes."""
+    for key, bare in plain:
+        found = bare.arguments
+        if key == "construct":
+            found = _construct(component, export, replace(own, construct=found), is_function=is_function)
+        elif key == "call":
+            found = _call(component, export, replace(own, call=found))
+        yield key.removesuffix(".call"), replace(bare, arguments=found)
 
 
 def _methods_by_position(

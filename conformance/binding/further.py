@@ -26,7 +26,7 @@ from conformkit.spec.components import GENERATE, Component
 from conformkit.spec.tools import FUNCTION, ToolContract
 from conformkit.spec.variants import Variant
 
-__all__ = ["Further", "further", "further_of", "further_of_tool", "without_further"]
+__all__ = ["Further", "Plain", "further", "further_of", "further_of_tool", "without_further"]
 
 _ANSWERS: Mapping[str, frozenset[str]] = {
     "padding": frozenset({"mask"}),
@@ -49,6 +49,16 @@ class Further:
     key: str
     kind: str
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Arguments without some that no caller of the contract passes, by key, and in words which these are."""
+
+    arguments: Arguments
+    words: str
+    refused: bool = False
+    """Whether it is judged without them if they change its numbers, since a policy does not allow that."""
 
 
 def further(
@@ -145,10 +155,11 @@ def _is_one_of_three(one: _Given, named: Collection[str]) -> bool:
 
 def further_of(
     component: Component, export: Mapping[str, Any], config: Config, free: Mapping[str, Any] | None
-) -> tuple[ComponentConfig, tuple[Further, ...]]:  # fmt: skip
-    """Return what is declared about a component, and the further arguments in it.
+) -> tuple[ComponentConfig, tuple[Further, ...], list[tuple[str, Plain]]]:  # fmt: skip
+    """Return what is declared about a component, the further arguments in it, and arguments without some of them.
 
-    Those of a kind that is refused are left out: the code is judged as callers of the contract find it.
+    Those of a kind that is refused are left out: the code is judged as callers of the contract find it. Whether
+    constants and what has no default change its numbers shows in a trial only.
     """
     own, found = config.component(component.name), _Found(component.name, config.refused)
     described = export["methods"] or {}
@@ -174,7 +185,7 @@ def further_of(
         found.tell("mask.required", "further", "a mask that hides nothing")
         mask = replace(mask, required="further" not in config.refused)
     changed = replace(own, construct=construct, call=call, generate=generate, methods=methods, mask=mask)
-    return changed, tuple(found.told)
+    return changed, tuple(found.told), found.plain
 
 
 def further_of_tool(
@@ -197,12 +208,31 @@ def further_of_tool(
     return replace(own, construct=construct, call=call, methods=methods), tuple(found.told)
 
 
+def _beside(
+    arguments: Arguments, signature: Signature | None, contract: Collection[str],
+    instead: Collection[tuple[str | int, str, Any]],
+) -> Iterator[tuple[set[str | int], str]]:  # fmt: skip
+    """Yield places of what no caller of the contract passes, and in words what is passed there.
+
+    Constants in place of a default are one; what has no default is another, each by itself: only a trial shows
+    whether a signature says the truth.
+    """
+    places = {place for place, _, _ in instead}
+    if instead:
+        yield places, ", ".join(f"{name} = {shown(value)}" for _, name, value in instead)
+    for one in _given(arguments, signature):
+        passed = isinstance(one.value, Expression) and one.value.text in contract
+        if one.required and one.place not in places and not passed:
+            yield {one.place}, f"{one.name or f'argument {one.place}'} = {shown(one.value)}"
+
+
 class _Found:
     """Further arguments of one component or tool."""
 
     def __init__(self, name: str, refused: Collection[str]) -> None:
         self.name, self.refused = name, refused
         self.told: list[Further] = []
+        self.plain: list[tuple[str, Plain]] = []
 
     def kept(
         self, key: str, arguments: Arguments | None, signature: Signature | None, contract: Collection[str]
@@ -210,8 +240,10 @@ class _Found:
         """Note what is further in declared arguments, and return them without what is refused."""
         if arguments is None:
             return None
-        if instead := list(replaced_defaults(arguments, signature)):
-            self.told.append(Further(f"components.{self.name}.{key}", "constants", ", ".join(instead)))
+        instead = list(replaced_defaults(arguments, signature))
+        if instead:
+            names = ", ".join(name for _, name, _ in instead)
+            self.told.append(Further(f"components.{self.name}.{key}", "constants", names))
         found = further(arguments, signature, contract)
         found |= {
             one.place: ("factors", f"{one.name} = {shown(one.value)}") for one in _given(arguments, signature)
@@ -220,6 +252,9 @@ class _Found:
         for kind in dict.fromkeys(kind for kind, _ in found.values()):
             self.tell(key, kind, ", ".join(words for own, words in found.values() if own == kind))
         left_out = {place for place, (kind, _) in found.items() if kind in self.refused}
+        for places, words in _beside(arguments, signature, contract, instead):
+            plain = without_further(arguments, signature, left_out | places)
+            self.plain.append((key, Plain(plain, words, refused="defaults" in self.refused)))
         return without_further(arguments, signature, left_out) if left_out else arguments
 
     def tell(self, key: str, kind: str, said: str) -> None:

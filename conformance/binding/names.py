@@ -27,8 +27,8 @@ def _linear_names(*stems: str) -> set[str]:
 
 
 def _norm_names(*stems: str) -> set[str]:
-    """Return common names of the norms of queries or keys: qnorm, normq, qln, querylayernorm and so on."""
-    words = ("norm", "layernorm", "ln", "rmsnorm", "rms", "gain", "gamma", "scale")
+    """Return common names of the norms of queries or keys: qnorm, normq, qln, qn, querylayernorm and so on."""
+    words = ("norm", "layernorm", "ln", "n", "rmsnorm", "rms", "gain", "gamma", "scale")
     return {stem + word for stem in stems for word in words} | {word + stem for stem in stems for word in words}
 
 

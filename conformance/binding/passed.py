@@ -68,7 +68,7 @@ def shown(value: Any) -> str:
     if isinstance(value, Mapping):
         named = value.get("$name", value.get("$dtype"))
         entries = ", ".join(f"{key} = {shown(inner)}" for key, inner in value.items())
-        return str(named) if named else f"{{ {entries} }}"
+        return shown(named) if isinstance(named, Expression) else str(named) if named else f"{{ {entries} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     if not hasattr(value, "path"):

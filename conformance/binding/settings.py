@@ -17,15 +17,18 @@ from conformkit.conformance.binding.signatures import Signature
 __all__ = ["replaced_defaults"]
 
 
-def replaced_defaults(arguments: Arguments, signature: Signature | None) -> Iterator[str]:
-    """Yield arguments, by name or place, that get a constant in place of their default; without a signature, all."""
+def replaced_defaults(arguments: Arguments, signature: Signature | None) -> Iterator[tuple[str | int, str, Any]]:
+    """Yield arguments that get a constant in place of their default: the place or name, the name, the constant.
+
+    Without a signature, all of them.
+    """
     by_name = {p["name"]: p for p in signature or ()}
     places = [p["name"] for p in signature or () if p["kind"] == "positional"]
     for place, kind, value in kinds_of(arguments):
         name = place if isinstance(place, str) else places[place] if place < len(places) else f"argument {place}"
         described = by_name.get(name, {"required": False, "default": None})
         if kind == "constants" and not described["required"] and described["default"] != _written(value):
-            yield name
+            yield place, name, value
 
 
 def _written(value: Any) -> str:

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformkit.conformance.binding.axes import groups_of
 from conformkit.conformance.binding.layouts import Layout, layouts
@@ -24,6 +24,8 @@ _ASUNDER = 6.0
 """What it costs an assignment that weight and bias of one module belong to different modules of ours."""
 _RIVALS = 40
 """How many assignments are compared: four numbered parameters have 24 orders."""
+_IN_TURN = 1e-6
+"""What it counts that the later of two parameters is the later one of ours: less than anything that a name says."""
 _MARGIN = 3.0
 """By how much names must speak for the best assignment: half of what a name says that fits its role."""
 
@@ -196,22 +198,45 @@ def assignments(
     is, so that assignments differ only in which parameter is which.
     Raises Unassignable when there is none.
     """
-    options = {t: _options(t, ours, known or {}, counts or {}) for t in theirs}
+    options = _all_options(theirs, ours, known or {}, counts or {})
     for _, found in _ranked(theirs, ours, _usual(options) if usual else options, limit):
         yield found
 
 
 def clear(
-    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int]
-) -> bool:
+    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int], *,
+    in_order: bool = False,
+) -> bool:  # fmt: skip
     """Whether names and shapes say which parameter is which: no other assignment is nearly as plausible.
 
-    How a parameter lies in its array, and the order of fused or numbered ones, is left to custom.
+    How a parameter lies in its array, and the order of fused or numbered ones, is left to custom. `in_order`: modules
+    beside each other come in the order in which they were made, which is that of their use.
     """
-    options = {t: _options(t, ours, known, counts) for t in theirs}
+    options = _all_options(theirs, ours, known, counts)
     (score, first), *others = _ranked(theirs, ours, _usual(options), _RIVALS)
     rivals = [found for other, found in others if score - other < _MARGIN]
-    return len(rivals) < _RIVALS - 1 and all(_renumbered(first, rival) for rival in rivals)
+    if len(rivals) >= _RIVALS - 1:
+        return False
+    order = tuple(t.name for t in theirs), tuple(ours)
+    return all(_renumbered(first, rival) or (in_order and _out_of_order(first, rival, order)) for rival in rivals)
+
+
+def _out_of_order(
+    first: list[tuple[Theirs, Layout]], rival: list[tuple[Theirs, Layout]], order: tuple[Sequence[str], Sequence[str]]
+) -> bool:
+    """Whether a rival only exchanges modules beside each other, which the first assignment has in their order.
+
+    Queries, keys and values come in any order.
+    """
+    before, after = ({t.name: layout.parts for t, layout in found} for found in (first, rival))
+    moved = [name for name in order[0] if before[name] != after[name]]
+    if len({part.split(".")[-2] for name in moved for part in before[name]} & {"q", "k", "v"}) > 1:
+        return False
+    places: dict[tuple[str, str], list[int]] = {}
+    for name in moved:
+        module, _, kind = name.rpartition(".")
+        places.setdefault((module.rpartition(".")[0], kind), []).append(order[1].index(before[name][0]))
+    return all(len(own) > 1 and own == sorted(own) for own in places.values())
 
 
 def _renumbered(first: list[tuple[Theirs, Layout]], other: list[tuple[Theirs, Layout]]) -> bool:
@@ -276,9 +301,9 @@ def _torn(order: Sequence[Theirs], chosen: Sequence[_Option], option: _Option) -
 
 
 def _owner(name: str) -> str:
-    """Return the module of a parameter called `weight` or `bias`; nothing for others."""
+    """Return the module of a parameter called `weight`, `kernel` or `bias`; nothing for others."""
     owner, _, last = name.rpartition(".")
-    return owner if last in {"weight", "bias"} else ""
+    return owner if last in {"weight", "kernel", "bias"} else ""
 
 
 def _best(options: list[_Option]) -> float:
@@ -292,6 +317,21 @@ def _consistent(chosen: Sequence[_Option], option: _Option) -> bool:
     compensate for it. That is hardly intended; conform.toml can declare it.
     """
     return option.turned is None or all(other.turned in {None, option.turned} for other in chosen)
+
+
+def _all_options(
+    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int]
+) -> dict[Theirs, list[_Option]]:
+    """Return the options of each, of which those that keep the order are a trifle better: it decides between equals."""
+    place = {name: number for number, name in enumerate(ours)}
+    return {
+        t: sorted(
+            (replace(o, score=o.score + _IN_TURN * number * place[o.layout.parts[0]])
+             for o in _options(t, ours, known, counts)),
+            key=lambda o: -o.score,
+        )
+        for number, t in enumerate(theirs)
+    }  # fmt: skip
 
 
 def _options(

@@ -221,6 +221,6 @@ def _explain(
     except ClauseFailure as failure:
         raise failure.from_size(found.sentence) from None
     except ImplementationFailure as failure:
-        message = f"{found.sentence}: {failure.message}"
+        message = f"{failure.message} ({found.sentence})"
         raise ImplementationFailure(failure.kind, failure.type, message, failure.where, failure.base) from None
     raise ClauseFailure(f"{found.sentence}: the same call gives another result when it is repeated")

@@ -17,11 +17,12 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.abilities import abilities
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.further import Further, Plain
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
-__all__ = ["as_it_stands", "methods_as_they_stand"]
+__all__ = ["as_it_stands", "methods_as_they_stand", "with_its_defaults"]
 
 _FLAG = Expression("causal")
 _PLACED = "its arguments are passed by position, as the contract has them: it is judged so"
@@ -34,6 +35,50 @@ def as_it_stands(instance: Instance) -> Bound:
         if _differs(instance, other):
             return replace(other, notes=(*bound.notes, f"{bound.component.name} gives other numbers {note}"))
     return bound
+
+
+def with_its_defaults(instance: Instance) -> Bound:
+    """Return how a component is bound, and what it is told that changes its numbers and no caller of the contract says.
+
+    Where a policy does not allow that, it is bound without.
+    """
+    bound = instance.subject.bound
+    for key, plain in bound.by_default:
+        other = _without_constants(bound, key, plain)
+        if other is None or not _gives_others(instance.with_bound(bound), other, key):
+            continue
+        name, verb = bound.component.name, "constructed" if key == "construct" else "called"
+        of = "" if key in {"construct", "call"} else f"{key.removeprefix('methods.')} of "
+        told = f"{of}{name} is {verb} with {plain.words}, and gives other numbers without that"
+        suffix = "" if key in {"construct", "call"} else ".call"
+        bound = other if plain.refused else bound
+        bound = replace(bound, further=(*bound.further, Further(f"components.{name}.{key}{suffix}", "defaults", told)))
+    return bound
+
+
+def _without_constants(bound: Bound, key: str, plain: Plain) -> Bound | None:
+    if key == "construct":
+        return replace(bound, construct=plain.arguments)
+    if key == "call":
+        return replace(bound, call=plain.arguments)
+    if key == "generate":
+        generation = bound.generation
+        return None if generation is None else replace(bound, generation=replace(generation, call=plain.arguments))
+    if (name := key.removeprefix("methods.")) not in bound.methods:
+        return None
+    methods = {**bound.methods, name: replace(bound.methods[name], call=plain.arguments)}
+    return replace(bound, methods=methods)
+
+
+def _gives_others(instance: Instance, other: Bound, key: str) -> bool:
+    """Whether it gives other numbers, or texts, when it is bound otherwise; not if that is refused."""
+    if key in {"construct", "call"}:
+        return _differs(instance, other)
+    call = _generated if key == "generate" else partial(_returned, name=key.removeprefix("methods."))
+    try:
+        return not _alike(call(instance.with_bound(other)), call(instance))
+    except (ImplementationFailure, ClauseFailure):
+        return False
 
 
 def methods_as_they_stand(instance: Instance) -> Bound:

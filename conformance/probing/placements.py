@@ -60,7 +60,7 @@ def named_clearly(
     ours, counts = _folded(canonical)
     for counted, _ in _readings(theirs, sizes, counts, _experts(canonical), bare=bare):
         try:
-            return clear(counted, ours, known, counts)
+            return clear(counted, ours, known, counts, in_order=not bare)
         except Unassignable:
             continue
     return False

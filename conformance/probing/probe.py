@@ -11,7 +11,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.bound import FOREMOST, Bound
 from conformkit.conformance.binding.declarations import is_first
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule
@@ -144,10 +144,11 @@ class _Probe:
     def with_output(self, instance: Instance) -> Instance:
         """Judge the first output, unless the file says what it is: another one could hide what the code returns."""
         config = self.bound.config
-        if is_first(config.output) or isinstance(config.output, tuple):
+        if is_first(config.output, self.bound.component.name):
             return instance
         inputs = instance.example_inputs(Draw(0, "outputs"), further=0)
-        first = replace(self.bound, config=replace(config, output=None), weights_output=None)
+        foremost = (FOREMOST, *config.output[1:]) if isinstance(config.output, tuple) else None
+        first = replace(self.bound, config=replace(config, output=foremost), weights_output=None)
         chosen = instance.unchecked(*inputs)[1]
         try:
             other = instance.with_bound(first).unchecked(*inputs)[1]
@@ -179,14 +180,16 @@ class _Probe:
 
     def as_it_stands(self, instance: Instance) -> Instance:
         """Judge what callers of the contract find, where that is something else than what conform.toml calls."""
-        if self.bound.causal != "flag" and not self.bound.by_position:
+        if self.bound.causal != "flag" and not (self.bound.by_position or self.bound.by_default):
             return instance
         from conformkit.conformance.probing.defaults import (  # noqa: PLC0415 - often not needed
             as_it_stands,
             methods_as_they_stand,
+            with_its_defaults,
         )
 
         instance = self.learn(instance, as_it_stands(instance.with_bound(self.bound)))
+        instance = self.learn(instance, with_its_defaults(instance))
         return self.learn(instance, methods_as_they_stand(instance))
 
     def with_abilities(self, instance: Instance, *, float32: bool, gradients: bool) -> Instance:

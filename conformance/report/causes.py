@@ -102,12 +102,16 @@ def labelled(report: Report, result: Result) -> list[tuple[str, str]]:
     return [*likely_cause(report, result), *facts(report, result)]
 
 
+_MUCH, _BRIEF = 2000, 200
+
+
 def briefly(report: Report, result: Result) -> str:
     """Return one line that says what is wrong: the mistake where it is known, else the message."""
     known = result.looks_like
     if known and _sure(known):
         return _mistakes(known)[0][0] if report.hints >= 3 else known[0].hint.symptom
-    return one_line(result.message or result.reason or result.clause.title, 200)
+    words = one_line(result.message or result.reason or result.clause.title, _MUCH)
+    return words if len(words) <= _BRIEF else f"{words[: _BRIEF - 1]}…"
 
 
 def _sure(known: Sequence[LooksLike]) -> bool:

@@ -17,7 +17,7 @@ from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.causes import likely_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.markdown import as_markdown
-from conformkit.conformance.report.places import WHERE, place
+from conformkit.conformance.report.places import place, place_of_refusal
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import failures, verdict_line
 from conformkit.conformance.text import count, one_line, plain
@@ -55,14 +55,8 @@ def commands(report: Report, root: Path | None = None) -> list[str]:
 
 def refusal(impl: str, problem: str, where: str) -> str:
     """Return a workflow command for code that could not be judged at all, at the line that raised if it is known."""
-    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
-    properties = {"title": "conform"}
-    match, home = WHERE.fullmatch(where), Path(impl)
-    for base in (home.parent, home):  # by the package's name, or by the folder's
-        file = (base / match["file"]).resolve() if match else base
-        if match and file.is_file() and file.is_relative_to(root):
-            properties = {"file": file.relative_to(root).as_posix(), "line": match["line"], **properties}
-            break
+    found = place_of_refusal(impl, where, Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()))
+    properties = {**({"file": found[0], "line": str(found[1])} if found else {}), "title": "conform"}
     return _command("error", properties, f"{one_line(impl, 200)} cannot be judged: {plain(problem, 600)}")
 
 

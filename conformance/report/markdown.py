@@ -7,6 +7,7 @@ becomes a link, a mention, a picture or markup.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
@@ -23,6 +24,7 @@ from conformkit.conformance.report.wording import (
     undeclared_line,
     unjudged,
     verdict_line,
+    warned,
     way,
 )
 from conformkit.conformance.text import count, one_line
@@ -96,9 +98,15 @@ def _way(report: Report, level: int) -> str:
 
 
 def _failures(report: Report, level: int) -> list[str]:
-    red = failures(report)
-    if not red:
-        return []
+    soft = warned(report)
+    red = [result for result in failures(report) if result.clause.id not in soft]
+    warnings = [result for result in failures(report) if result.clause.id in soft]
+    lines = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in warnings]
+    told = [_list("Warnings, which do not change the verdict", lines, level)]
+    return [*_binding(report, red, level), *told] if red else told
+
+
+def _binding(report: Report, red: Sequence[Result], level: int) -> list[str]:
     same = same_cause(report, red)
     told = [failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
     rest = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in red[IN_FULL:]]

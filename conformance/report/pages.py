@@ -36,6 +36,7 @@ MARKS = {
 }  # fmt: skip
 """A sign besides the word and the color: not everyone can see the colors."""
 
+_SIGNS: dict[str, str] = {**{verdict.value: mark for verdict, mark in MARKS.items()}, wording.WARNING: "!"}
 _STATES = {State.DONE: "✓", State.BROKEN: "✗", State.BLOCKED: "◌", State.UNFINISHED: "–", State.LEFT_OUT: "–"}
 
 
@@ -54,7 +55,7 @@ def _environment(packages: Sequence[str]) -> Environment:
     environment.filters["prose"] = _prose
     environment.globals |= {
         "style": Markup(style), "script": Markup(script), "policy": _policy(style, script),  # noqa: S704 - our own files
-        "kit": kit_version(), "spec": SPEC_VERSION, "marks": MARKS, "states": _STATES, "verdicts": list(Verdict),
+        "kit": kit_version(), "spec": SPEC_VERSION, "marks": _SIGNS, "states": _STATES,
         "count": count, "number": number, "slug": _slug, "wording": wording, "causes": causes, "pictures": pictures,
     }  # fmt: skip
     return environment

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from conformkit.conformance.engine.results import Report, Result
 
-__all__ = ["WHERE", "place", "somewhere"]
+__all__ = ["place", "place_of_refusal", "somewhere", "stand_in"]
 
-WHERE = re.compile(r"(?P<file>[^:\n]+\.py):(?P<line>[1-9]\d{0,6})(?: in .*)?")
+_WHERE = re.compile(r"(?P<file>[^:\n]+\.(?:py|toml)):(?P<line>[1-9]\d{0,6})(?: in .*)?")
 """A file, a line, and what it stands in."""
 
 
@@ -36,7 +36,26 @@ def somewhere(report: Report, result: Result) -> tuple[str, int]:
     for file, line in _candidates(report, result):
         if file.is_relative_to(home.parent):
             return file.relative_to(home.parent).as_posix(), line
-    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', report.implementation)[:100].strip('.') or 'implementation'}.py", 1
+    return stand_in(report.implementation), 1
+
+
+def stand_in(implementation: str) -> str:
+    """Return the name of a file for an implementation of which no file is known."""
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', implementation)[:100].strip('.') or 'implementation'}.py"
+
+
+def place_of_refusal(implementation: str, where: str, root: Path) -> tuple[str, int] | None:
+    """Return the file, relative to `root`, and the line because of which code could not be judged at all.
+
+    That is the line at fault, else the beginning of the code; None if nothing of it lies below `root`.
+    """
+    match, home, top = _WHERE.fullmatch(where), Path(implementation), root.resolve()
+    told = [(base / match["file"], int(match["line"])) for base in (home.parent, home)] if match else []
+    for file, line in [*told, *((file, 1) for file in _files(home))]:
+        full = file.resolve()
+        if full.is_file() and full.is_relative_to(top):
+            return full.relative_to(top).as_posix(), line
+    return None
 
 
 def _candidates(report: Report, result: Result) -> Iterator[tuple[Path, int]]:
@@ -45,18 +64,19 @@ def _candidates(report: Report, result: Result) -> Iterator[tuple[Path, int]]:
         return
     home = Path(report.location)
     for told in (result.where, *_sources(report, result)):
-        match = WHERE.fullmatch(told)
+        match = _WHERE.fullmatch(told)
         if match is None:
             continue
         for base in (home.parent, home):  # by the package's name, or by the folder's
             file = (base / match["file"]).resolve()
             if file.is_file() and file.is_relative_to(home.resolve().parent):
                 yield file, int(match["line"])
-    if home.is_file():
-        yield home.resolve(), 1
-    elif home.is_dir():
-        found = [home / "__init__.py", *sorted(home.glob("*.py"))]
-        yield from ((file.resolve(), 1) for file in found if file.is_file())
+    yield from ((file.resolve(), 1) for file in _files(home) if file.is_file())
+
+
+def _files(home: Path) -> list[Path]:
+    """Return the files of an implementation, the one that is imported first."""
+    return [home / "__init__.py", *sorted(home.glob("*.py"))] if home.is_dir() else [home]
 
 
 def _sources(report: Report, result: Result) -> list[str]:

@@ -15,16 +15,23 @@ from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.report.causes import labelled
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.json_text import json_text
-from conformkit.conformance.report.places import place, somewhere
+from conformkit.conformance.report.places import place, place_of_refusal, somewhere, stand_in
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import command, failures, in_order, page_of, verdict_line
-from conformkit.conformance.text import one_line
+from conformkit.conformance.text import one_line, plain
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 from conformkit.spec.clauses import Clause
 
-__all__ = ["as_sarif"]
+__all__ = ["as_sarif", "refusal_as_sarif"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_REFUSED: dict[str, Any] = {
+    "id": "not-judged",
+    "shortDescription": {"text": "The code can be loaded and bound."},
+    "fullDescription": {"text": "Without that, no clause can be judged."},
+    "help": {"text": "Fix what raises at import, or what conform.toml says, and judge again."},
+    "defaultConfiguration": {"level": "error"},
+}
 
 
 def as_sarif(report: Report, root: Path | None = None) -> str:
@@ -33,16 +40,9 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
     clauses = [result.clause for result in in_order(found)]
     numbers = {clause.id: number for number, clause in enumerate(clauses)}
     results = [_result(found, result, numbers, root or Path.cwd()) for result in failures(found)]
-    driver = {
-        "name": "conformkit",
-        "version": kit_version(),
-        "rules": [_rule(clause, page_of(found, clause.id), told=found.hints >= 3) for clause in clauses],
-    }
     run = {
-        "tool": {"driver": driver},
+        **_run([_rule(clause, page_of(found, clause.id), told=found.hints >= 3) for clause in clauses], results),
         "invocations": [_invocation(found)],
-        "columnKind": "unicodeCodePoints",
-        "results": results,
         "properties": {
             "conforms": found.conforms,
             "verdict": verdict_line(found),
@@ -50,6 +50,29 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
             "declared": as_object(found)["declared"],
         },
     }
+    return _log(run)
+
+
+def refusal_as_sarif(implementation: str, problem: str, where: str, root: Path | None = None) -> str:
+    """Return SARIF for code that could not be judged at all: one result, at the line at fault if it is known."""
+    found = place_of_refusal(implementation, where, root or Path.cwd())
+    told = _unlinked(f"{one_line(implementation, 200)} cannot be judged: {plain(problem, 600)}")
+    home = Path(implementation).resolve().parent
+    elsewhere = place_of_refusal(implementation, where, home) or (stand_in(implementation), 1)
+    result = {
+        "ruleId": _REFUSED["id"], "ruleIndex": 0, "kind": "fail", "level": "error", "message": {"text": told},
+        "locations": [_location(*found) if found else _outside(*elsewhere)],
+        "partialFingerprints": {"clause/v1": _fingerprint(implementation, _REFUSED["id"])},
+    }  # fmt: skip
+    return _log({**_run([_REFUSED], [result]), "invocations": [{"executionSuccessful": False}]})
+
+
+def _run(rules: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, Any]:
+    driver = {"name": "conformkit", "version": kit_version(), "rules": rules}
+    return {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+
+
+def _log(run: dict[str, Any]) -> str:
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
@@ -95,7 +118,7 @@ def _result(report: Report, result: Result, numbers: dict[str, int], root: Path)
         "level": "error" if report.breaks(result) else "warning",
         "message": {"text": _unlinked("\n".join(lines))},
         "locations": [_location(*where) if where else _outside(*somewhere(report, result))],
-        "partialFingerprints": {"clause/v1": _fingerprint(report, result)},
+        "partialFingerprints": {"clause/v1": _fingerprint(report.implementation, result.clause.id)},
         "properties": {"verdict": result.verdict.value},
     }
 
@@ -115,6 +138,6 @@ def _outside(file: str, line: int) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": {"uri": quote(file)}, "region": {"startLine": line}}}
 
 
-def _fingerprint(report: Report, result: Result) -> str:
+def _fingerprint(implementation: str, rule: str) -> str:
     """Return a fingerprint: the same clause of the same implementation is the same finding, even if its line moves."""
-    return hashlib.sha256(f"{report.implementation}\n{result.clause.id}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{implementation}\n{rule}".encode()).hexdigest()[:32]

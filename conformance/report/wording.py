@@ -18,9 +18,11 @@ from conformkit.spec.variants import described
 
 __all__ = [
     "HIDDEN",
+    "WARNING",
     "WayForward",
     "address",
     "command",
+    "counted",
     "excuse_lines",
     "failures",
     "in_order",
@@ -31,14 +33,18 @@ __all__ = [
     "scope",
     "seed_line",
     "share",
+    "shown_verdict",
     "sizes_line",
     "undeclared_line",
     "unjudged",
     "verdict_line",
+    "warned",
     "warns",
     "way",
 ]
 
+WARNING = "warning"
+"""The word for a red clause that changes no verdict."""
 _NAMED = 6
 """Maximum number of prefixes to name; a longer list becomes a number of clauses."""
 
@@ -50,7 +56,7 @@ _SIZES = {
 }  # fmt: skip
 """How sizes are called, in the order in which they are listed."""
 
-_OF_CALLS = {"further", "layout"}
+_OF_CALLS = {"further", "defaults", "layout"}
 """Kinds of excuses that are about how something is called, not about numbers."""
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
@@ -196,11 +202,24 @@ def sizes_line(report: Report) -> str:
 
 def ledger_line(report: Report) -> str:
     """Return the number of clauses and the number with each verdict; warnings are counted apart."""
-    warnings = [result for result in report.results if warns(report, result)]
-    judged = Counter(result.verdict for result in report.results) - Counter(result.verdict for result in warnings)
-    parts = [f"{judged[verdict]} {verdict.value}" for verdict in Verdict if judged[verdict]]
-    parts += [count(len(warnings), "warning")] if warnings else []
+    parts = [count(number, word) if word == WARNING else f"{number} {word}" for word, number in counted(report).items()]
     return ": ".join([count(len(report.results), "clause"), *([", ".join(parts)] if parts else [])])
+
+
+def counted(report: Report) -> dict[str, int]:
+    """Return how many clauses have each verdict that there is; warnings are counted apart."""
+    words = Counter(shown_verdict(report, result) for result in report.results)
+    return {word: words[word] for word in (*(verdict.value for verdict in Verdict), WARNING) if words[word]}
+
+
+def warned(report: Report) -> frozenset[str]:
+    """Return the clauses that are warnings."""
+    return frozenset(result.clause.id for result in report.results if warns(report, result))
+
+
+def shown_verdict(report: Report, result: Result) -> str:
+    """Return the word for a verdict: a red one that changes nothing is a warning."""
+    return WARNING if warns(report, result) else result.verdict.value
 
 
 def warns(report: Report, result: Result) -> bool:
@@ -220,7 +239,8 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
     words += ["--seed", str(report.seed)] if report.seed else []
     words += ["--profile", report.profile] if report.profile != "core" else []
     words += ["--level", report.level.value] if report.level is not Level.MUST else []
-    words += ["--isolation", report.isolation] if report.isolation != "process" and not report.hidden else []
+    at_home = report.hidden or report.own_name
+    words += ["--isolation", report.isolation] if report.isolation != "process" and not at_home else []
     words += ["--device", report.device] if report.device != "cpu" else []
     words += ["--dtype", report.dtype] if report.dtype else []
     return shlex.join([*words, *extra])

@@ -79,6 +79,8 @@ class ModelConfig:
     attention_dropout: float = 0.0
     """On attention weights."""
     embedding_dropout: float = 0.0
+    layer_dropout: float = 0.0
+    """How often the last layer of a stack is left out while learning (stochastic depth); earlier ones less often."""
     attention: str = "softmax"
     """softmax, or of a language model linear: positive features whose sums over keys serve all queries."""
     num_decoder_layers: int = 0
@@ -129,6 +131,9 @@ class Training:
     """The share of each target that is spread over all ids; validation is never smoothed."""
     buckets: int = 1
     """Of a task: groups of pairs of similar length, of which each batch takes one, so that less of it is padding."""
+    own_ids: float = 0.0
+    """Of a task: the share of the decoder's input that is its own best guess at the end of training; it grows from 0
+    (scheduled sampling)."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ __all__ = [
 
 LACKING = "the pictures of the report need matplotlib: pip install 'conformkit[report]'"
 SMOOTHING = 0.01
+SHORT = 10
+"""An average looks back over about one in so many of a run's steps, or fewer."""
 WINDOW = 100
 LABELLED = 32
 """Most tokens whose names fit along an axis."""
@@ -80,7 +82,7 @@ def perplexity_figure(records: Sequence[Record], tokens_per_character: float | N
     steps = [record for record in records if record["kind"] == "step"]
     evaluations = metrics.evaluations(records)
     at, losses = _series(steps, "loss")
-    smoothed = bias_corrected_average(losses, SMOOTHING)
+    smoothed = bias_corrected_average(losses, _smoothing(len(losses)))
     shown, measured = _series(evaluations, "loss")
     bits = tokens_per_character is not None
     figure = Figure(figsize=(12, 4.2) if bits else (7, 4.2), layout="constrained")
@@ -224,6 +226,11 @@ def _draw_pair(
     _explain(axes)
 
 
+def _smoothing(count: int) -> float:
+    """Return the weight of the newest of so many values: an average over most of a run would lag behind it."""
+    return min(max(SMOOTHING, SHORT / max(count, 1)), 1.0)
+
+
 def _exponentials(losses: Sequence[float]) -> list[float]:
     return [math.exp(min(loss, 700.0)) for loss in losses]  # beyond that a number has no exponential
 
@@ -231,8 +238,9 @@ def _exponentials(losses: Sequence[float]) -> list[float]:
 def _draw_loss(axes: Axes, steps: Sequence[Record], floor: float | None) -> None:
     at, values = _series(steps, "loss")
     _draw(axes, (at, values), "training loss, nats a token", "tab:blue", alpha=0.25, label="raw")
-    smoothed = bias_corrected_average(values, SMOOTHING)
-    axes.plot(at, smoothed, color="tab:blue", linewidth=2, label=f"smoothed, α = {SMOOTHING}, corrected")
+    alpha = _smoothing(len(values))
+    smoothed = bias_corrected_average(values, alpha)
+    axes.plot(at, smoothed, color="tab:blue", linewidth=2, label=f"smoothed, α = {alpha:.2g}, corrected")
     _draw_floor(axes, floor)
     _explain(axes)
 
@@ -251,8 +259,9 @@ def _draw_validation(axes: Axes, evaluations: Sequence[Record], floor: float | N
 def _draw_norm(axes: Axes, steps: Sequence[Record]) -> None:
     at, values = _series(steps, "norm")
     _draw(axes, (at, values), "norm of the gradients, before clipping", "tab:red", alpha=0.3, label="raw")
-    if means := rolling_mean(values, WINDOW):
-        axes.plot(at[WINDOW - 1 :], means, color="tab:red", linewidth=2, label=f"mean of {WINDOW} steps")
+    window = max(min(WINDOW, len(values) // SHORT), 1)
+    if means := rolling_mean(values, window):
+        axes.plot(at[window - 1 :], means, color="tab:red", linewidth=2, label=f"mean of {window} steps")
     _explain(axes)
 
 

@@ -94,6 +94,8 @@ class _FusedBlock(nn.Module):
         if self.placement == "sandwich":
             for name in ("norm1_after", "norm2_after"):
                 self.add_module(name, _norm(block.get_submodule(name)))
+        for hook in block._forward_hooks.values():  # noqa: SLF001 - torch lists them nowhere else
+            self.register_forward_hook(hook)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""

@@ -21,6 +21,7 @@ from conformkit.reference.linear_attention import place_linear
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.optimization import clip_grad_norm
 from conformkit.reference.steps import Batch, accumulate, evaluate
+from conformkit.reference.stochastic_depth import place_stochastic_depth
 from conformkit.reference.tokenizers import Tokenizer
 from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.corpus import Tokens
@@ -38,6 +39,7 @@ def build_model(config: TrainingConfig, vocab_size: int) -> TinyTransformerLM:
         variant=config.variant,
     )  # fmt: skip
     place_dropout(model, attention=sizes.attention_dropout, embeddings=sizes.embedding_dropout)
+    place_stochastic_depth(model, sizes.layer_dropout)
     if sizes.attention == "linear":
         place_linear(model)
     return model
@@ -82,6 +84,12 @@ class Run(ABC):
         """How many targets an update learns from."""
         training = self.config.training
         return training.batch_size * training.accumulate * self.config.model.block_size
+
+    @property
+    def per_parameter(self) -> float:
+        """How much it learns from in the whole run for each parameter; Hoffmann et al. 2022 found 20 tokens best."""
+        seen = self.tokens_a_step * self.config.training.steps
+        return seen / sum(parameter.numel() for parameter in self.model.parameters())
 
     @property
     @abstractmethod

@@ -112,6 +112,25 @@ def test_a_case_of_ones_own_test_shows_no_frame_of_the_kit(folder: Path) -> None
     )
 
 
+def test_a_case_of_ones_own_test_says_why_code_does_not_load_without_the_kits_traceback(folder: Path) -> None:
+    (folder / "gone.py").write_text("import nothing_like_it\n", encoding="utf-8")
+    (folder / "test_own.py").write_text(
+        textwrap.dedent("""
+        from conformkit.conformance import parametrize_with_clauses
+        @parametrize_with_clauses("gone.py", only=("SDPA-SCALE", "SDPA-GRAD"))
+        def test_own(check_clause):
+            check_clause()
+        """),
+        encoding="utf-8",
+    )
+    code, text = pytest_run(folder, "test_own.py")
+    assert code == 1
+    assert counts(text) == {"failed": 2}
+    assert "gone.py:1 in <module>" in text
+    assert "conformance/" not in text
+    assert "def check_clause" not in text
+
+
 @pytest.mark.full(guard="test_each_clause_is_an_item")
 def test_a_stub_fails_and_what_is_not_exported_is_skipped(folder: Path) -> None:
     stub = "def scaled_dot_product_attention(q, k, v, mask=None):\n    raise NotImplementedError\n"

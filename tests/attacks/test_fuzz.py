@@ -16,6 +16,7 @@ from conformkit.conformance.apps.grade.unpack import SubmissionError, unpack
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.declarations import KIND_OF_KEY, excuses
+from conformkit.conformance.binding.exports import ExportMismatch, bind_export
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError, complete
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.client.interface import Reply
@@ -24,6 +25,7 @@ from conformkit.conformance.driver.errors import ProtocolError
 from conformkit.conformance.driver.wire import frames
 from conformkit.conformance.subject.parameters import check_parameters
 from conformkit.spec.components import COMPONENTS
+from tests.binding.test_exports import export
 
 QUICK, EVERYTHING = 120, 10_000
 TIERS = [QUICK, pytest.param(EVERYTHING, marks=pytest.mark.full)]
@@ -59,6 +61,17 @@ WORDS = st.sampled_from(
         "\u202e",
         "",
         "d_model if 1 else",
+        "object",
+        "arguments",
+        "lookup",
+        "call",
+        "method",
+        "output",
+        "dtype",
+        "min",
+        "multiple_of",
+        "T // T",
+        "seed",
     ]
 )
 SCALARS = st.one_of(
@@ -118,6 +131,29 @@ def test_a_declaration_is_read_or_refused(cases: int) -> None:
         for name in ("MultiHeadAttention", "FeedForward"):
             with contextlib.suppress(NoSizeError, LimitWithoutValue):
                 complete({}, COMPONENTS[name], config.variant_for(name), config.limits_for(name))
+
+    tried()
+
+
+@pytest.mark.parametrize("cases", TIERS)
+def test_a_declaration_is_bound_or_refused(cases: int) -> None:
+    """Whatever arguments a constructor and a call have, and whichever a file gives them."""
+    names = st.sampled_from(["d_model", "num_heads", "x", "mask", "dropout", "causal", "legacy", "h", "d", "p", "seed"])
+    written = st.lists(st.tuples(names, st.sampled_from(["", "="])), max_size=6, unique_by=lambda pair: pair[0])
+    optional_last = written.map(lambda pairs: [n + e for n, e in sorted(pairs, key=lambda pair: pair[1] == "=")])
+
+    @fuzzed(cases)
+    @given(documents(), optional_last, optional_last, st.booleans())
+    def tried(text: str, construct: list[str], call: list[str], refusing: bool) -> None:
+        config = Config()
+        with contextlib.suppress(ConfigError):
+            config = parse_config(text)
+        if refusing:
+            config, _ = permitted(config, Allowed())
+        for name in ("MultiHeadAttention", "FeedForward", "TinyTransformerLM"):
+            with contextlib.suppress(ExportMismatch):
+                bound = bind_export(COMPONENTS[name], export(construct, call), config, None)
+                assert all(one.words for one in bound.further)
 
     tried()
 

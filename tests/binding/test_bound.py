@@ -128,7 +128,7 @@ def test_inputs_can_be_requested_in_other_formats_and_with_gaps():
 @pytest.mark.parametrize(
     ("text", "weights", "selector"),
     [
-        ("", None, None),
+        ("", None, ""),
         ("output = 1", None, 1),
         ("output = ['logits', 0]", None, ["logits", 0]),
         ("", 1, [0, 1]),

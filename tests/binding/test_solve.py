@@ -190,6 +190,39 @@ def test_names_tell_which_is_which_or_they_do_not(names: tuple[str, ...], told: 
     assert clear(theirs, ours, {}, {}) is told
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(("ask", "key", "value", "join"), True), (("join", "key", "value", "ask"), True), (("a", "b", "wv", "wo"), False)],
+    ids=["first-and-last", "exchanged", "queries-and-keys"],
+)
+def test_modules_beside_each_other_come_in_the_order_of_their_use(names: tuple[str, ...], told: bool) -> None:
+    """Would break if two unnamed modules kept code from being judged, or if queries and keys were told by order."""
+    ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
+    theirs = {f"{n}.weight": (12, 12) for n in names}
+    assert clear(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {}, in_order=True) is told
+    if told:
+        assert not clear(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {})
+        found = best("MultiHeadAttention", theirs)
+        assert found[f"{names[0]}.weight"].startswith("q.weight")
+        assert found[f"{names[3]}.weight"].startswith("out.weight")
+
+
+@pytest.mark.parametrize("names", [("ln_look", "ln_think"), ("ln_think", "ln_look")], ids="-".join)
+def test_norms_whose_names_say_no_number_are_numbered_by_their_order(names: tuple[str, str]) -> None:
+    ours = COMPONENTS["TransformerBlock"].parameters(SIZES, CANONICAL)
+    theirs = {
+        "attn.qkv.weight": (36, 12), "attn.proj.weight": (12, 12),
+        "up.weight": (SIZES["d_ff"], 12), "up.bias": (SIZES["d_ff"],),
+        "down.weight": (12, SIZES["d_ff"]), "down.bias": (12,),
+        **{f"{name}.{kind}": (12,) for name in names for kind in ("weight", "bias")},
+    }  # fmt: skip
+    folded_ = families(theirs, layers=set(), heads={3}, bare=False)
+    assert clear(folded_, ours, {}, {}, in_order=True)
+    assert not clear(folded_, ours, {}, {})
+    found = best("TransformerBlock", theirs)
+    assert [found[f"{name}.weight"] for name in names] == ["norm1.weight -> m", "norm2.weight -> m"]
+
+
 def test_the_order_of_fused_parts_is_custom_and_no_doubt() -> None:
     ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
     theirs = {"qkv.weight": (36, 12), "proj.weight": (12, 12)}
@@ -210,3 +243,13 @@ def test_exchanged_norms_of_a_decoder_layer_are_tried_soon(meant: tuple[int, ...
         for rules in placements(theirs, ours, SIZES, {}, bare=False)
     )
     assert any(found.items() >= wanted.items() for found in tried)
+
+
+def test_a_bias_goes_where_the_kernel_of_its_module_goes() -> None:
+    names = {"query": (12, 12), "key": (12, 12), "value": (12, 12), "out": (12, 12), "wi": (12, 20), "wo": (20, 12)}
+    theirs = {f"{n}.kernel": shape for n, shape in names.items()} | {f"{n}.bias": (s[1],) for n, s in names.items()}
+    norms = {f"{n}.{kind}": (12,) for n in ("ln_attn", "ln_mlp") for kind in ("weight", "bias")}
+    variant = {"placement": "parallel_two_norms", "qkv_bias": True, "output_bias": True}
+    found = best("TransformerBlock", theirs | norms, **variant)
+    kept = [found[name].partition(" ")[0] for name in ("out.bias", "wo.bias")]
+    assert kept == ["attention.out.bias", "feed_forward.down.bias"]

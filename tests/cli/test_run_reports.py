@@ -86,6 +86,20 @@ def test_on_github_code_that_cannot_be_loaded_is_annotated_at_its_line(conform, 
     assert "100%25" in last
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_code_that_cannot_be_loaded_is_a_result_in_sarif_and_changes_no_other_file(conform, one_red, tmp_path, written):
+    one_red.error = LoadFailure("importing it raised ZeroDivisionError", where="mypkg/__init__.py:1 in <module>")
+    others = [("--json", "report.json"), ("--html", "report.html"), ("--junit", "report.xml")]
+    options = [part for option, name in others for part in (option, str(tmp_path / name))]
+    log = tmp_path / "results.sarif"
+    result = conform("run", "--impl", "mypkg", *options, *(["--sarif", str(log)] if written else []))
+    assert result.exit_code == 3
+    assert log.exists() == written
+    assert not any((tmp_path / name).exists() for _, name in others)
+    if written:
+        assert "importing it raised ZeroDivisionError" in log.read_text()
+
+
 def test_on_github_commands_are_on_again_when_the_run_fails(conform, one_red):
     one_red.error = KeyboardInterrupt()
     result = conform("run", "--impl", "mypkg", "--github")

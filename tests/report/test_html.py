@@ -9,6 +9,7 @@ import pytest
 
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.html import as_html
+from conformkit.spec.clauses import Level
 
 VOID = {"meta", "link", "input", "rect", "br", "circle", "path"}
 
@@ -168,3 +169,15 @@ def test_a_green_report_has_no_section_of_failures(report, result):
     page = as_html(report(result()))
     assert "What fails" not in page
     assert "mypkg conforms" in page
+
+
+def test_what_changes_no_verdict_is_counted_apart_and_folded(report, result):
+    made = report(result(), result(Verdict.FAIL, "A-SOFT", level=Level.SHOULD, message="off by 1"))
+    page = as_html(made)
+    assert made.conforms
+    assert "<b>1</b> warning</li>" in page
+    assert "</b> fail</li>" not in page
+    assert "What fails" not in page
+    told = page[page.index('id="A-SOFT"') :]
+    assert told.index("<details>") < told.index("off by 1")
+    assert 'id="show-warning"' in page

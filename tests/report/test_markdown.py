@@ -37,7 +37,7 @@ def test_the_document_has_the_same_content_as_the_terminal(told):
         "mypkg does not conform to SDPA of core", "output[0] is 1.75, want 1.5", "24 of 24 differ",
         "not divided by √d\\_k", "divide by math.sqrt(k.shape\\[-1\\])", "mypkg/attention.py:2 in forward",
         "conform run --impl mypkg --only SDPA-SCALE --seed 7", "off by 0.52", 'activation = "relu"', "FeedForward",
-        "not checked until `SDPA-V1` passes", "### warning: `SDPA-SOFT`", "debug",
+        "not checked until `SDPA-V1` passes", "- `SDPA-SOFT`", "debug",
     ):  # fmt: skip
         assert words in text, words
 

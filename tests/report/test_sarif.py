@@ -7,7 +7,7 @@ import pytest
 
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import Verdict
-from conformkit.conformance.report.sarif import as_sarif
+from conformkit.conformance.report.sarif import as_sarif, refusal_as_sarif
 from conformkit.spec.clauses import Level
 
 from .sarif_rules import LOG
@@ -174,3 +174,38 @@ def test_what_is_declared_is_told_as_notifications_of_the_run(report, result):
 
 def test_without_excuses_a_run_has_no_notifications(report, result):
     assert run_of(as_sarif(report(result())))["invocations"] == [{"executionSuccessful": True}]
+
+
+def place_of(text):
+    (result,) = run_of(text)["results"]
+    (found,) = result["locations"]
+    return found["physicalLocation"]
+
+
+@pytest.mark.parametrize(
+    ("where", "file", "line"),
+    [
+        ("mypkg/a.py:3 in <module>", "mypkg/a.py", 3),
+        ("", "mypkg/__init__.py", 1),
+        ("mypkg/conform.toml:2", "mypkg/conform.toml", 2),
+    ],
+)
+def test_code_that_cannot_be_judged_is_one_error_at_its_line(tmp_path, monkeypatch, where, file, line):
+    package = tmp_path / "mypkg"
+    package.mkdir()
+    for name in ("__init__.py", "a.py", "conform.toml"):
+        (package / name).write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    text = refusal_as_sarif("mypkg", "importing it raised ZeroDivisionError", where)
+    place = place_of(text)
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == (file, line)
+    assert run_of(text)["invocations"] == [{"executionSuccessful": False}]
+    assert "importing it raised ZeroDivisionError" in text
+
+
+def test_code_that_cannot_be_judged_has_a_location_outside_of_the_checkout_too(tmp_path):
+    (tmp_path / "mypkg").mkdir()
+    (tmp_path / "mypkg" / "__init__.py").write_text("x = 1\n")
+    text = refusal_as_sarif(str(tmp_path / "mypkg"), "it raised", "mypkg/__init__.py:1", tmp_path / "checkout")
+    assert place_of(text)["artifactLocation"] == {"uri": "mypkg/__init__.py"}
+    assert place_of(refusal_as_sarif("no.such", "it raised", "", tmp_path))["artifactLocation"] == {"uri": "no.such.py"}

@@ -13,14 +13,17 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report import terminal
 from conformkit.conformance.report.wording import obstacles, verdict_line
+from tests.peers.test_peers import PEERS
 from tests.tiers import sampled
 
 from .false_alarms import ROOT, right_ones
 
-DECLARING = sorted(
+OWN = sorted(
     path for impl in right_ones() if (path := Path(impl)).is_dir() and list(path.rglob("conform.toml"))
 )  # fmt: skip
-"""Right packages with a conform.toml, and the third-party ones of tests/peers beside them."""
+"""Right packages with a conform.toml."""
+THIRD_PARTY = [ROOT / "tests" / "peers" / name for name in PEERS]
+"""Public libraries, bound by a conform.toml alone; most of them are transformers', which may not be installed."""
 SOME = ("SDPA-SCALE", "MHA-SHAPE", "MHA-SIZES", "FFN-SHAPE", "FFN-SIZES", "LM-ORACLE", "GEN-GREEDY-ARGMAX")
 """Clauses of each part, some of them about every size: a declaration does not depend on what is asked."""
 QUICK = ["local_layers", "oss_experts"]
@@ -34,8 +37,12 @@ def head(report: Report) -> str:
     return " ".join(text.getvalue().partition("\n\n")[0].split())
 
 
-@pytest.mark.parametrize("impl", sampled(DECLARING, lambda path: path.name, always=QUICK, files=lambda path: [path]))
+@pytest.mark.parametrize(
+    "impl", sampled([*OWN, *THIRD_PARTY], lambda path: path.name, always=QUICK, files=lambda path: [path])
+)
 def test_excuses_of_right_packages_are_shown_and_change_nothing_without_strict(impl: Path) -> None:
+    if impl in THIRD_PARTY and not impl.name.startswith("torch_"):
+        pytest.importorskip("transformers")
     report = runner.run(RunRequest(str(impl), only=SOME))
     told = head(report)
     for excuse in report.excuses:
@@ -50,5 +57,6 @@ def test_excuses_of_right_packages_are_shown_and_change_nothing_without_strict(i
 
 
 def test_some_right_packages_have_excuses() -> None:
-    assert len(DECLARING) > 20
-    assert ROOT.joinpath("tests/right/local_layers") in DECLARING
+    assert len(OWN) > 20
+    assert ROOT.joinpath("tests/right/local_layers") in OWN
+    assert ROOT.joinpath("tests/peers/torch_mha") in THIRD_PARTY

@@ -39,7 +39,7 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
         variant=_variant(config.variant, allowed, "", notes),
         limits=_limits(config.limits, allowed, "", notes),
         components=components,
-        refused=frozenset({"further", "computed", "factors"} - set(allowed.excuses)),
+        refused=frozenset({"further", "defaults", "computed", "factors"} - set(allowed.excuses)),
         tools={name: replace(own, skip=False) for name, own in config.tools.items()},
     )
     notes += [_ignored(f"skip = true under [components.{name}]") for name, own in config.tools.items() if own.skip]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish
@@ -30,6 +32,10 @@ _SETTINGS = {
     "html_theme": "furo", "html_copy_source": False, "html_show_sphinx": False, "html_show_copyright": False,
     "html_title": f"The law of small transformers {SPEC_VERSION}", "highlight_language": "none",
     "html_use_index": False,
+    "html_theme_options": {  # whoever uses the keyboard sees that the search has the focus
+        "light_css_variables": {"color-sidebar-search-background--focus": "#cfe2ff"},
+        "dark_css_variables": {"color-sidebar-search-background--focus": "#1c3f6e"},
+    },
 }  # fmt: skip
 
 
@@ -67,15 +73,23 @@ def build(
 
 
 class _Steps:
-    """Counts the pages that are read and written."""
+    """Counts the pages that are read and written, in this process and in those that Sphinx forks."""
 
     def __init__(self, total: int, told: Callable[[int, int], None] | None) -> None:
         self._done, self._total, self._told = 0, total, told
+        self._process = os.getpid()
 
-    def step(self, *_: object) -> None:
-        """Note that one more is read or written."""
-        self._done += 1
-        if self._told is not None:
+    def one(self, *_: object) -> None:
+        """Note that one more is read or written here."""
+        self._add(1)
+
+    def several(self, _app: Sphinx, _env: object, pages: Sequence[str], _other: object) -> None:
+        """Note that another process has read some."""
+        self._add(len(pages))
+
+    def _add(self, number: int) -> None:
+        self._done += number
+        if self._told is not None and os.getpid() == self._process:
             self._told(min(self._done, self._total), self._total)
 
 
@@ -94,23 +108,46 @@ class _Words(SearchEnglish):
 
 
 class _Contents:
-    """The table of contents beside each page: made once for each folder, since Sphinx takes a second for each page."""
+    """The table of contents beside each page: made once for each folder, since Sphinx and the theme take long for it.
+
+    Both make one for no page in particular; which entry is the page's own is written into it afterwards.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
     def use(self, _app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
-        """Replace the function that makes it."""
+        """Replace the function that makes it; for before the theme reads it."""
         make = context["toctree"]
-        context["toctree"] = lambda **options: self._marked(page, lambda: str(make(**options)))
+        context["toctree"] = lambda **options: self._of_folder(page, lambda: str(make(**options)))
 
-    def _marked(self, page: str, make: Callable[[], str]) -> str:
+    def mark(self, _app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+        """Mark the page's own entry; for after the theme has read it."""
+        link = f'><a class="reference internal" href="{page.rpartition("/")[2]}.html">'
+        own, other = (f'<li class="toctree-l1{mark}"{link}' for mark in (" current current-page", ""))
+        context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(other, own, 1)
+
+    def _of_folder(self, page: str, make: Callable[[], str]) -> str:
         folder, _, own = page.rpartition("/")
         if folder not in self._known:
-            plain = _CURRENT.sub("", make())
+            plain = _CURRENT.sub("", make()).replace(' class=""', "")
             self._known[folder] = plain.replace('href="#"', f'href="{own}.html"')
-        link = f'<li class="toctree-l1"><a class="reference internal" href="{own}.html">'
-        return self._known[folder].replace(link, link.replace("toctree-l1", "toctree-l1 current"), 1)
+        return self._known[folder]
+
+
+def _use_one_formatter(app: Sphinx) -> None:
+    """Let all blocks of code share one formatter: each makes the same style sheet, in longer than it colors a block."""
+    builder: Any = app.builder  # one that writes HTML
+    make = builder.highlighter.get_formatter
+    known: dict[str, Any] = {}
+
+    def formatter(**options: Any) -> Any:
+        name = repr(sorted(options.items()))
+        if name not in known:
+            known[name] = make(**options)
+        return known[name]
+
+    builder.highlighter.get_formatter = formatter
 
 
 @contextmanager
@@ -130,11 +167,18 @@ def _run(texts: Path, out: Path, trees: Path, steps: _Steps, settings: Mapping[s
         made = Sphinx(
             srcdir=texts, confdir=None, outdir=out, doctreedir=trees, buildername="html",
             confoverrides={**_SETTINGS, **settings}, status=None, warning=warnings, freshenv=True, keep_going=True,
+            parallel=min(4, os.cpu_count() or 1),
         )  # fmt: skip
         made.add_search_language(_Words)
-        made.connect("doctree-read", steps.step)
-        made.connect("html-page-context", steps.step)
-        made.connect("html-page-context", _Contents().use, priority=100)  # before the theme reads it
-        made.build()
+        made.connect("doctree-read", steps.one)
+        made.connect("env-merge-info", steps.several)
+        made.connect("doctree-resolved", steps.one)  # which is done here, shortly before it is written
+        contents = _Contents()
+        made.connect("html-page-context", contents.use, priority=100)
+        made.connect("html-page-context", contents.mark, priority=900)
+        _use_one_formatter(made)
+        with catch_warnings():  # the thread of a progress bar is no danger: what Sphinx forks does not print
+            filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            made.build()
     if warnings.getvalue():  # mostly dead links
         raise BuildError(warnings.getvalue().strip())

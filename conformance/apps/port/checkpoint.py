@@ -16,7 +16,7 @@ from conformkit.conformance.apps.port.torch_file import TorchFile
 from conformkit.conformance.text import one_line
 from conformkit.spec.arrays import Array
 
-__all__ = ["ArrayStore", "Renamed", "WeightStore", "opened_checkpoint"]
+__all__ = ["ArrayStore", "Renamed", "WeightStore", "files_read", "opened_checkpoint"]
 
 _INDEX = "model.safetensors.index.json"
 _TORCH = (".pt", ".pth", ".bin", ".ckpt")
@@ -102,6 +102,14 @@ def opened_checkpoint(path: Path) -> WeightStore:
     return _Files(str(path), dict.fromkeys(one.entries, one))
 
 
+def files_read(path: Path) -> list[Path]:
+    """Return the files that are read where this one, or this folder, is opened. Raises Unportable."""
+    path = _within(path) if path.is_dir() else path
+    if not path.name.endswith(".index.json"):
+        return [path]
+    return [path, *(path.parent / file for file in sorted(set(_shards(path).values())))]
+
+
 _ADVICE = "save the weights as safetensors: safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')"
 
 
@@ -120,14 +128,19 @@ def _within(folder: Path) -> Path:
     raise Unportable(f"{folder} holds {what}", advice=(advice,))
 
 
-def _sharded(index: Path) -> WeightStore:
-    """Open the files that an index names, all in its own folder."""
+def _shards(index: Path) -> dict[str, str]:
+    """Return the file of each tensor that an index names."""
     try:
         names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        shards = {str(name): str(file) for name, file in names.items()}
+        return {str(name): str(file) for name, file in names.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Unportable(f"{index} is not an index: it has no object weight_map") from None
+
+
+def _sharded(index: Path) -> WeightStore:
+    """Open the files that an index names, all in its own folder."""
     opened: dict[str, SafetensorsFile] = {}
+    shards = _shards(index)
     for name, file in shards.items():
         if not re.fullmatch(r"[\w.-]+\.safetensors", file):
             raise Unportable(

@@ -18,7 +18,8 @@ place where they give the same numbers; and what it does, in one of these ways.
     [layers]       of           the layer that a block holds: an expression over i and n; text: sorted as text
     [rounded]      format
     [variant]                   choices of the code, as in conform.toml: no weights are wrong
-    [[definition]] at, find, becomes    a text in a function of the law, `module:function`: the code computes so
+    [[definition]] at, find, becomes    a text in a function of the law, `module:function` or
+                   `module:Class.method`: the code computes so
 """
 
 from __future__ import annotations

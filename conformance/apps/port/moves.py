@@ -16,7 +16,7 @@ from conformkit.conformance.binding.rules import folded
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import COMPONENTS, Parameter
 from conformkit.spec.positional_encoding import first_position
-from conformkit.spec.rotary import rotated_width, turning_width
+from conformkit.spec.rotary import frequencies, magnitude, rotated_width, turning_width
 from conformkit.spec.variants import LATENTS, Variant, described
 
 __all__ = ["Added", "Front", "Move", "MovePlan", "MoveStep", "Rearranged", "Rows", "Scaled", "numbered", "planned"]
@@ -222,8 +222,9 @@ _ALIKE = (
     "output_gate", "experts", "experts_active", "expert_weights", "shared_expert",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""
+_WINDOWS = ("window", "window_layers", "window_rotary_base")
 _ONLY_WITH = {
-    "rotary_base": "rotary", "window_rotary_base": "rotary", "sinusoid_layout": "sinusoidal",
+    "rotary_base": "rotary", "sinusoid_layout": "sinusoidal",
     "sinusoid_frequencies": "sinusoidal",
     "position_offset": "sinusoidal", "rotary_fraction": "rotary", "rotary_scaling": "rotary", "alibi_slopes": "alibi",
     "relative_buckets": "relative", "relative_distance": "relative",
@@ -236,7 +237,7 @@ def _obstacles(  # noqa: C901 - a list of cases
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     choices = [*_ALIKE, *(c for c, kind in _ONLY_WITH.items() if kind == theirs.positions == ours.positions)]
     if theirs.positions == "rotary" and "none" != theirs.rotary_scaling == ours.rotary_scaling:
-        choices += _OF_SCALING
+        choices += [] if _turn_alike(theirs, ours, turning_width(sizes, theirs)) else _OF_SCALING
     for choice in choices:
         one, other = getattr(theirs, choice), getattr(ours, choice)
         if choice == "norm_deviation" and theirs.norm == "rmsnorm":
@@ -247,8 +248,10 @@ def _obstacles(  # noqa: C901 - a list of cases
             one, other = sizes["head_width"], own["head_width"]
         if one != other:
             yield choice, (described(choice, one), described(choice, other))
-    if _windows_show(theirs, ours):
-        yield "window", (described("window", theirs.window), described("window", ours.window))
+    for choice in () if _layers_alike(theirs, ours, sizes["num_layers"]) else _WINDOWS:
+        one, other = getattr(theirs, choice), getattr(ours, choice)
+        if one != other:
+            yield choice, (described(choice, one), described(choice, other))
     if ours.tied and not theirs.tied:
         yield "tied", (described("tied", False), described("tied", True))
     if ours.tied and ours.embedding_scale != theirs.embedding_scale:
@@ -257,10 +260,23 @@ def _obstacles(  # noqa: C901 - a list of cases
         yield "kv_heads", tuple(f"{n} heads of keys and values" for n in (sizes["kv_heads"], own["kv_heads"]))  # type: ignore[misc]
 
 
-def _windows_show(theirs: Variant, ours: Variant) -> bool:
-    """Whether windows differ on the positions that are compared."""
-    one, other = (variant.window or math.inf for variant in (theirs, ours))
-    return one != other and min(one, other) < _POSITIONS
+def _turn_alike(theirs: Variant, ours: Variant, width: int) -> bool:
+    """Whether heads of this width turn by the same angles: a value that is not declared has a default."""
+    here, there = (frequencies(rotated_width(width, variant), variant) for variant in (theirs, ours))
+    return np.array_equal(here, there) and magnitude(theirs) == magnitude(ours)
+
+
+def _layers_alike(theirs: Variant, ours: Variant, layers: int) -> bool:
+    """Whether each layer has the same window on the positions that are compared, and turns as often."""
+    same_base = ours.but(rotary_base=theirs.rotary_base)
+    return all(_layer(theirs, n) == _layer(same_base, n) for n in range(layers))
+
+
+def _layer(variant: Variant, number: int) -> tuple[float, float]:
+    """Return the window of a layer, if it shows, and the base of its rotary positions."""
+    own = variant.of_layer(number)
+    shown = own.window if 0 < own.window < _POSITIONS else math.inf
+    return shown, own.turning.rotary_base if own.positions == "rotary" else 0.0
 
 
 def letters(parameter: Parameter) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from conformkit.conformance.apps.port.moves import MovePlan
 from conformkit.conformance.apps.port.numbers import alike, resembling
 from conformkit.conformance.apps.port.request import NamedMistake
 from conformkit.conformance.apps.port.source import CanonicalWeights
+from conformkit.conformance.apps.port.unloaded import unloaded
 from conformkit.conformance.binding.rules import folded
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
@@ -41,7 +42,10 @@ def misplaced(
 def explained(right: Right, got: Callable[[str], Array], there: Sequence[str]) -> list[NamedMistake]:
     """Name what makes these parameters differ from the right ones; nothing where none does."""
     wrong = [name for name in there if not alike(got(name), right.ours(name))]
-    return list(_explained(right, got, wrong, there)) if wrong else []
+    empty, of_these = unloaded(right, got, wrong, there) if wrong else ([], set())
+    rest = [name for name in wrong if name not in of_these]
+    known = [name for name in there if name not in of_these]
+    return [*empty, *(_explained(right, got, rest, known) if rest else [])]
 
 
 def _explained(

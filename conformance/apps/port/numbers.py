@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from conformkit.conformance.apps.port.request import NamedMistake
 from conformkit.conformance.binding.rules import folded
 from conformkit.spec.arrays import Array
 
-__all__ = ["alike", "resembling"]
+__all__ = ["alike", "constant", "resembling", "unrelated"]
 
 _CLOSE = 2e-6
 _SHOWN = 4
@@ -26,6 +26,12 @@ _FEW_BITS, _MOSTLY = 2**-3, 0.9
 """What two bits behind the first one leave out, and the share of numbers that are at least so near; some vanish."""
 _FUSED = (("attention.", ("q", "k", "v")), ("feed_forward.", ("gate", "up")))
 """Parts that files have as one array, and that are split out of it."""
+_FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
+    "the exponential": np.exp, "the logarithm": np.log, "the square": np.square, "the square root": np.sqrt,
+    "the reciprocal": np.reciprocal, "the absolute value": np.abs, "the hyperbolic tangent": np.tanh,
+    "the sigmoid": lambda x: np.reciprocal(1.0 + np.exp(-x)), "the softplus": lambda x: np.log1p(np.exp(x)),
+}  # fmt: skip
+"""What may be stored in place of a number."""
 _WHOLE = 0.02
 """How far a multiple of a step may be from a whole one, after rounding to float32."""
 
@@ -39,6 +45,19 @@ def alike(got: Array, want: Array) -> bool:
         return False
     scale = float(np.abs(np.where(anything, 0.0, want)).max(initial=0.0))
     return bool((anything | (np.abs(got - want) <= _CLOSE * max(scale, 1e-30))).all())
+
+
+def constant(array: Array) -> bool:
+    """Whether an array holds one number alone."""
+    return bool(array.max() == array.min())
+
+
+def unrelated(got: Array, want: Array) -> bool:
+    """Whether so many numbers have nothing to do with the right ones."""
+    one, other = got.ravel(), want.ravel()
+    if one.size < _MANY or constant(one) or constant(other):
+        return False
+    return abs(float(np.corrcoef(one, other)[0, 1])) < _UNRELATED
 
 
 def resembling(right: Right, got: Callable[[str], Array], names: Sequence[str]) -> Iterator[NamedMistake]:
@@ -76,8 +95,8 @@ def _said(name: str, got: Array, right: Right) -> str:
     want = right.ours(name)
     if not np.isfinite(got).all():
         return "not all numbers are finite"
-    if (one := float(got.flat[0])) == got.max() == got.min():
-        return f"every number is {one + 0.0:g}, as before training"
+    if constant(got):
+        return f"every number is {float(got.flat[0]) + 0.0:g}, as before training"
     return (
         _copied(name, got, right)
         or _experts(name, got, right)
@@ -108,8 +127,10 @@ def _moved(name: str, got: Array, want: Array, right: Right) -> str:
     """Return how the right numbers stand in other places, if they do."""
     if got.ndim == 2 and got.shape[0] == got.shape[1] and alike(got, want.T):
         return "it is transposed"
+    if heads := _heads(name, got, right):
+        return heads
     if np.array_equal(np.sort(got, axis=None), np.sort(want.astype(got.dtype), axis=None)):
-        return _heads(name, got, right) or _shifted(got, want) or _order(got, want)
+        return _shifted(got, want) or _order(got, want)
     return _shifted(got, want)
 
 
@@ -140,8 +161,10 @@ def _heads(name: str, got: Array, right: Right) -> str:
     one, other = (a.T if part == "out.weight" else a for a in (got, right.ours(name)))
     mine, wanted = (a.reshape(right.own[heads], -1) for a in (one, other))
     order = [next((n for n, head in enumerate(wanted) if alike(row, head)), -1) for row in mine]
-    if sorted(order) != list(range(len(order))):
+    if -1 in order or order == list(range(len(order))):
         return ""
+    if len(set(order)) == 1:
+        return f"every head has the numbers of head {order[0]}"
     return f"the right heads in the order {_listed(order)}"
 
 
@@ -184,8 +207,25 @@ def _sorted_rows(array: Array) -> list[bytes]:
 
 
 def _function(got: Array, want: Array) -> str:
-    """Return the factor or the sum that relates two arrays; else how many rows differ."""
+    """Return the factor, the sum or the function that relates two arrays; else how many rows differ."""
     flat, other = got.astype(np.float64).ravel(), want.astype(np.float64).ravel()
+    if formula := _formula(flat, other):
+        return formula
+    error = float(np.abs(flat - other).max()) / max(float(np.abs(other).max()), 1e-30)
+    if bits := _quantized(got, want):
+        return f"rounded to {bits} bits, with a scale for each {'tensor' if _on_a_grid(flat, bits) else 'row'}"
+    if error < _ROUNDED or _nearly(flat, other):
+        return f"rounded: off by less than {10.0 ** math.ceil(math.log10(error)):.0e} of the largest number"
+    if some := _some_rows(got, want):
+        return some
+    if unrelated(flat, other):
+        mean = f"{flat.mean():.2g} ± " if abs(flat.mean()) > flat.std() else ""
+        return f"numbers without any relation to the right ones, {mean}{flat.std():.2g}: left as they were drawn?"
+    return "other numbers: not those of any right parameter"
+
+
+def _formula(flat: Array, other: Array) -> str:
+    """Return what was done to each number alike: a factor and a sum, or a function."""
     spread = other - other.mean()
     if (power := float(spread @ spread)) > 0:
         factor = float(spread @ (flat - flat.mean())) / power
@@ -194,17 +234,9 @@ def _function(got: Array, want: Array) -> str:
             times = f"{factor:.6g} times the right numbers" if abs(factor - 1) > 1e-5 else "the right numbers"
             plus = f" {'plus' if offset > 0 else 'minus'} {abs(offset):.6g}" if abs(offset) > 1e-6 else ""
             return times + plus
-    error = float(np.abs(flat - other).max()) / max(float(np.abs(other).max()), 1e-30)
-    if bits := _quantized(got, want):
-        return f"rounded to {bits} bits, with a scale for each {'tensor' if _on_a_grid(flat, bits) else 'row'}"
-    if error < _ROUNDED or _nearly(flat, other):
-        return f"rounded: off by less than {10.0 ** math.ceil(math.log10(error)):.0e} of the largest number"
-    if some := _some_rows(got, want):
-        return some
-    if flat.size >= _MANY and abs(float(np.corrcoef(flat, other)[0, 1])) < _UNRELATED and flat.std() > 0:
-        mean = f"{flat.mean():.2g} ± " if abs(flat.mean()) > flat.std() else ""
-        return f"numbers without any relation to the right ones, {mean}{flat.std():.2g}: left as they were drawn?"
-    return "other numbers: not those of any right parameter"
+    with np.errstate(all="ignore"):
+        made = next((words for words, function in _FUNCTIONS.items() if alike(flat, function(other))), "")
+    return f"{made} of the right numbers" if made else ""
 
 
 def _some_rows(got: Array, want: Array) -> str:

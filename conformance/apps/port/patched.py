@@ -1,7 +1,7 @@
 """The definition with other lines: what a mistake in the code makes of a formula.
 
-A patch names a function of the law, a text in it, and what the text becomes. Formulas call each other by name from
-many modules, so the function itself gets other code while the patch holds, and its own again behind it.
+A patch names a function or a method of the law, a text in it, and what the text becomes. Formulas call each other by
+name from many modules, so the function itself gets other code while the patch holds, and its own again behind it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FUTURE = "from __future__ import annotations"
 
 @dataclass(frozen=True, slots=True)
 class FormulaPatch:
-    """A text in a function of the law, `module:function`, and what it becomes."""
+    """A text in a function of the law, `module:function` or `module:Class.method`, and what it becomes."""
 
     at: str
     find: str
@@ -32,8 +32,10 @@ class FormulaPatch:
     @property
     def function(self) -> FunctionType:
         """The function that it changes. Raises ValueError if there is none of that name."""
-        module, _, name = self.at.partition(":")
-        found = getattr(importlib.import_module(f"{_LAW}.{module}"), name, None)
+        module, _, path = self.at.partition(":")
+        found: object = importlib.import_module(f"{_LAW}.{module}")
+        for name in path.split("."):
+            found = getattr(found, name, None)
         if not isinstance(found, FunctionType):
             raise ValueError(f"{self.at} is no function of the law")  # noqa: TRY004 - the file is wrong, not a type
         return found

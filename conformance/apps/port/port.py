@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.apps.port.checkpoint import ArrayStore, WeightStore, opened_checkpoint
+from conformkit.conformance.apps.port.checkpoint import ArrayStore, WeightStore, files_read, opened_checkpoint
 from conformkit.conformance.apps.port.code import Code
 from conformkit.conformance.apps.port.comparing import BLOCKWISE, said_in_blocks
 from conformkit.conformance.apps.port.converting import Conversion
@@ -56,6 +56,7 @@ def port(request: PortRequest, progress: Progress = lambda _what, _total: None) 
     """
     if request.converted is not None and request.weights is None:
         raise Unportable("--converted needs the weights that it was made from: --weights", usage=True)
+    _check_out(request)
     with ExitStack() as closing:
         settings = settings_of(request)
         weights = _checkpoint(request.weights, "the weights", closing)
@@ -75,6 +76,15 @@ def port(request: PortRequest, progress: Progress = lambda _what, _total: None) 
             code_side(request.ours, warm, like=theirs.variant, settings=own, isolation=request.isolation, step=progress)
         )
         return _Port(request, theirs, ours, progress, settings).report(weights, converted)
+
+
+def _check_out(request: PortRequest) -> None:
+    """Raise Unportable if the file to be written is one that is read: it would be lost."""
+    given = [path for path in (request.weights, request.converted) if isinstance(path, Path) and path.exists()]
+    if request.out is not None and request.out.exists():
+        out = request.out
+        if any(file.exists() and file.samefile(out) for path in given for file in files_read(path)):
+            raise Unportable(f"--out: {out} is one of the files that are read; name another one", usage=True)
 
 
 def _warm(closing: ExitStack) -> LentFactory:

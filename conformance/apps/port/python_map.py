@@ -14,7 +14,9 @@ from conformkit.conformance.apps.port.sides import Side, parameters_of
 from conformkit.conformance.binding.affine import Affine, affine
 from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, letters_of
 from conformkit.conformance.binding.grouped import grouping
+from conformkit.conformance.binding.marks import MarkError, counters
 from conformkit.conformance.binding.rules import WEIGHT, Rule, StoredPart, folded
+from conformkit.conformance.text import one_line
 from conformkit.spec.components import Parameter
 
 __all__ = ["python_map"]
@@ -58,7 +60,7 @@ class _Writer:
         if inner:
             body.append(f"    for i in range({self._own['num_layers']}):")
             body += self._body(inner, "        ")
-        yield f'"""Weights of {self._titles[0]} for {self._titles[1]}, as `conform port --map` writes it."""'
+        yield _quoted(f"Weights of {self._titles[0]} for {self._titles[1]}, as `conform port --map` writes it.")
         yield ""
         yield f"from einops import {', '.join(sorted(self._imports))}"
         if any("zeros(" in line for line in body):
@@ -320,9 +322,18 @@ def _extents(sizes: Mapping[str, int], axes: str) -> str:
 
 
 def _key(target: str) -> str:
-    """Return a name as a literal; with a counter, as one that Python fills."""
-    plain = json.dumps(target, ensure_ascii=False)
-    return f"f{plain}" if re.search(r"\{[^{}]+\}", target) else plain
+    """Return a name as a literal; with a counter, as one that Python fills. Other braces are those of foreign names."""
+    plain = json.dumps(target) if target.isascii() else ascii(target)
+    try:
+        return f"f{plain}" if counters(target) else plain
+    except MarkError:
+        return plain
+
+
+def _quoted(text: str) -> str:
+    """Return a docstring, whatever stands in names of files and classes."""
+    inner = one_line(text, 400).replace("\\", "/").replace('"', "'")
+    return f'"""{inner}"""'
 
 
 def _variable(name: str) -> str:

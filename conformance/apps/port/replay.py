@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -81,7 +81,8 @@ def replayed(
     tried = Replay(canonical, own, scene.ids, said, scene.small)
     if aim == ours.variant and tried.explains(aim, Alteration()):
         return []
-    changes = {m.id: change_of(m, right) for m in mistakes().values() if m.possible(right)}
+    meant = replace(right, variants=(theirs, aim))  # what the code should be, whatever it was bound as
+    changes = {m.id: change_of(m, right) for m in mistakes().values() if m.possible(meant if m.of_code else right)}
     possible = {name: change for name, change in changes.items() if not change.empty}
     possible = dict(sorted(possible.items(), key=lambda entry: not mistakes()[entry[0]].of_code))
     step("looking for a known mistake", len(possible))

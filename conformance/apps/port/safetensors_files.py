@@ -79,7 +79,10 @@ class SafetensorsFile:
         if first.startswith(b"version "):
             raise self._wrong("it is a pointer of Git LFS, not the file itself", "git lfs pull fetches it")
         length = int.from_bytes(first, "little")
-        if len(first) < 8 or length > min(size - 8, _MOST_HEADER):
+        if len(first) < 8 or length > _MOST_HEADER:
+            what = f"it begins with {first!r}" if first else "it is empty"
+            raise self._wrong(f"it is no safetensors file, or it is cut off: {what}", "download it again")
+        if length > size - 8:
             cut = f"its header should have {length:,} bytes, and the file has {size:,} in all"
             raise self._wrong(f"it is no safetensors file, or it is cut off: {cut}", "download it again")
         try:

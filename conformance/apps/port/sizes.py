@@ -26,6 +26,8 @@ _MOST = 0.9
 BLOCK = 64
 """Positions where neither the checkpoint nor its settings say how many there are."""
 _NAMED = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size")
+_SHARED = "d_model // num_heads"
+"""How wide heads are where they share the width of the model."""
 _LETTERS = {"m": "d_model", "f": "d_ff", "v": "vocab_size", "t": "rows", "d": "head_width", "e": "experts"}
 
 
@@ -52,6 +54,10 @@ def sizes_of(side: Side, checkpoint: WeightStore, given: Mapping[str, int]) -> d
         options = " ".join(f"--size {name}=N" for name in missing)
         problem = f"the shapes in {checkpoint.place} do not tell {', '.join(missing)}"
         raise Unportable(problem, advice=(f"give its config.json with --config, or {options}",))
+    each, rest = divmod(found["d_model"], found["num_heads"])
+    if side.variant.head_width == _SHARED and found.get("head_width", each) == each and rest:
+        said = f"num_heads is {found['num_heads']}, want a divisor of d_model = {found['d_model']}"
+        raise Unportable(f"{checkpoint.place}: {said}", advice=("config.json or --size says another number of heads",))
     return {name: found[name] for name in (*_NAMED, "kv_heads", "head_width") if name in found}
 
 

@@ -120,8 +120,9 @@ class CanonicalWeights:
 
 def _numbers(checkpoint: WeightStore, name: str) -> Array:
     array = checkpoint.read(name)
-    if array.dtype.kind not in "fiu":
-        raise Unportable(f"{checkpoint.place}: {name} holds {array.dtype.name}, want numbers")
+    if array.dtype.kind != "f":
+        problem = f"{checkpoint.place}: {name} holds {array.dtype.name}, want floating-point numbers"
+        raise Unportable(problem, advice=("quantized weights are to be expanded first",))
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
 
 

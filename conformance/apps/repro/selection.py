@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformkit.conformance.binding.bound import FOREMOST
+
 __all__ = ["Returned", "pick", "returned"]
 
 _LISTS = "numbers"
@@ -41,21 +43,27 @@ def returned(structure: str) -> Returned:
 
 
 def pick(value: Returned, selector: Any) -> tuple[str, bool]:
-    """Return the expression for the array, with `{}` for the call, and whether that is a native array."""
-    if selector is not None:
+    """Return the expression for the array, with `{}` for the call, and whether that is a native array.
+
+    Without a selector logits come before others; an empty one is the first, whatever others are called.
+    """
+    if selector is not None and selector != FOREMOST:
         return _selected(value, selector), True
+    foremost = selector == FOREMOST
     if value.is_array or not (value.parts or value.name == _LISTS):
-        return ("{}", True) if value.is_array or not value.name[:1].isupper() else (_OF_OBJECT, True)
+        of_object = _FIRST_OF_OBJECT if foremost else _OF_OBJECT
+        return ("{}", True) if value.is_array or not value.name[:1].isupper() else (of_object, True)
     if all(part.name in {"int", "float", "bool"} for part in value.parts):
         return "{}", False
-    if "logits" in value.keys:
+    if "logits" in value.keys and not foremost:
         return '{}["logits"]', True
     path = next(_paths(value, "{}"), "{}")
-    if value.name in {"tuple", "list"} or value.keys:
+    if value.name in {"tuple", "list"} or value.keys or foremost:
         return path, True
     return f"(lambda r: getattr(r, 'logits', {path.format('r')}))({{}})", True
 
 
+_FIRST_OF_OBJECT = "next((v for v in vars({}).values() if hasattr(v, 'shape')), None)"
 _OF_OBJECT = "(lambda r: getattr(r, 'logits', next((v for v in vars(r).values() if hasattr(v, 'shape')), None)))({})"
 
 

@@ -14,6 +14,8 @@ __all__ = ["all_numbers", "describe", "part", "pick", "remainder", "taken"]
 _DEPTH = 4
 _WIDTH = 8
 _PREFERRED = "logits"
+_FOREMOST = ""
+"""Selects the first array, whatever others are called; no selector takes logits before others."""
 _MISSING = object()
 
 IsArray = Callable[[object], bool]
@@ -90,9 +92,10 @@ def _inner(value: Any, is_array: IsArray, depth: int) -> str:
 
 
 def _first(value: Any, selector: Any, is_array: IsArray) -> Any:
-    item = _default(value, is_array) if selector is None else _take(value, selector, is_array, _MISSING)
+    by_itself = selector is None or selector == _FOREMOST
+    item = _default(value, is_array, selector) if by_itself else _take(value, selector, is_array, _MISSING)
     if item is None or item is _MISSING:
-        wanted = "it contains no array" if selector is None else f"output = {selector!r} is not in it"
+        wanted = "it contains no array" if by_itself else f"output = {selector!r} is not in it"
         message = f"returned {describe(value, is_array)}: {wanted}"
         raise OutputError(message)
     return item
@@ -120,10 +123,11 @@ def _taken_once(value: Any, selector: int | str, default: Any) -> Any:
         return default
 
 
-def _default(value: Any, is_array: IsArray) -> Any:
+def _default(value: Any, is_array: IsArray, selector: str | None) -> Any:
     if is_array(value) or isinstance(value, bool | int | float) or all_numbers(value):
         return value
-    return next(_arrays(value, is_array, _DEPTH), None)
+    preferred = _PREFERRED if selector is None else None
+    return next(_arrays(value, is_array, _DEPTH, preferred), None)
 
 
 def all_numbers(value: Any) -> bool:
@@ -140,15 +144,15 @@ def _is_row(value: Any) -> bool:
     return all(isinstance(item, Real) or _is_row(item) for item in value)
 
 
-def _arrays(value: Any, is_array: IsArray, depth: int) -> Iterator[Any]:
+def _arrays(value: Any, is_array: IsArray, depth: int, preferred: str | None) -> Iterator[Any]:
     if is_array(value):
         yield value
     elif depth:
-        preferred = _take(value, _PREFERRED, is_array, None)
-        if is_array(preferred):
-            yield preferred
+        named = None if preferred is None else _take(value, preferred, is_array, None)
+        if is_array(named):
+            yield named
         for item in _items(value):
-            yield from _arrays(item, is_array, depth - 1)
+            yield from _arrays(item, is_array, depth - 1, preferred)
 
 
 def _items(value: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from conformkit.reference.dropout import place_dropout
 from conformkit.reference.encoder.model import initialize
 from conformkit.reference.encoder.pretraining import BertForPreTraining
 from conformkit.reference.errors import CheckpointError
+from conformkit.reference.stochastic_depth import place_stochastic_depth
 from conformkit.reference.tokenizers import Tokenizer, tokenizer_from_json
 from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, parse
 from conformkit.reference.training.toml_text import as_toml
@@ -67,6 +68,7 @@ def build_bert(config: TrainingConfig, vocab_size: int) -> BertForPreTraining:
     )  # fmt: skip
     initialize(model, STD * math.sqrt(WIDTH / sizes.d_model))
     place_dropout(model, attention=sizes.attention_dropout)
+    place_stochastic_depth(model, sizes.layer_dropout)
     return model
 
 
@@ -78,6 +80,7 @@ def build_vit(config: TrainingConfig) -> VisionTransformer:
         sizes.dropout, variant=config.variant,
     )  # fmt: skip
     place_dropout(model, attention=sizes.attention_dropout)
+    place_stochastic_depth(model, sizes.layer_dropout)
     return model
 
 

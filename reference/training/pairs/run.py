@@ -17,6 +17,7 @@ from conformkit.reference.generation import _evaluating
 from conformkit.reference.loss import cross_entropy
 from conformkit.reference.seq2seq.model import Transformer
 from conformkit.reference.steps import IGNORED
+from conformkit.reference.stochastic_depth import place_stochastic_depth
 from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.pairs.batches import Buckets, PairBatch, held_out_batches
 from conformkit.reference.training.pairs.corpus import PairCorpus, encoded
@@ -38,6 +39,7 @@ def build_translator(config: TrainingConfig, sides: tuple[int, int]) -> Transfor
         sizes.d_ff, sizes.block_size, sizes.dropout, PAD, variant=config.variant,
     )  # fmt: skip
     place_dropout(model, attention=sizes.attention_dropout, embeddings=sizes.embedding_dropout)
+    place_stochastic_depth(model, sizes.layer_dropout)
     return model
 
 
@@ -89,8 +91,23 @@ class PairsRun(Run):
         return TeacherForced(self.model)
 
     def draw(self) -> PairBatch:
-        """Draw pairs of similar length."""
-        return self.buckets.draw(self.config.training.batch_size, self.device)
+        """Draw pairs of similar length, in which some targets before others may be the model's own."""
+        given, wanted = self.buckets.draw(self.config.training.batch_size, self.device)
+        training = self.config.training
+        if training.own_ids > 0:
+            given = given[0], self._guessed(*given, training.own_ids * min(self.step / training.steps, 1.0))
+        return given, wanted
+
+    @torch.no_grad()
+    def _guessed(self, src: Tensor, tgt: Tensor, share: float) -> Tensor:
+        """Return decoder inputs (B, T) with a share of the model's best guesses, made from the right ids before each.
+
+        Bengio et al. 2015, by two passes: Mihaylova & Martins 2019. The first id and padding stay.
+        """
+        with _evaluating(self.fast):
+            guesses = self.fast((src, tgt)).argmax(dim=-1)[:, :-1]  # (B, T - 1)
+        taken = (torch.rand(guesses.shape, device=tgt.device) < share) & (tgt[:, 1:] != PAD)
+        return torch.cat([tgt[:, :1], torch.where(taken, guesses, tgt[:, 1:])], dim=1)
 
     @torch.no_grad()
     def measured(self) -> dict[str, float]:

@@ -131,8 +131,8 @@ def test_an_argument_that_is_not_what_its_name_says_is_not_passed(declared, kept
 def test_further_arguments_are_left_out_where_something_is_bound_unless_the_policy_allows_their_kind():
     # only a signature shows which arguments have a default
     text = "[components.MultiHeadAttention]\ncall = ['x', 'x']"
-    assert judged(text)[0].refused == {"factors", "further"}
-    assert judged(text, "excuses = ['further', 'computed', 'factors']")[0].refused == frozenset()
+    assert judged(text)[0].refused == {"defaults", "factors", "further"}
+    assert judged(text, "excuses = ['further', 'computed', 'defaults', 'factors']")[0].refused == frozenset()
 
 
 def test_code_for_one_sequence_is_no_excuse_before_it_is_tried():

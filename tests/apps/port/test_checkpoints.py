@@ -14,7 +14,9 @@ from safetensors.numpy import load_file, save_file
 
 from conformkit.conformance.apps.port import torch_file
 from conformkit.conformance.apps.port.checkpoint import ArrayStore, opened_checkpoint
+from conformkit.conformance.apps.port.port import port
 from conformkit.conformance.apps.port.problems import Unportable
+from conformkit.conformance.apps.port.request import PortRequest
 from conformkit.conformance.apps.port.safetensors_files import SafetensorsFile, TensorEntry, write_safetensors
 from conformkit.conformance.apps.port.source import matched
 
@@ -105,6 +107,18 @@ def test_a_pointer_of_git_lfs_says_what_fetches_the_file(tmp_path):
         opened_checkpoint(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"", "it is empty"), (b"<html>404</html>", "it begins with b'<html>40'")],
+    ids=["empty", "page"],
+)
+def test_what_is_no_safetensors_file_is_said_to_be_what_it_is(tmp_path, content, said):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(Unportable, match=said):
+        opened_checkpoint(path)
+
+
 def test_an_index_names_files_next_to_it(tmp_path):
     save_file({"a.weight": WEIGHTS["a.weight"]}, tmp_path / "one.safetensors")
     save_file({"b": WEIGHTS["b"]}, tmp_path / "two.safetensors")
@@ -114,6 +128,18 @@ def test_an_index_names_files_next_to_it(tmp_path):
     )
     found = opened_checkpoint(tmp_path)
     np.testing.assert_array_equal(found.read("b"), WEIGHTS["b"])
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "part.safetensors"])
+def test_a_file_that_is_read_is_not_written(tmp_path, name):
+    save_file(WEIGHTS, tmp_path / name)
+    if name == "part.safetensors":
+        index = {"weight_map": dict.fromkeys(WEIGHTS, name)}
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(Unportable, match="one of the files that are read"):
+        port(PortRequest("mypkg", like="gpt2", weights=tmp_path, out=tmp_path / name))
+    assert (tmp_path / name).read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ SCENES = {
     "deep": Scene(CANONICAL, CANONICAL, (4, 4), (("num_layers", 12),)),
     "gemma2": Scene(PRESETS["gemma2"], PRESETS["gemma2"], (2, 2)),
     "offset-to-scale": Scene(PRESETS["gemma2"], PRESETS["gemma2"].but(norm_weight="scale"), (2, 2)),
+    "gemma3-to-scale": Scene(PRESETS["gemma3"], PRESETS["gemma3"].but(norm_weight="scale"), (2, 2)),
     "olmo2": Scene(PRESETS["olmo2"], PRESETS["olmo2"]),
     "olmo2-grouped": Scene(PRESETS["olmo2"], PRESETS["olmo2"], (2, 2)),
     "experts": Scene(LLAMA.but(experts=4), LLAMA.but(experts=4), (2, 2)),
@@ -86,6 +87,9 @@ SCENES = {
     "qwen3": Scene(PRESETS["qwen3"], PRESETS["qwen3"], (2, 2)),
     "windowed": Scene(LLAMA.but(window=4), LLAMA.but(window=4), (2, 2)),
     "three-heads": Scene(PRESETS["bloom"], PRESETS["bloom"], (3, 3), (("num_heads", 3),)),
+    "two-bases": Scene(PRESETS["gemma3"], PRESETS["gemma3"], (2, 2), (("num_layers", 7),)),
+    "even": Scene(LLAMA.but(window=4, window_layers="even"), LLAMA.but(window=4, window_layers="even"), (2, 2)),
+    "odd": Scene(LLAMA.but(window=4, window_layers="odd"), LLAMA.but(window=4, window_layers="odd"), (2, 2)),
     "post": Scene(FAMOUS["vaswani"].but(tied=False), FAMOUS["vaswani"].but(tied=False)),
 }  # fmt: skip
 

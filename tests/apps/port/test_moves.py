@@ -44,6 +44,18 @@ def test_what_scaled_rotary_positions_need_counts_only_where_they_are_scaled() -
     assert not planned(plain, plain.but(rotary_factor=4.0), FULL, FULL).obstacles
 
 
+@pytest.mark.parametrize(("scaling", "usual"), [("yarn", 32.0), ("llama3", 4.0)])
+def test_a_default_that_the_other_side_writes_out_is_no_obstacle(scaling: Any, usual: float) -> None:
+    scaled = PRESETS["llama"].but(rotary_scaling=scaling)
+    assert not planned(scaled, scaled.but(rotary_high=usual), FULL, FULL).obstacles
+
+
+def test_a_window_wider_than_what_is_compared_counts_where_its_layers_turn_otherwise() -> None:
+    deep, gemma3 = {**FULL, "num_layers": 7}, PRESETS["gemma3"]
+    assert set(planned(gemma3, gemma3.but(window=0), deep, deep).obstacles) == {"window"}
+    assert not planned(GEMMA2, GEMMA2.but(window=0), deep, deep).obstacles
+
+
 def test_a_factor_is_not_rounded_to_the_stored_format() -> None:
     plain = PRESETS["llama"]
     plan = planned(plain.but(embedding_scale=True), plain, FULL, FULL)

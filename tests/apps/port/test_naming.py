@@ -41,6 +41,14 @@ def test_a_mistake_in_some_parameters_is_named_with_these() -> None:
     assert mistake.sentence.endswith("exchanged, in norm1.weight, norm2.weight alone")
 
 
+def test_a_1_that_was_added_to_norms_of_heads_alone_is_said_so() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {name: w[name] + 1 for name in w if name.endswith(("q_norm.weight", "k_norm.weight"))}
+
+    (mistake,) = named("qwen3", change)
+    assert (mistake.id, mistake.certainty) == ("head-norm-offset-added", "exact")
+
+
 def test_one_tensor_off_by_one_layer_is_named_with_it() -> None:
     def change(w: dict[str, Array]) -> None:
         name = "blocks.{}.feed_forward.down.weight"
@@ -71,6 +79,15 @@ def test_whole_heads_in_another_order_are_no_rows_added_in_front() -> None:
             w[name] = w[name].reshape(2, 6, 24)[::-1].reshape(12, 24)
 
     assert [m.id for m in named("llama", change)] == ["heads-reversed-v"]
+
+
+def test_one_head_in_the_place_of_all_is_no_row_added_in_front() -> None:
+    def change(w: dict[str, Array]) -> None:
+        name = "blocks.1.attention.v.weight"
+        w[name] = np.concatenate([w[name][:6], w[name][:6]])
+
+    (mistake,) = named("llama", change)
+    assert mistake.sentence == "blocks.1.attention.v.weight: every head has the numbers of head 0"
 
 
 def test_mistakes_with_the_same_numbers_are_all_named() -> None:
@@ -117,8 +134,10 @@ def _quantized(a: Array) -> Array:
          "rounded: off by less than"),
         ("blocks.1.feed_forward.up.weight", lambda a: np.random.default_rng(1).normal(0, 0.02, a.shape),
          "without any relation to the right ones, 0.019: left as"),
+        ("blocks.1.norm1.weight", np.exp, "the exponential of the right numbers"),
+        ("blocks.1.norm1.weight", np.reciprocal, "the reciprocal of the right numbers"),
     ],
-    ids=["added-in-front", "missing-in-front", "heads", "quantized", "rounded", "left"],
+    ids=["added-in-front", "missing-in-front", "heads", "quantized", "rounded", "left", "exponential", "reciprocal"],
 )  # fmt: skip
 def test_numbers_of_no_known_mistake_say_what_they_are(name: str, change: Callable[[Array], Array], says: str) -> None:
     def put(w: dict[str, Array]) -> None:
@@ -191,6 +210,36 @@ def test_a_shorter_norm_filled_from_a_longer_one_is_said_so() -> None:
 
     (mistake,) = named("olmo2-grouped", change)
     assert mistake.sentence.endswith("the first 12 numbers of attention.q_norm.weight of the same block")
+
+
+def _drawn(name: str, array: Array) -> Array:
+    if array.ndim == 1:
+        return np.full(array.shape, float(name.endswith("weight")))
+    return np.random.default_rng(len(name)).normal(0, 0.02, array.shape)
+
+
+def test_a_block_into_which_nothing_was_loaded_is_one_sentence() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {name: _drawn(name, array) for name, array in w.items() if name.startswith("blocks.2.")}
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.sentence == "block 2: no number is that of the checkpoint: left as drawn, not loaded?"
+
+
+def test_a_model_into_which_nothing_was_loaded_is_one_sentence() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {name: _drawn(name, array) for name, array in w.items()}
+
+    (mistake,) = named("gpt2", change)
+    assert mistake.id == "not-loaded"
+    assert mistake.sentence.startswith("no number of the file")
+
+
+def test_a_block_whose_biases_alone_are_zero_is_not_one_into_which_nothing_was_loaded() -> None:
+    def change(w: dict[str, Array]) -> None:
+        w |= {n: _drawn(n, a) for n, a in w.items() if n.startswith("blocks.2.") and a.ndim == 1}
+
+    assert "not-loaded" not in {mistake.id for mistake in named("gpt2", change)}
 
 
 def test_rows_that_are_rolled_around_are_said_so() -> None:

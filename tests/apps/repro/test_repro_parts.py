@@ -80,6 +80,8 @@ def test_ids_are_recognised_by_their_columns() -> None:
     [
         (np.ones(2), None), ((None, np.ones(2)), None), ([(np.ones(2),)], None),
         ({"a": None, "logits": np.ones(2)}, None),
+        ({"a": np.zeros(3), "logits": np.ones(2)}, ""), (SimpleNamespace(a=np.zeros(3), logits=np.ones(2)), ""),
+        (np.ones(2), ""), ((None, np.ones(2)), ""), ([1, 2, 3], ""), ([[1.0, 2.0], [3.0, 4.0]], ""),
         ((np.ones(2), np.zeros(3)), 1), ({"a": np.ones(2), "b": np.zeros(3)}, "b"), ({"a": np.ones(2)}, 0),
         (SimpleNamespace(loss=None, logits=np.ones(2)), None), (SimpleNamespace(mixed=np.ones(2)), "mixed"),
         ([1, 2, 3], None), ([[1.0, 2.0], [3.0, 4.0]], None), ({"a (b": np.ones(2)}, "a (b"),

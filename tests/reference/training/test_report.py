@@ -55,7 +55,9 @@ def test_panels_show_raw_smoothed_best_floor_and_mean() -> None:
     loss, validation, rate, norm = figure.axes
     raw, smooth, floor = loss.get_lines()
     assert list(raw.get_ydata())[:3] == [10, 0, 0]
-    assert list(smooth.get_ydata())[:3] == pytest.approx([10, 10 * 0.99 / 1.99, 10 * 0.9801 / 2.9701])
+    kept = 1 - 10 / 150  # in a short run α is more than 0.01
+    second, third = 10 * kept / (1 + kept), 10 * kept**2 / (1 + kept + kept**2)
+    assert list(smooth.get_ydata())[:3] == pytest.approx([10, second, third])
     assert list(floor.get_ydata()) == [0.5, 0.5]
     curve, best, floor = validation.get_lines()
     assert list(curve.get_xdata()) == [50, 100, 150]
@@ -63,14 +65,25 @@ def test_panels_show_raw_smoothed_best_floor_and_mean() -> None:
     assert best.get_label() == "best: 1.0000 at step 100"
     assert list(rate.get_lines()[0].get_ydata())[-1] == pytest.approx(15)
     _, mean = norm.get_lines()
-    assert list(mean.get_xdata()) == list(range(100, 151))
-    assert list(mean.get_ydata()) == pytest.approx([0.5] * 51)
+    assert list(mean.get_xdata()) == list(range(15, 151))
+    assert list(mean.get_ydata()) == pytest.approx([8 / 15, 7 / 15] * 68)
     assert figures.as_png(figure).startswith(b"\x89PNG")
 
 
 def test_a_run_that_was_hardly_begun_can_be_drawn() -> None:
     figure = figures.training_figure([{**STEPS[0], "loss": None}], None, "one step")
     assert figures.as_png(figure).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("steps", [20, 60, 2000])
+def test_a_smoothed_curve_of_a_short_run_does_not_lag_behind_it(steps: int) -> None:
+    """Would break if averages looked back over most of a short run, as α = 0.01 does over 60 steps."""
+    records = [{**STEPS[0], "step": step, "loss": 3 - 2 * step / steps, "norm": 1.0} for step in range(1, steps + 1)]
+    loss, _, _, norm = figures.training_figure(records, None, "a run").axes
+    raw, smoothed = loss.get_lines()[:2]
+    assert 0 < smoothed.get_ydata()[-1] - raw.get_ydata()[-1] < 0.25  # a tenth of a fall by 2, and what is left of α
+    assert ("α = 0.01," in smoothed.get_label()) == (steps == 2000)
+    assert len(norm.get_lines()[1].get_ydata()) == steps - max(min(100, steps // 10), 1) + 1
 
 
 def test_gradients_are_drawn_by_parameter_and_step() -> None:

@@ -42,6 +42,8 @@ class Appeal:
     """Clauses of the group that were judged and failed."""
     causes: tuple[Result, ...] = ()
     """Clauses outside the group that failed, so that some in it could not be judged."""
+    unseen: tuple[str, ...] = ()
+    """Clauses that failed, in no group of the policy, so that some in this one could not be judged."""
     others: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     """Clauses that did not pass for another reason: verdict, reason, ids."""
 
@@ -66,7 +68,7 @@ class Appeal:
         """The command that repeats what failed in the group; all of the code where nothing was judged."""
         if self.report is None:
             return shlex.join(["conform", "run", "--impl", self.grade.own_name or "."])
-        wanted = [result.clause.id for result in (*self.red, *self.causes)] or list(self.group.failed)
+        wanted = [*(result.clause.id for result in (*self.red, *self.causes)), *self.unseen] or list(self.group.failed)
         return command(self.report, ",".join(wanted[:_NAMED])) if wanted else ""
 
     @property
@@ -101,13 +103,14 @@ def appeals(grade: Grade, report: Report | None) -> Iterator[Appeal]:
         if group.points < group.max_points:
             found = [results[name] for name in group.failed if name in results]
             red = tuple(result for result in found if result.verdict.red)
-            causes = _causes(results, found)
-            yield Appeal(grade, group, report, red, causes, tuple(_together(group, found)))
+            causes, unseen = _causes(results, found)
+            yield Appeal(grade, group, report, red, causes, unseen, tuple(_together(group, found)))
 
 
-def _causes(results: Mapping[str, Result], found: Sequence[Result]) -> tuple[Result, ...]:
-    """Return the failures outside a group because of which clauses in it were not judged."""
+def _causes(results: Mapping[str, Result], found: Sequence[Result]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
+    """Return the failures outside a group because of which clauses in it were not judged; ids of those not reported."""
     causes: dict[str, Result] = {}
+    unseen: dict[str, None] = {}
     for result in found:
         cause, seen = result, set[str]()
         while cause.blocked_by in results and cause.blocked_by not in seen:
@@ -115,7 +118,10 @@ def _causes(results: Mapping[str, Result], found: Sequence[Result]) -> tuple[Res
             cause = results[cause.blocked_by]
         if cause.verdict.red:
             causes[cause.clause.id] = cause
-    return tuple(cause for name, cause in causes.items() if name not in {one.clause.id for one in found})
+        elif cause.blocked_by and cause.blocked_by not in results:
+            unseen[cause.blocked_by] = None
+    own = {one.clause.id for one in found}
+    return tuple(cause for name, cause in causes.items() if name not in own), tuple(unseen)
 
 
 def _together(group: Group, found: Sequence[Result]) -> Iterator[tuple[str, str, tuple[str, ...]]]:

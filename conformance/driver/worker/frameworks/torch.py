@@ -48,6 +48,26 @@ def prepare(threads: int) -> None:
     torch.backends.cudnn.allow_tf32 = False
 
 
+_grad = torch.autograd.grad
+_BACKWARD = (torch.Tensor.backward, torch.autograd.backward)
+"""What torch itself has: an implementation may replace it."""
+
+
+def _differentiated(scalar: torch.Tensor, leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
+    """Return the gradients that `backward` leaves in these tensors: that is what whoever trains finds."""
+    if (torch.Tensor.backward, torch.autograd.backward) == _BACKWARD:
+        return _grad(scalar, leaves, allow_unused=True)
+    kept = [leaf.grad for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    try:
+        scalar.backward()  # type: ignore[no-untyped-call]
+        return [leaf.grad for leaf in leaves]
+    finally:
+        for leaf, grad in zip(leaves, kept, strict=True):
+            leaf.grad = grad
+
+
 class _Detached(TorchFunctionMode):
     """In this context, computed tensors are copied as numbers; torch itself refuses, because of their derivatives."""
 
@@ -280,13 +300,14 @@ class Torch:
     def gradients(
         self, component: Any, out: Any, cotangent: Array, inputs: Mapping[str, Any], *, parameters: bool
     ) -> Gradients:
-        """Pull the cotangent back with `torch.autograd.grad`; unreached tensors get None."""
+        """Pull the cotangent back; unreached tensors get None."""
+        found: Sequence[torch.Tensor | None]
         wanted = dict(_trainable(self.held(component))) if parameters else {}
         leaves = [*inputs.values(), *wanted.values()]
         if leaves and self.requires_grad(out):
             # a scalar: with `grad_outputs`, torch imports its symbolic shapes, which takes longer than everything else
             scalar = (out * torch.from_numpy(cotangent).to(out.device, out.dtype)).sum()
-            found: Sequence[torch.Tensor | None] = torch.autograd.grad(scalar, leaves, allow_unused=True)
+            found = _differentiated(scalar, leaves)
         else:
             found = [None] * len(leaves)
         arrays = [None if grad is None else self.array(_dense(grad))[0] for grad in found]

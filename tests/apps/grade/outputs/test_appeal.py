@@ -59,6 +59,18 @@ def test_a_clause_that_waits_for_another_group_s_shows_that_one(graded):
         assert "MHA-GOLDEN" in text
 
 
+def test_a_clause_that_waits_for_one_in_no_group_is_repeated_with_that_one(graded):
+    stored = samples.report(
+        samples.result("MHA-ORACLE", Verdict.BLOCKED, blocked_by="MHA-SCALE-DHEAD"),
+        samples.result("MHA-SCALE-DHEAD", Verdict.BLOCKED, blocked_by="SDPA-SCALE"),
+        isolation="sandbox", own_name="mypkg",
+    )  # fmt: skip
+    lost = replace(samples.GROUPS[1], points=0.0, failed=("MHA-ORACLE",))
+    for text in both(graded(report=stored, groups=(lost,), own_name="mypkg")):
+        assert "conform run --impl mypkg --only SDPA-SCALE" in text
+        assert "--isolation" not in text
+
+
 def test_code_that_was_not_judged_has_a_command_too(lost):
     found = next(appeals(lost, None))
     for text in (words(as_html(found)), as_markdown(found)):

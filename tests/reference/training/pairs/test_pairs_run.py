@@ -203,3 +203,24 @@ def test_a_checkpoint_gives_the_model_back(whole: PairsSession) -> None:
     assert best.step == whole.run.best[0]  # type: ignore[index]
     assert not best.model.training
     assert math.isfinite(whole.run.best[1])  # type: ignore[index]
+
+
+def test_a_share_of_the_decoders_input_becomes_its_own_guesses(config: TrainingConfig, tmp_path: Path) -> None:
+    """Would break if guesses stood one place off, replaced padding or the first id, or were there from the start."""
+    run = begin_pairs(with_changes(config, {"training.own_ids": 1.0}), tmp_path / "own").run
+    (src, tgt), _ = run.buckets.draw(8, run.device)
+    assert torch.equal(run._guessed(src, tgt, 0.0), tgt)
+    mixed = run._guessed(src, tgt, 1.0)
+    best = run.model.eval()(src, tgt).argmax(dim=-1)
+    assert torch.equal(mixed[:, 0], tgt[:, 0])
+    assert torch.equal(mixed[:, 1:], torch.where(tgt[:, 1:] == run.model.pad_id, tgt[:, 1:], best[:, :-1]))
+    torch.manual_seed(3)
+    (_, first), _ = run.draw()
+    torch.manual_seed(3)
+    assert torch.equal(
+        first, run.buckets.draw(config.training.batch_size, run.device)[0][1]
+    )  # at step 0 the share is 0
+    assert [run.update()[0].isfinite().item() for _ in range(config.training.steps)]
+    torch.manual_seed(3)
+    (_, last), _ = run.draw()
+    assert not torch.equal(last, first)
