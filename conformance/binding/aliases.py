@@ -36,7 +36,7 @@ _ALIASES: dict[str, Aliases] = {
         "n_inner ff_hidden d_hid nhid",
         likely="dimff mlphidden mlpwidth innerdim ffsize ffwidth dffn ffnhidden dmlp mlpsize inner "
         "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim ffn ff mlp "
-        "dimhidden hiddenfeatures hiddenchannels",
+        "dimhidden hiddenfeatures hiddenchannels interdim intermediate intermediatedim",
     ),
     "d_k": _names("dk key_dim"),
     "d_v": _names("dv value_dim"),

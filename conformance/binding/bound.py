@@ -271,7 +271,7 @@ class Bound:
         """Say which arrays of a call have a batch axis that the implementation has not: it is called for each entry."""
         if self.config.layout != "one sequence":
             return {}
-        shared = {"positions", *(name for name, form in self.masks.items() if form.shape == "T T")}
+        shared = {"positions", "position_ids", *(name for name, form in self.masks.items() if form.shape == "T T")}
         of_masks = 1 if self.component.several else 3  # (Tq, Tk) is for all sequences
         each = [
             name for name, array in arrays.items()

@@ -37,8 +37,8 @@ __all__ = [
 ]  # fmt: skip
 
 CALL_NAMES = (
-    "x", "q", "k", "v", "ids", "mask", "causal", "positions", "query", "key", "value", "memory", "src", "tgt",
-    "segments", "images",
+    "x", "q", "k", "v", "ids", "mask", "causal", "positions", "position_ids", "query", "key", "value",
+    "memory", "src", "tgt", "segments", "images",
     *(name for name in MASK_NAMES if name != "mask"), *NUMBERS, "dropout", "T", PARAMETERS,
 )  # fmt: skip
 """What expressions in `call` may use."""

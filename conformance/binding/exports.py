@@ -409,7 +409,7 @@ def _check_names(
 ) -> None:
     """Raise ExportMismatch if a declared argument depends on a size that this component does not have."""
     sizes = {a.name for a in component.arguments} | (derived_names(variant) if _has_heads(component) else set())
-    inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions",))}
+    inputs = {*component.inputs, "mask", "causal", *(() if "q" in component.inputs else ("positions", "position_ids"))}
     if component.several:
         inputs = {*component.inputs, *MASK_NAMES}
     further = {"constructed": {"dtype", "mask", *SOURCES}, "called": {*inputs, "T", PARAMETERS}}

@@ -26,7 +26,7 @@ def positions_of(inputs: Mapping[str, Array]) -> int:
 
 
 def further_inputs(bound: Bound, sizes: Mapping[str, Any], inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return positions (T,), and a mask (Tq, Tk), True = may attend, if causality or the argument asks for one.
+    """Return positions (T,) and (1, T); a mask (Tq, Tk), True = may attend, if causality or the argument asks for one.
 
     `inputs` are the contract's of this call. An encoder-decoder's calls have all that they use.
     """
@@ -34,7 +34,8 @@ def further_inputs(bound: Bound, sizes: Mapping[str, Any], inputs: Mapping[str, 
         return {}
     queries = positions_of(inputs)
     keys = positions_of({"q": inputs["k"]}) if "k" in inputs else queries
-    found = {} if "q" in inputs else {"positions": np.arange(queries)}
+    places = np.arange(queries)
+    found = {} if "q" in inputs else {"positions": places, "position_ids": places[None]}
     if "q" not in inputs and bound.causal == "mask" and sizes.get("causal", True):
         found["mask"] = causal_mask(queries)
     elif bound.mask.required and "mask" not in inputs:

@@ -32,6 +32,7 @@ from conformkit.conformance.evidence.differences import (
 from conformkit.conformance.evidence.for_each_component import depth, each
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.rows_of_ids import single_rows
+from conformkit.conformance.evidence.unchosen import with_unchosen
 from conformkit.conformance.subject.attention import Attend
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.outcomes import Gradients
@@ -179,7 +180,8 @@ def test_the_gradient_of_one_element_is_the_same_in_a_batch_and_alone(every: lis
             if gradient is not None:
                 check_zero(f"{subject.name}: the gradient that reaches the other element's {name}", gradient[1:])
         first = {n: g if g is None else g[:1] for n, g in batch.inputs.items()}
-        _check_same(subject.name, {**batch.parameters, **first}, _flat(alone), subject.tolerance(depth(instance)))
+        both, one = (with_unchosen(instance, found) for found in ({**batch.parameters, **first}, _flat(alone)))
+        _check_same(subject.name, both, one, subject.tolerance(depth(instance)))
 
 
 @clause("GRAD-FINITE")

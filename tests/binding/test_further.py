@@ -29,6 +29,7 @@ def bound(declared, construct=MHA_CONSTRUCT, call=("x",), *, refused=()):
         ("call = ['x', 'x']", (), ("x", "memory=")),
         ("call = { memory = 'x', x = 'x' }", (), ("x", "memory=")),
         ("call = { x = 'x', length = 'T' }", (), ("x", "length=")),
+        ("call = { x = 'x', where = 'position_ids' }", (), ("x", "where=")),
         ("call = { x = 'x', size = ['T', 'd_model'] }", (), ("x", "size=")),
         ("call = { x = 'x', width = 'head_width' }", (), ("x", "width=")),
         ("call = { x = 'x', hide = 'causal' }", (), ("x", "hide=")),

@@ -18,6 +18,7 @@ from conformkit.conformance.driver.worker.frameworks.torch_ghost import TorchOnG
 from conformkit.conformance.driver.worker.ghost import device
 from conformkit.conformance.driver.worker.ghost.rules import MixedDevices
 from conformkit.conformance.driver.worker.ghost.tensor import GhostTensor, values_of
+from conformkit.conformance.driver.worker.templates import Filler
 
 pytestmark = pytest.mark.skipif(bool(device.why_not()), reason=device.why_not())
 if not device.why_not():
@@ -160,6 +161,24 @@ def _step(module, data):
     torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
     optimizer.step()
     return loss.item()
+
+
+class Turns(nn.Module):
+    """Makes a table of the numbers of positions, with a buffer that lies where it was built."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("speed", torch.ones(3), persistent=False)
+
+    def forward(self, x):
+        return x * self.speed
+
+
+def test_what_makes_a_table_for_a_call_is_there_before_it_is_called(there):
+    """Would break if code that gets its tables from the model were red for where conform.toml builds them."""
+    filler = Filler(there, {"x": np.ones((2, 3), np.float32)}, {"theirs:Turns": Turns}.__getitem__)
+    made = filler.fill({"$object": "theirs:Turns", "then": {"args": [{"$tensor": "x"}]}})
+    assert made.device == filler.fill({"$tensor": "x"}).device
 
 
 def test_tied_weights_stay_tied_and_an_optimizer_keeps_its_parameters(there):

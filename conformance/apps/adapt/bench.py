@@ -32,6 +32,8 @@ TROUBLE = (
 )  # fmt: skip
 """Errors that are expected when a guess is tried."""
 _TRIES = 60
+_LOSSES = 3
+"""How many candidates may end their process before the search is given up."""
 _FORMATS: tuple[Precision, ...] = ("float64", "float32", "bfloat16", "float16")
 _OF_FORMATS = re.compile(r"dtype|scalar type|bfloat16|half", re.IGNORECASE)
 """Words in errors of code that needs another number format."""
@@ -77,6 +79,7 @@ class Bench:
         self.formats: dict[str, Precision] = {}
         """By path, the first number format in which it could be built and called."""
         self._exports: dict[str, Mapping[str, Any]] = {}
+        self._losses = 0
 
     def subject(self, component: str, table: Mapping[str, Any]) -> Subject:
         """Return the component that a table declares, not yet built. Raises what is in TROUBLE."""
@@ -95,6 +98,13 @@ class Bench:
         dtypes = (form,) if form not in Config().dtypes else Config().dtypes
         bound = probe(subject, dtypes, gradients=self.implementation.is_torch, known=known, tries=tries)
         return subject.with_bound(bound)
+
+    def give_up(self, path: str, lost: WorkerLost) -> None:
+        """Remember a candidate that ended its process. Raises it again where several have: trying costs time."""
+        self.refusals.append(f"{path}: {lost.detail}")
+        self._losses += 1
+        if self._losses > _LOSSES:
+            raise lost
 
     def taken(self) -> list[str]:
         """Return the paths of the chosen components."""
@@ -147,10 +157,10 @@ class Bench:
         except TROUBLE:
             return True
 
-    def extents(self, component: str, table: Mapping[str, Any]) -> set[int]:
-        """Return the extents of its parameters if constructed with the usual sizes."""
+    def extents(self, component: str, table: Mapping[str, Any], *, learned: bool = False) -> set[int]:
+        """Return the extents of its arrays, or only of those that are learned, if constructed with the usual sizes."""
         subject = self.subject(component, table)
-        listing = self._in_its_format(subject, lambda it: _listed(it.build(**self.sizes)))
+        listing = self._in_its_format(subject, lambda it: _listed(it.build(**self.sizes), learned=learned))
         return {extent for p in listing if p["shape"] for extent in p["shape"]}
 
     def _in_its_format(self, subject: Subject, work: Callable[[Subject], Result]) -> Result:
@@ -170,7 +180,7 @@ class Bench:
         raise refused
 
 
-def _listed(instance: Instance) -> list[Any]:
+def _listed(instance: Instance, *, learned: bool) -> list[Any]:
     """List the parameters after a first call, which may make some."""
     try:
         instance(*instance.example_inputs(Draw(0, "extents"), further=0))
@@ -179,7 +189,7 @@ def _listed(instance: Instance) -> list[Any]:
         raise
     except TROUBLE:
         pass
-    return list(instance.listing)
+    return list(instance.trainable if learned else instance.listing)
 
 
 def _answered(instance: Instance) -> None:

@@ -20,9 +20,11 @@ _LENGTHS = {"valid_lens", "valid_len", "valid_lengths", "lengths", "lens", "seq_
 _NEEDED: Mapping[str, Any] = {
     **dict.fromkeys(("layer", "layer_idx", "layer_id", "layer_index", "offset", "start", "pos_offset", "position"), 0),
     **dict.fromkeys(("cache", "kv_cache", "past", "past_key_value", "past_key_values", "layer_past"), "None"),
+    **dict.fromkeys(("input_pos", "positions"), "positions"),
+    **dict.fromkeys(("position_ids", "pos_ids", "token_positions"), "position_ids"),
     **dict.fromkeys(("padding_mask", "key_padding_mask", "pad_mask", *sorted(_LENGTHS)), "None"),
 }  # fmt: skip
-"""Values for arguments without a default that the contract's call has no use for."""
+"""Values for arguments without a default that the contract's call has no use for, and what numbers positions."""
 _TABLES = re.compile(r"cos|sin|freq|rope|rot|angle|position_emb|pos_emb|phase", re.IGNORECASE)
 """Names of tables of a rotation."""
 _AT_LEAST = 2
@@ -47,6 +49,8 @@ class Call:
     """The argument that takes the targets of a model."""
     lengths: str = ""
     """The argument that says how many keys each query sees."""
+    tables: tuple[str, ...] = ()
+    """Arguments for tables of a rotation that are None by default."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -82,7 +86,9 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     targets = next((p["name"] for p in rest if p["name"] in _TARGETS), "") if inputs == ("ids",) else ""
     lengths = next((p["name"] for p in rest if p["name"] in _LENGTHS), "")
     required = bool(mask and mask["required"])
-    return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths)
+    open_ = [p["name"] for p in rest if p["default"] == "None" and p["name"] not in known and inputs == ("x",)]
+    tables = tuple(name for name in open_ if _TABLES.search(name))
+    return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths, tables)
 
 
 def _apart(positional: Sequence[Mapping[str, Any]]) -> int:

@@ -23,7 +23,7 @@ _EXACT = 10
 _NAMES = {
     "ScaledDotProductAttention": r"scaled|dot_?product|sdpa|attend|attention|attn",
     "SelfAttention": r"^(single_?)?(head_?)?(self_?)?(attention_?)?(head)?$",
-    "MultiHeadAttention": r"multi_?head|mha|attention|attn|mixer|(^|_)msa",
+    "MultiHeadAttention": r"multi_?head|mha|attention|attn|mixer|(^|_)(msa|mla)",
     "FeedForward": r"feed_?f|ffn|mlp|(^|_)ff(wd)?($|_)|position_?wise|swi_?glu|geglu",
     "PositionalEncoding": r"posit|pos_?enc|pos_?emb|sinus|wave|^pe$",
     "TransformerBlock": r"block|(decoder|encoder|transformer|make|build|^)_?layer$",
@@ -34,7 +34,7 @@ _NAMES = {
     "DecoderLayer": r"(dec|decoder)_?(layer|block)$",
     "Encoder": r"encoder(_?stack)?$",
     "Decoder": r"decoder(_?stack)?$",
-    "Transformer": r"transformer$|seq_?2_?seq|encoder_?decoder|translat|nmt",
+    "Transformer": r"transformer$|seq_?2_?seq|encoder_?decoder|translat|nmt|conditional_?gen",
     "BertEmbeddings": r"embedding",
     "BertModel": r"bert|encoder$|model$",
     "BertForPreTraining": r"pre_?train|masked|mlm|lm$|heads?$|bert",
@@ -53,6 +53,8 @@ _NOT = {
     "BertForPreTraining": r"layer$|block$|embed|attention|pool|config|^mlm_?head",
     "VisionTransformer": r"layer$|block$|embed|attention|config|head$|encoder$",
 }
+_SMALL = re.compile(r"(norm|normalization|config|cfg|args|arguments|settings|options|cache|linear|dense|optimizer)$")
+"""How names end of what is no component, such as a norm or an object of settings."""
 _MIXTURE = re.compile(r"moe|mixture|experts")
 """In names of networks made of several, in each of which a plain one is found as well."""
 _MOST = 8
@@ -104,6 +106,8 @@ def _may_be(component: Component, item: Item) -> bool:
         if component.name == "TinyTransformerLM" and is_whole(item) and takes_weights(component, item):
             return True
         return named(component, item.name) and sized
+    if _SMALL.search(snake_case(item.name)) and not named(component, item.name):
+        return False
     return item.kind == "class" and not call_of(component, item.call).unknown
 
 

@@ -49,6 +49,8 @@ _ENCODES = re.compile(
     re.IGNORECASE,
 )
 """What is said of code that reads whole inputs."""
+_OF_PARTS = {"MultiHeadAttention": ("qkv_bias", "output_bias"), "FeedForward": ("activation", "gated", "ffn_bias")}
+"""Choices by which a well-known model is not that of parts that were found."""
 _EVEN = {"d_model": 48, "num_heads": 4}
 """For heads that share keys, and heads of even width."""
 
@@ -61,13 +63,16 @@ def choose(
     candidates = fixed if path else ranked(component, items, taken, bench.parts)
     best: Proposal | None = None
     for rank, item in candidates:
-        for proposal in _proposals(component, item, items, bench):
-            proposal.rank = rank
-            proposal.matched = _matches(proposal, bench, search)
-            if proposal.matched:
-                return _kept(proposal, bench, search)
-            if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
-                best = proposal
+        try:
+            for proposal in _proposals(component, item, items, bench):
+                proposal.rank = rank
+                proposal.matched = _matches(proposal, bench, search)
+                if proposal.matched:
+                    return _kept(proposal, bench, search)
+                if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
+                    best = proposal
+        except WorkerLost as lost:
+            bench.give_up(item.path, lost)
     if best is not None:
         best.doubts.append(NAME_ALONE)
         return _kept(best, bench, search)
@@ -102,12 +107,17 @@ def _matches(proposal: Proposal, bench: Bench, search: Search) -> bool:
 
 
 def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
-    """Whether a whole with unknown parts is a well-known model: then its variant is declared."""
-    if proposal.component not in {"TinyTransformerLM", "TransformerBlock"} or search.found("MultiHeadAttention"):
+    """Whether a block with unknown parts, or a model, is a well-known one: then its variant is declared."""
+    if proposal.component not in {"TinyTransformerLM", "TransformerBlock"}:
+        return False
+    known = {part: found for part in _OF_PARTS if (found := search.found(part))}
+    if known and proposal.component != "TinyTransformerLM":
         return False
     table = proposal.table
     names = names_in(table.get("construct", {}))
     for variant in _well_known():
+        if any(getattr(variant, c) != getattr(found, c) for part, found in known.items() for c in _OF_PARTS[part]):
+            continue
         own = variant.but(kv_heads="num_heads") if "kv_heads" in names else variant
         own = own.but(norm_eps=CANONICAL.norm_eps) if str(CANONICAL.norm_eps) in names else own
         proposal.table = {**table, "variant": own.differences()}

@@ -284,6 +284,8 @@ def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) 
             found[name] = 1e-5
         elif name.lower() == "multiple_of":
             found[name] = 1
+        elif name.lower() in {"max_batch_size", "max_batch", "max_bsz"} and str(default).isdigit():
+            found[name] = LONGEST
         elif name in _FAMOUS and {"vocab_size", "tgt_vocab_size"} & set(sizes_of(component)):
             found[name] = _FAMOUS[name]
     return found

@@ -56,11 +56,14 @@ def choose(
     for item in items:
         if item.path != path if path else item.path in taken or not _may_be(component, item):
             continue
-        for proposal in _answering(component, item, items, bench):
-            proposal.rank = _fit(proposal, item, bench, search)
-            best = proposal if best is None or proposal.rank > best.rank else best
-            if best.rank == _WHOLLY:
-                return _kept(best, bench, search)
+        try:
+            for proposal in _answering(component, item, items, bench):
+                proposal.rank = _fit(proposal, item, bench, search)
+                best = proposal if best is None or proposal.rank > best.rank else best
+                if best.rank == _WHOLLY:
+                    return _kept(best, bench, search)
+        except WorkerLost as lost:
+            bench.give_up(item.path, lost)
     return _kept(best, bench, search) if best is not None else None
 
 

@@ -27,14 +27,21 @@ __all__ = [
 
 _BEYOND = 1_100
 """An input longer than any block size that is tried, and than usual defaults."""
+_FREE = 4096
+"""A longest input beyond all that are tried, where one must be passed."""
 _SHORT, _LONG = 5, 600
 """The longest input that has been tried, and the longest at which clauses about every size call a part."""
 _WIDTHS = {48: "4 * d_model", 32: "8 * d_model // 3", 24: "2 * d_model", 36: "3 * d_model", 12: "d_model"}
 """By extents of parameters with d_model = 12, the value of d_ff if no argument sets it; fused projections come late."""
 
 
+_OF_THE_CODE = 200
+"""An extent that no size that is tried explains."""
+_LAYERS = ("FeedForward", "TransformerBlock", "EncoderLayer", "DecoderLayer")
 _INNER = 20
 """The inner width that is tried."""
+_HALF_AGAIN = "(3 * d_ff + 1) // 2"
+"""What two thirds of are d_ff, also if it is odd."""
 _IN_SETTINGS = 2
 """How long the way to an argument in an object of settings is, at least."""
 
@@ -56,6 +63,7 @@ def limit_inner(component: Component, proposal: Proposal, names: frozenset[str],
         proposal.table["limits"] = {**limits, "d_ff": inner_width(component.name, table, bench)}
     elif "d_ff" in own - limits.keys():
         _leave_unread(component, proposal, call, bench)
+        _ask_for_more(component, proposal, call, bench)
 
 
 def _leave_unread(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
@@ -75,9 +83,27 @@ def _leave_unread(component: Component, proposal: Proposal, call: Call, bench: B
     )
 
 
-def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str:
-    """Return what d_ff is in code of which no argument sets it."""
+def _ask_for_more(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
+    """Ask for half as much again where the code makes its inner layers two thirds as wide as it is told."""
+    construct = proposal.table.get("construct", {})
+    path = _path_of(construct, "d_ff")
+    if not path:
+        return
+    table = {**proposal.table, "call": call.written(mask=call.required)}
+    extents = bench.extents(component.name, table, learned=True)
+    thirds = 2 * _INNER // 3
+    if not extents & {thirds, 2 * thirds} or any(not extent % _INNER for extent in extents):
+        return
+    proposal.table["construct"] = _with(construct, path, _HALF_AGAIN)
+    proposal.doubts.append(f"the code makes {path[-1]} smaller, to two thirds: it is asked for as much more")
+
+
+def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str | int:
+    """Return what d_ff is in code of which no argument sets it: a share of the width, or a number of the code."""
     extents = bench.extents(name, table)
+    widest = max(bench.extents(name, table, learned=True), default=0)
+    if widest >= _OF_THE_CODE and name in _LAYERS:
+        return widest
     scale = Fraction(table.get("limits", {}).get("d_model", bench.sizes.get("d_model", 12)), 12)
     return next((text for extent, text in _WIDTHS.items() if extent * scale in extents), "4 * d_model")
 
@@ -155,7 +181,11 @@ def free_length(component: Component, proposal: Proposal, bench: Bench) -> None:
         return
     without = _without(proposal.table.get("construct", {}), path)
     table = {**proposal.table, "construct": without}
+    said = "left at its default"
     try:
+        if "block_size" in bench.subject(component.name, table).bound.construct.names():  # passed, by its usual name
+            table["construct"] = without = _with(proposal.table["construct"], path, _FREE)
+            said = f"always {_FREE}"
         tabled = bench.subject(component.name, table).build(**bench.sizes).sizes["block_size"] in bench.extents(
             component.name, proposal.table
         )
@@ -166,7 +196,7 @@ def free_length(component: Component, proposal: Proposal, bench: Bench) -> None:
         return
     if works:
         proposal.table["construct"] = without
-        proposal.doubts.append(f"{path[-1]} is left at its default: longer inputs are accepted, so it limits nothing")
+        proposal.doubts.append(f"{path[-1]} is {said}: longer inputs are accepted, so it limits nothing")
 
 
 def _path_of(construct: Any, wanted: str) -> list[str]:
@@ -184,6 +214,11 @@ def _without(construct: dict[str, Any], path: list[str]) -> dict[str, Any]:
     if not rest:
         return {name: value for name, value in construct.items() if name != key}
     return {**construct, key: _without(construct[key], rest)}
+
+
+def _with(construct: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    key, *rest = path
+    return {**construct, key: _with(construct[key], rest, value) if rest else value}
 
 
 def tell_nature(proposal: Proposal, bench: Bench) -> None:

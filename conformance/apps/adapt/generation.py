@@ -10,6 +10,7 @@ import numpy as np
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.apps.adapt.items import Item
+from conformkit.conformance.apps.adapt.meanings import meant
 from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.aliases import meaning
@@ -145,6 +146,8 @@ def _table(path: str, signature: Sequence[Mapping[str, Any]], many: str, *, free
             named[parameter["name"]] = _value(ours, parameter)
         elif parameter["name"] in _NO_CUT:
             named[parameter["name"]] = _NO_CUT[parameter["name"]]
+        elif parameter["required"] and meant(parameter["name"], ("block_size",)):
+            named[parameter["name"]] = "block_size"
         elif parameter["required"]:
             return None
     options = [o for o in OPTIONS if any(str(v).split(" ")[0] == o for v in named.values())]
@@ -154,6 +157,8 @@ def _table(path: str, signature: Sequence[Mapping[str, Any]], many: str, *, free
 def _asked_for(rest: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Return the only argument that is required, unless its name means something else: a length has any name."""
     required = [p for p in rest if p["required"]]
+    if len(required) > 1:
+        required = [p for p in required if not meant(p["name"], ("block_size",))]
     return required[0] if len(required) == 1 and not meaning(required[0]["name"], OPTIONS) else None
 
 

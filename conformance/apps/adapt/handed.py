@@ -25,13 +25,18 @@ _APPLIES = re.compile(r"apply|rotate|repeat", re.IGNORECASE)
 _BASE = 10000.0
 _MOST = 12
 _SIZES = ("d_model", "num_heads", "head_width")
+_AT_CALL = ("T",)
+"""What lengths are where a table is made for one call."""
+_POSITIONS = {"positions", "positionids", "posids", "tokenpositions", "pos"}
 
 
 def handed(component: Component, call: Call, items: Sequence[Item]) -> Iterator[Call]:
-    """Yield the call with objects for the arguments that are such tables; the call itself where there are none."""
-    wanted = call.spare
-    if not wanted or call.unknown or "num_heads" not in {a.name for a in component.arguments}:
+    """Yield the call with objects for the arguments that are such tables; the call itself where none is required."""
+    wanted = call.spare or call.tables
+    takes = bool(wanted) and not call.unknown and "num_heads" in {a.name for a in component.arguments}
+    if not takes or not call.spare:
         yield call
+    if not takes:
         return
     for made in islice(_makers(items), _MOST):
         named = {name: {**made, **({"output": n} if len(wanted) > 1 else {})} for n, name in enumerate(wanted)}
@@ -44,9 +49,9 @@ def _makers(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
         if not _MAKES.search(item.name) or _APPLIES.search(item.name) or item.kind not in {"function", "class"}:
             continue
         if item.kind == "function":
-            yield from ({"object": item.path, "arguments": given} for given in _given(item.call or (), ("T",)))
+            yield from ({"object": item.path, "arguments": given} for given in _given(item.call or (), _AT_CALL))
             continue
-        for made, inputs in product(_built(item, items), _given(item.call or (), ("T",))):
+        for made, inputs in product(_built(item, items), _given(item.call or (), _AT_CALL)):
             yield {"object": item.path, "arguments": made, "call": inputs}
 
 
@@ -78,8 +83,12 @@ def _values(parameter: Mapping[str, Any], lengths: Sequence[Any]) -> Sequence[An
     folded = parameter["name"].lower().replace("_", "")
     if any(word in folded for word in ("base", "theta")):
         return (_BASE,) if parameter["required"] else ()
+    if lengths == _AT_CALL and folded in _POSITIONS:
+        return ("positions", "position_ids", *(lengths if folded == "positions" else ()))
+    if lengths == _AT_CALL and folded in {"x", "hiddenstates"}:
+        return ("x",) if parameter["required"] else ()
     if folded in {"t", "end", "n", "start", "offset"} or re.search("len|seq|max|block|context|positions", folded):
         return lengths if folded not in {"start", "offset"} else (0,)
-    if folded in {"dim", "d", "width", "rotarydim", "dhead"} or "dim" in folded or "head" in folded:
+    if folded in {"dim", "d", "width", "rotarydim", "dhead", "nelem"} or "dim" in folded or "head" in folded:
         return ("head_width",)
     return ()

@@ -31,6 +31,11 @@ _WHOLE = {"model", "gpt", "gpt2", "lm", "transformer", "network", "net"}
 """What is left of the names of a whole model's functions."""
 _SHORT = {"attn": "attention", "mha": "attention", "multihead": "attention", "multiheadattention": "attention",
           "ffn": "mlp", "ff": "mlp", "feed": "mlp", "feedforward": "mlp"}  # fmt: skip
+_LISTS = ("blocks", "layers", "h")
+"""Names of lists of blocks in the weights of a model."""
+_KEYS = {"MultiHeadAttention": ("attn", "attention", "mha", "self_attn", "self_attention"),
+         "FeedForward": ("mlp", "ffn", "ff", "feed_forward")}  # fmt: skip
+"""Names of parts in the weights of a block."""
 _RANDOM = {"rng": "rng", "generator": "rng", "randomstate": "rng", "random": "rng", "key": "seed", "seed": "seed",
            "prngkey": "seed", "rngkey": "seed"}  # fmt: skip
 _VECTOR = re.compile(r"^(b|be|bias|g|gamma|beta|ln|norm|scale|shift|offset|gain)(?![a-z]*w)|bias|gamma|beta|(^|_)b\d*$")
@@ -79,7 +84,8 @@ def weighted(component: Component, item: Item, items: Sequence[Item]) -> Iterato
     weights = _weights_of(component, item)
     whole = [name for name in weights if name in USUAL] if len(weights) == 1 else []
     call = _call(component, item, weights, whole)
-    for made, said in _makers(component, item, items):
+    own = list(_makers(component, item, items))
+    for made, said in own or (_parts_of_wholes(component, item, items) if whole else ()):
         yield Weighted(made, call, said)
     if not whole:
         for shapes in _shapes(component, weights):
@@ -117,6 +123,24 @@ def _makers(component: Component, item: Item, items: Sequence[Item]) -> Iterator
         given = _arguments(component, other)
         if given is not None:
             yield {"object": other.path, "arguments": given}, f"its weights are made by {other.name}"
+
+
+def _parts_of_wholes(component: Component, item: Item, items: Sequence[Item]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield entries of what makes a block or a model: the part that is called like the function, or as is usual."""
+    keys = list(dict.fromkeys((item.name.rpartition(".")[2], *_KEYS.get(component.name, ()))))
+    for other in items:
+        words = _stem(other.name) - {"block"}
+        is_block = not words and bool(_words(other.name) & {"block", "layer"})
+        if other.kind != "function" or not _words(other.name) & _MAKES or words - _WHOLE:
+            continue
+        given = _arguments(component, other)
+        of_block = component.name != "TransformerBlock"
+        if given is None or (is_block and not of_block):
+            continue
+        places = keys if is_block else [f"{where}.0{f'.{key}' if of_block else ''}" for where in _LISTS for key in keys]
+        for place in dict.fromkeys(places):
+            made = {"object": other.path, "arguments": given, "output": place}
+            yield made, f"its weights are taken from {place} of what {other.name} makes"
 
 
 def _makes(component: Component, other: Item, item: Item) -> bool:

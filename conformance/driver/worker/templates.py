@@ -99,6 +99,7 @@ class Filler:
         args, kwargs = self.arguments(template)
         value = self._resolve(template["$object"])(*args, **kwargs)
         if "then" in template:
+            value = self._framework.placed(value)  # a table in it, made where it was built, meets the call's arrays
             args, kwargs = self.arguments(template["then"])
             method = template["then"].get("method")
             value = (getattr(value, method) if method else value)(*args, **kwargs)

@@ -45,6 +45,44 @@ HANDED = """
             y = F.scaled_dot_product_attention(q, k, split(self.v(x)), is_causal=True)
             return self.o(y.transpose(1, 2).flatten(2))
 """
+PAIR = """
+    class Settings:
+        def __init__(self, hidden_size=16, num_attention_heads=2, rope_theta=10000.0):
+            self.hidden_size, self.num_attention_heads, self.rope_theta = hidden_size, num_attention_heads, rope_theta
+            self.head_dim = hidden_size // num_attention_heads
+
+    class RotaryEmbedding(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            steps = torch.arange(0, config.head_dim, 2) / config.head_dim
+            self.register_buffer("inv_freq", config.rope_theta ** -steps, persistent=False)
+
+        def forward(self, x, position_ids):
+            freqs = position_ids[:, :, None] * self.inv_freq  # (B, T, half a head)
+            both = torch.cat([freqs, freqs], -1)
+            return both.cos().to(x.dtype), both.sin().to(x.dtype)
+
+    def turned(x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return x * cos[:, None] + torch.cat([-b, a], -1) * sin[:, None]
+
+    class Attention(nn.Module):
+        def __init__(self, config: Settings):
+            super().__init__()
+            if config.hidden_size % config.num_attention_heads or config.head_dim % 2:
+                raise ValueError("heads of an even width are needed")
+            names = ("q_proj", "k_proj", "v_proj", "o_proj")
+            self.maps = nn.ModuleDict({n: nn.Linear(config.hidden_size, config.hidden_size, bias=False) for n in names})
+            self.heads = config.num_attention_heads
+
+        def forward(self, hidden_states, POSITIONS):
+            q, k, v = (self.maps[n](hidden_states).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                       for n in ("q_proj", "k_proj", "v_proj"))
+            y = F.scaled_dot_product_attention(
+                turned(q, *position_embeddings), turned(k, *position_embeddings), v, is_causal=True
+            )
+            return self.maps["o_proj"](y.transpose(1, 2).flatten(2))
+"""
 LAZY = """
     class CausalAttention(nn.Module):
         def __init__(self, num_heads):
@@ -138,6 +176,18 @@ def test_tables_of_a_rotation_are_handed_in_as_the_package_makes_them(tmp_path):
     assert {name: (table["arguments"], table["output"]) for name, table in handed.items()} == {
         "cos": (made, 0), "sin": (made, 1),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["position_embeddings", pytest.param("position_embeddings=None", marks=pytest.mark.full(guard=
+     "test_a_pair_of_tables_is_handed_in_as_one_argument"))], ids=["required", "by-default-none"],
+)  # fmt: skip
+def test_a_pair_of_tables_is_handed_in_as_one_argument(tmp_path, argument):
+    """Would break if attention that gets (cos, sin) for numbered ids were left unjudged."""
+    handed = tables(drafted(tmp_path, PAIR.replace("POSITIONS", argument)))["MultiHeadAttention"]["call"][-1]
+    assert handed["position_embeddings"]["call"] == {"x": "x", "position_ids": "position_ids"}
+    assert "output" not in handed["position_embeddings"]
 
 
 @pytest.mark.full(guard="test_code_without_a_batch_axis_is_called_for_each_sequence")

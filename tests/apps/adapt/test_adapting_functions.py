@@ -38,6 +38,21 @@ PAIRS = """
         y = softmax(np.where(seen, scores, -np.inf)) @ v
         return y.swapaxes(1, 2).reshape(x.shape) @ theta[3]["w"]
 """
+INSIDE = """
+    def dense(rng, rows, columns):
+        return {"w": rng.normal(size=(rows, columns)) / rows**0.5, "b": np.zeros(columns)}
+
+    def init_params(rng, vocab_size, d_model, n_layers, d_ff):
+        layer = lambda: {"attn": {"out": dense(rng, d_model, d_model)},
+                         "mlp": {"up": dense(rng, d_model, d_ff), "down": dense(rng, d_ff, d_model)}}
+        return {"wte": rng.normal(size=(vocab_size, d_model)), "blocks": [layer() for _ in range(n_layers)]}
+
+    def apply(p, x):
+        return x @ p["w"] + p["b"]
+
+    def mlp(p, x):
+        return apply(p["down"], np.maximum(apply(p["up"], x), 0))
+"""
 STAX = """
     def MLP(width, inner):
         def init_fun(rng, input_shape):
@@ -111,6 +126,14 @@ def test_pairs_of_functions_are_bound_with_the_weights_that_init_makes(tmp_path)
         "arguments": {"key": "seed", "dim": "d_model"},
     }
     assert attention["call"] == [{"theta": "parameters", "x": "x", "heads": "num_heads"}]
+
+
+def test_weights_that_only_the_whole_model_makes_are_an_entry_of_its(tmp_path):
+    """Would break if functions whose weights are made for the model alone were left out."""
+    made = drafted(tmp_path, NUMPY, INSIDE)["FeedForward"]["parameters"]
+    assert made["object"] == "theirs:init_params"
+    assert made["output"] == "blocks.0.mlp"
+    assert made["arguments"]["d_model"] == "d_model"
 
 
 def test_a_function_that_gives_both_is_a_factory(tmp_path):

@@ -38,6 +38,33 @@ def FeedForward(dim, mult=4, dropout=0.0):
     inner = int(dim * mult * 2 / 3)
     return nn.Sequential(nn.Linear(dim, inner), nn.GELU(), nn.Dropout(dropout), nn.Linear(inner, dim))
 """
+THIRDS = """
+import torch.nn.functional as F
+from torch import nn
+
+class FeedForward(nn.Module):
+    def __init__(self, dim, hidden_dim, multiple_of=1):
+        super().__init__()
+        hidden_dim = multiple_of * -(-int(2 * hidden_dim / 3) // multiple_of)
+        self.w1, self.w3 = nn.Linear(dim, hidden_dim, bias=False), nn.Linear(dim, hidden_dim, bias=False)
+        self.w2 = nn.Linear(hidden_dim, dim, bias=False)
+
+    def forward(self, x):
+        return self.w2(F.silu(self.w1(x)) * self.w3(x))
+"""
+FIXED = """
+import torch
+from torch import nn
+
+class MLP(nn.Module):
+    def __init__(self, width, breadth=1536):
+        super().__init__()
+        self.up, self.act, self.down = nn.Linear(width, breadth), nn.GELU(), nn.Linear(breadth, width)
+        self.register_buffer("table", torch.ones(2048, 1))
+
+    def forward(self, x):
+        return self.down(self.act(self.up(x)))
+"""
 ENCODER = """
 from torch import nn
 
@@ -96,6 +123,19 @@ def test_the_width_of_a_head_is_given_although_it_has_a_default(tmp_path):
 def test_a_function_that_needs_the_width_alone_makes_a_component(tmp_path):
     found = table(drafted(tmp_path, NETWORK), "FeedForward")
     assert (found["factory"], found["limits"]) == (True, {"d_ff": "8 * d_model // 3"})
+
+
+@pytest.mark.full(guard="test_a_function_that_needs_the_width_alone_makes_a_component")
+def test_an_inner_width_that_is_a_number_of_the_code_is_that_number(tmp_path):
+    """Would break if the width that is tried, which every square matrix has, were taken for the inner one."""
+    assert table(drafted(tmp_path, FIXED), "FeedForward")["limits"] == {"d_ff": 1536}
+
+
+def test_code_that_takes_two_thirds_of_a_width_is_asked_for_more(tmp_path):
+    """Would break if d_ff were another width than that of the layers, and the whole were left out."""
+    found = drafted(tmp_path, THIRDS)
+    assert found.proposals[0].matched
+    assert table(found, "FeedForward")["construct"]["hidden_dim"] == "(3 * d_ff + 1) // 2"
 
 
 @pytest.mark.parametrize(
