@@ -25,6 +25,7 @@ from conformkit.reference.positional_encoding import LearnedPositions, positions
 from conformkit.reference.relative_positions import table_for
 from conformkit.reference.scores import capped
 from conformkit.reference.sizes import check_at_least
+from conformkit.reference.tied_head import scaled
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["TinyTransformerLM"]
@@ -156,3 +157,4 @@ class TinyTransformerLM(nn.Module):
             nn.init.normal_(self.positions.weight, std=std * self.scale)
         if variant.tied:
             self.head.weight = self.embedding.weight
+            self.head = scaled(self.head) if variant.tied_scale else self.head

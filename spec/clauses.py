@@ -31,7 +31,8 @@ LM = (
     "penalties", "reports", "training", "learning",
 )  # fmt: skip
 SEQ2SEQ = (
-    "cross_attention", "padding", "token_embedding", "encoder", "decoder", "encoder_decoder", "seq2seq_data",
+    "cross_attention", "padding", "token_embedding", "encoder", "decoder", "encoder_decoder", "seq2seq_relative",
+    "seq2seq_data",
     "smoothing_loss", "masked_language", "seq2seq_generation", "seq2seq_decoding", "seq2seq_training",
 )  # fmt: skip
 ENCODER = ("bert_embeddings", "bert_model", "pretraining", "masked_language")

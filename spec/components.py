@@ -26,7 +26,6 @@ from conformkit.spec.parameters import (
     within,
 )
 from conformkit.spec.positional_encoding import first_position, input_scale, positional_encoding
-from conformkit.spec.relative_positions import SHARED_TABLE
 from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import BASES, CANONICAL, Variant
 
@@ -60,7 +59,7 @@ def _model(sizes: Sizes, variant: Variant) -> dict[str, Parameter]:
         found |= norm_parameters("embedding_norm", m, variant)
     own = _block(sizes, variant)
     if variant.shares_table:
-        found["relative.weight"] = own.pop(SHARED_TABLE)
+        found["relative.weight"] = own.pop("attention.relative.weight")
     for layer in range(sizes["num_layers"]):
         found |= within(f"blocks.{layer}", own)
     if variant.final_norm:

@@ -10,9 +10,11 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.heads import merge_heads, split_heads
 from conformkit.spec.layers import Weights, linear
+from conformkit.spec.masks import additive
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
-from conformkit.spec.scores import normalized
+from conformkit.spec.relative_positions import relative_bias
+from conformkit.spec.scores import asked, normalized
 from conformkit.spec.variants import Variant
 
 __all__ = ["CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule", "attend"]
@@ -47,11 +49,12 @@ class CrossAttentionConstructor(Protocol[Built_co]):
 
 def attend(
     weights: Weights, query: Array, key: Array, value: Array, mask: Array | None,
-    *, num_heads: int, kv_heads: int, variant: Variant, turned: bool = False,
+    *, num_heads: int, kv_heads: int, variant: Variant, turned: bool = False, causal: bool = False,
 ) -> Array:  # fmt: skip
     """Return the heads' attention of query (B, Tq, D) to key and value (B, Tk, D), projected: (B, Tq, D).
 
-    `turned`: queries and keys are of one sequence, and rotary positions rotate them if the variant has these.
+    `turned`: queries and keys are of one sequence, whose positions act within attention if the variant has such;
+    `causal`: all buckets of relative positions are for earlier keys. The mask hides, here as elsewhere.
     """
     q = split_heads(normalized(weights, "q_norm", linear(weights, "q", query), num_heads, variant), num_heads)
     k = split_heads(normalized(weights, "k_norm", linear(weights, "k", key), kv_heads, variant), kv_heads)
@@ -59,5 +62,9 @@ def attend(
     if turned and variant.positions == "rotary":
         q, k = rotate(q, variant), rotate(k, variant)
     k, v = (np.repeat(part, num_heads // kv_heads, axis=-3) for part in (k, v))  # (B, H, Tk, d)
+    if turned and variant.positions == "relative":
+        bias = relative_bias(weights["relative.weight"], query.shape[-2], variant, causal=causal)  # (H, T, T)
+        mask = bias if mask is None else np.asanyarray(bias + additive(mask))
+    q = asked(q, variant)
     mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap))
     return linear(weights, "out", mixed) if variant.output_projection else mixed

@@ -10,6 +10,7 @@ from conformkit.spec.cross_attention import attend
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.relative_positions import shared_table
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -89,7 +90,7 @@ def decoder_layer(
     heads = partial(attend, num_heads=num_heads, kv_heads=kv_heads, variant=variant)
 
     def look(z: Array) -> Array:
-        return heads(under(weights, "self_attention"), z, z, z, tgt_mask, turned=True)
+        return heads(under(weights, "self_attention"), z, z, z, tgt_mask, turned=True, causal=True)
 
     def read(z: Array) -> Array:
         return heads(under(weights, "cross_attention"), z, memory, memory, memory_mask)
@@ -110,8 +111,9 @@ def decoder(
     *, num_layers: int, num_heads: int, kv_heads: int, variant: Variant,
 ) -> Array:  # fmt: skip
     """Return the target's features (B, T, D) of embedded positions (B, T, D), given the memory (B, S, D)."""
+    table = shared_table(weights, "self_attention", variant)
     for layer in range(num_layers):
-        inner = under(weights, f"layers.{layer}")
+        inner = {**under(weights, f"layers.{layer}"), **table}
         x = decoder_layer(
             inner, x, memory, tgt_mask, memory_mask, num_heads=num_heads, kv_heads=kv_heads, variant=variant
         )

@@ -9,6 +9,7 @@ from conformkit.spec.cross_attention import attend
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.protocols import ArrayT, Built_co
+from conformkit.spec.relative_positions import shared_table
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -94,7 +95,8 @@ def encoder(
     weights: Weights, x: Array, mask: Array | None, *, num_layers: int, num_heads: int, kv_heads: int, variant: Variant
 ) -> Array:
     """Return the memory (B, S, D) of embedded positions (B, S, D)."""
+    table = shared_table(weights, "attention", variant)
     for layer in range(num_layers):
-        inner = under(weights, f"layers.{layer}")
+        inner = {**under(weights, f"layers.{layer}"), **table}
         x = encoder_layer(inner, x, mask, num_heads=num_heads, kv_heads=kv_heads, variant=variant)
     return normalize(weights, "norm", x, variant) if variant.final_norm else x

@@ -104,6 +104,8 @@ def decode(
         num_layers=sizes["num_decoder_layers"], num_heads=sizes["num_heads"], kv_heads=sizes["kv_heads"],
         variant=variant,
     )  # fmt: skip
+    if variant.tied and variant.tied_scale:
+        features = features / math.sqrt(features.shape[-1])
     head = weights[f"{_table(weights, 'tgt')}.weight" if variant.tied else "head.weight"]
     logits = features @ head.T  # (B, T, V)
     logits = np.asarray(logits + weights["head.bias"] if variant.head_bias else logits)

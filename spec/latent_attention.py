@@ -17,7 +17,8 @@ __all__ = ["BESIDE_A_LATENT", "WITHOUT_A_LATENT", "is_defined", "latent_heads"]
 
 BESIDE_A_LATENT: Mapping[str, Any] = {
     "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
-    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0,
+    "output_projection": True,
+    "score_scale": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0,
 }  # fmt: skip
 """The only values that the definition of attention with a latent has."""
 WITHOUT_A_LATENT = frozenset({"alibi", "relative"})

@@ -13,7 +13,7 @@ from conformkit.spec.layers import Weights, normalize, under
 from conformkit.spec.loss import log_softmax
 from conformkit.spec.positional_encoding import first_position, positional_encoding
 from conformkit.spec.protocols import ArrayT, Built_co
-from conformkit.spec.relative_positions import SHARED_TABLE
+from conformkit.spec.relative_positions import shared_table
 from conformkit.spec.scores import capped
 from conformkit.spec.variants import Variant
 
@@ -71,7 +71,7 @@ def tiny_transformer_lm(
     x = positional_encoding(weights, x, variant=variant, first=first_position(variant, {}))
     if variant.embedding_norm:
         x = normalize(weights, "embedding_norm", x, variant)
-    table = {SHARED_TABLE: weights["relative.weight"]} if variant.shares_table else {}
+    table = shared_table(weights, "attention", variant)
     for layer in range(num_layers):
         x = transformer_block(
             {**under(weights, f"blocks.{layer}"), **table},
@@ -84,6 +84,8 @@ def tiny_transformer_lm(
         )
     if variant.final_norm:
         x = normalize(weights, "norm", x, variant)
+    if variant.tied and variant.tied_scale:
+        x = x / math.sqrt(x.shape[-1])
     logits = x @ weights["embedding.weight" if variant.tied else "head.weight"].T  # (B, T, V)
     logits = np.asanyarray(logits + weights["head.bias"] if variant.head_bias else logits)
     logits = capped(logits, variant.logit_cap)

@@ -37,6 +37,10 @@ _NEOX = Variant(
 )  # fmt: skip
 _GPTJ = Variant(placement="parallel", activation="gelu_tanh", positions="rotary", rotary_fraction=0.25)
 _BIASED = Variant(qkv_bias=True, output_bias=True, positions="learned", tied=True, head_bias=False)
+_T5 = Variant(
+    norm="rmsnorm", norm_eps=1e-6, activation="relu", ffn_bias=False, positions="relative", score_scale=False,
+    tied=True, tied_scale=True, shared_embeddings=True, head_bias=False,
+)  # fmt: skip
 
 PRESETS: Mapping[str, Variant] = {
     "gpt2": _GPT2,
@@ -101,6 +105,8 @@ PRESETS: Mapping[str, Variant] = {
     "deepseek-v2": _DEEPSEEK,
     "deepseek_v2_lite": _DEEPSEEK.but(query_latent="0"),
     "deepseek-v2-lite": _DEEPSEEK.but(query_latent="0"),
+    "t5": _T5,
+    "t5_v1_1": _T5.but(activation="gelu_tanh", gated=True, tied=False, tied_scale=False),
     "vaswani": FAMOUS["vaswani"],
     "annotated": FAMOUS["annotated"],
     "bert": FAMOUS["bert"],
@@ -111,13 +117,12 @@ LACKING: Mapping[str, str] = {
     "bart": "it is an encoder-decoder",
     "cohere": "its logits are multiplied by a factor",
     "deepseek_v3": "its experts are weighted by sigmoids, and chosen with a bias that is not trained",
-    "t5": 'it is an encoder-decoder; a decoder-only model of such layers declares positions = "relative"',
 }
 """Families that no variant expresses, and the part that the definition lacks. Names as in model_type."""
 
 _OPEN = (
     "kv_heads", "head_width", "window", "window_layers", "rotary_base", "window_rotary_base",
-    "rotary_scaling", "rotary_factor", "rotary_fraction", "norm_eps", "tied", "experts",
+    "rotary_scaling", "rotary_factor", "rotary_fraction", "norm_eps", "tied", "shared_embeddings", "experts",
     "experts_active", *LATENTS,
 )  # fmt: skip
 """Choices in which models of one family differ."""

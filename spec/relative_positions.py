@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from conformkit.spec.arrays import Array
+from conformkit.spec.layers import Weights
 from conformkit.spec.variants import Variant
 
-__all__ = ["SHARED_TABLE", "buckets", "relative_bias"]
-
-SHARED_TABLE = "attention.relative.weight"
-"""The name in a block of what is called `relative.weight` in a model whose blocks share it."""
+__all__ = ["buckets", "relative_bias", "shared_table"]
 
 _ROUNDING = 1e-9
 """Distances at which a bucket begins count as reached, however a logarithm is rounded."""
@@ -36,3 +34,11 @@ def buckets(length: int, variant: Variant, *, causal: bool) -> Array:
 def relative_bias(table: Array, length: int, variant: Variant, *, causal: bool) -> Array:
     """Return what is added to scores: entries of the table (buckets, H), as (H, T, T)."""
     return np.moveaxis(np.asanyarray(table)[buckets(length, variant, causal=causal)], -1, 0)
+
+
+def shared_table(weights: Weights, attention: str, variant: Variant) -> Weights:
+    """Return the table that layers share, called `relative.weight` beside them, by its name in each: of its attention.
+
+    Nothing where layers have tables of their own, or none.
+    """
+    return {f"{attention}.relative.weight": weights["relative.weight"]} if variant.shares_table else {}

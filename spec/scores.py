@@ -9,7 +9,7 @@ from conformkit.spec.layers import Weights, normalize
 from conformkit.spec.masks import additive, causal_mask
 from conformkit.spec.variants import Variant
 
-__all__ = ["alibi_slopes", "capped", "normalized", "visible", "within"]
+__all__ = ["alibi_slopes", "asked", "capped", "normalized", "visible", "within"]
 
 
 def normalized(weights: Weights, name: str, x: Array, heads: int, variant: Variant) -> Array:
@@ -23,6 +23,11 @@ def normalized(weights: Weights, name: str, x: Array, heads: int, variant: Varia
         return normalize(weights, name, x, variant)
     split = x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
     return normalize(weights, name, split, variant).reshape(x.shape)
+
+
+def asked(q: Array, variant: Variant) -> Array:
+    """Return queries (…, T, d) whose products with keys, divided by √d, are the variant's scores."""
+    return q if variant.score_scale else np.asanyarray(q * np.sqrt(q.shape[-1]))
 
 
 def capped(x: Array, cap: float) -> Array:

@@ -25,17 +25,23 @@ from conformkit.spec.variants import Variant
 __all__ = ["SEQ2SEQ"]
 
 Parameters = dict[str, Parameter]
+_TABLE = "relative.weight"
 
 
 def _embedding(sizes: Sizes, _variant: Variant) -> Parameters:
     return {"embedding.weight": matrix("v", "m", v=sizes["vocab_size"], m=sizes["d_model"])}
 
 
+def _cross(sizes: Sizes, variant: Variant) -> Parameters:
+    """Return the parameters of attention to another sequence, which has no order that a table could be about."""
+    return multi_head_parameters(sizes, variant.but(positions="none") if variant.positions == "relative" else variant)
+
+
 def _layer(attentions: tuple[str, ...], sizes: Sizes, variant: Variant) -> Parameters:
     """Return the parameters of a layer with these attentions, a feed-forward network and a norm for each."""
     found: Parameters = {}
     for name in attentions:
-        found |= within(name, multi_head_parameters(sizes, variant))
+        found |= within(name, (_cross if name == "cross_attention" else multi_head_parameters)(sizes, variant))
     found |= within("feed_forward", feed_forward_parameters(sizes, variant))
     for number in range(1, len(attentions) + 2):
         found |= norm_parameters(f"norm{number}", sizes["d_model"], variant)
@@ -52,8 +58,12 @@ def _decoder_layer(sizes: Sizes, variant: Variant) -> Parameters:
 
 def _stack(layer: Parameters, count: int, sizes: Sizes, variant: Variant) -> Parameters:
     found: Parameters = {}
+    own = dict(layer)
+    if variant.shares_table:
+        (name,) = (name for name in own if name.endswith(_TABLE))
+        found[_TABLE] = own.pop(name)
     for number in range(count):
-        found |= within(f"layers.{number}", layer)
+        found |= within(f"layers.{number}", own)
     return found | (norm_parameters("norm", sizes["d_model"], variant) if variant.final_norm else {})
 
 
@@ -123,7 +133,7 @@ SEQ2SEQ: Mapping[str, Component] = {
     for component in (
         Component(
             "CrossAttention", "CrossAttention", "XATTN", True,
-            (*required("d_model", "num_heads"), DROPOUT), ("query", "key", "value", "mask"), multi_head_parameters,
+            (*required("d_model", "num_heads"), DROPOUT), ("query", "key", "value", "mask"), _cross,
             lambda w, i, s, v: attend(
                 w, i["query"], i["key"], i["value"], i.get("mask"), **heads(s), variant=v
             ),

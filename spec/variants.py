@@ -74,6 +74,8 @@ class Variant:
     """With a latent: the width of a head's values."""
     qk_norm: Literal["none", "heads", "all"] = "none"
     """A norm of their own on queries and keys, before any rotation: over each head's features, or over all at once."""
+    score_scale: bool = True
+    """Scores are divided by √d, d the width of a head; in T5 they are not."""
     score_cap: float = 0.0
     """Scores s become cap · tanh(s / cap) before they are masked; 0: they stay."""
     sinks: bool = False
@@ -131,6 +133,8 @@ class Variant:
     """Source and target of an encoder-decoder share one embedding matrix."""
     shared_positions: bool = False
     """Source and target of an encoder-decoder share one learned table of positions; unused if none is learned."""
+    tied_scale: bool = False
+    """What a tied head reads is divided by √d_model, as in T5."""
     head_bias: bool = True
     logit_cap: float = 0.0
     """Logits z become cap · tanh(z / cap); 0: they stay."""
@@ -334,6 +338,9 @@ _WORDS: Mapping[tuple[str, Any], str] = {
     ("qk_norm", "none"): "queries and keys without a norm",
     ("qk_norm", "heads"): "a norm on each head's queries and keys",
     ("qk_norm", "all"): "a norm on all queries and all keys", ("score_cap", 0.0): "scores without a cap",
+    ("score_scale", True): "scores divided by √d", ("score_scale", False): "scores that are not divided by √d",
+    ("tied_scale", True): "a tied head behind a division by √d_model",
+    ("tied_scale", False): "a tied head that reads the stream as it is",
     ("sinks", True): "a learned sink in each head's softmax", ("sinks", False): "attention without sinks",
     ("output_gate", "none"): "attention whose output has no gate",
     ("output_gate", "features"): "a gate on each feature of what heads give",

@@ -45,6 +45,7 @@ def _check_company(variant: Variant, own: Mapping[str, Node]) -> None:
         ("gate_limit", variant.gated, "gate", "gated = true"),
         ("gate_offset", variant.gated, "gate", "gated = true"),
         ("router_bias", variant.experts, "router", "experts"),
+        ("tied_scale", variant.tied, "tied head", "tied = true"),
     ):
         if name in own and getattr(variant, name) and not part:
             raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")

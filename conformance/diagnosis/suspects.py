@@ -31,6 +31,8 @@ _OF_THE_CACHE = 8.0
 """If text is right only without the cache, hardly anything but the cache explains that."""
 _OPEN = {name for name, kind in choices().items() if not isinstance(kind, tuple) and kind is not bool}
 """Choices of any number or expression: a window is one whatever its width, and a size can be written in many ways."""
+_SIBLINGS = frozenset({"output_gate", "qk_norm"})
+"""Choices whose values are one part in two widths: a mistake that was measured in one of them is made in the other."""
 _UNSEEN = -4.0
 """No clause that it is known to break could be judged where the defect would show."""
 _NEXT = 2.0
@@ -191,4 +193,5 @@ def _chosen(found: Defect) -> bool:
 def _fits(found: Defect, variant: Variant) -> bool:
     """Whether the implementation has the defect's variant; the value of a choice that is open does not matter."""
     shown = variant.differences(found.base)
-    return all(name in shown and (name in _OPEN or shown[name] == value) for name, value in found.choices.items())
+    free = _OPEN | _SIBLINGS
+    return all(name in shown and (name in free or shown[name] == value) for name, value in found.choices.items())

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 
 from conformkit.spec.variants import Variant
 
-__all__ = ["OF_A_TABLE", "RELATIVE", "WITH_TABLES", "with_tables"]
+__all__ = ["BESIDE_A_TABLE", "OF_A_TABLE", "OF_WHOLE_MODELS", "RELATIVE", "WITH_TABLES", "with_tables"]
 
-OF_A_TABLE = ("relative_buckets", "relative_distance")
-RELATIVE = (*OF_A_TABLE, "relative_shared")
+OF_A_TABLE = ("relative_buckets", "relative_distance", "score_scale")
+RELATIVE = (*OF_A_TABLE, "relative_shared", "tied_scale")
 """Choices of a model with such tables."""
-WITH_TABLES = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
+BESIDE_A_TABLE = ("score_scale", "tied_scale")
+"""Choices that only models with such tables have: elsewhere a scale that is missing, or one too many, is a mistake."""
+OF_WHOLE_MODELS = ("TinyTransformerLM", "Transformer")
+WITH_TABLES = ("MultiHeadAttention", "TransformerBlock", "EncoderLayer", "DecoderLayer", *OF_WHOLE_MODELS)
 """Components that have such a table, or share one."""
 _FEWEST = 8
 """Rows of the smallest table that is taken for one."""
 
 
-def with_tables(base: Variant, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, Any]) -> Iterator[Variant]:
+def with_tables(
+    base: Variant, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, Any], name: str
+) -> Iterator[Variant]:
     """Yield a variant with the tables that a component's arrays may be, those with the usual number of rows first.
 
     From which distance the last row holds is not searched for: short inputs don't show it.
@@ -26,5 +32,10 @@ def with_tables(base: Variant, shapes: Mapping[str, tuple[int, ...]], sizes: Map
     rows = {s[0] for s in shapes.values() if len(s) == 2 and s[1] == sizes["num_heads"] and s[0] % 4 == 0}
     usual = base.relative_buckets
     for count in sorted((n for n in rows if n >= _FEWEST), key=lambda n: (n != usual, n)):
-        for shared in (base.relative_shared, not base.relative_shared):
-            yield base.but(positions="relative", relative_buckets=count, relative_shared=shared)
+        for scaled, shared in product((base.score_scale, not base.score_scale), (base.relative_shared, False, True)):
+            table = base.but(
+                positions="relative", relative_buckets=count, relative_shared=shared, score_scale=scaled
+            )  # fmt: skip
+            yield table
+            if name in OF_WHOLE_MODELS:
+                yield table.but(tied=True, tied_scale=not base.tied_scale)

@@ -91,7 +91,11 @@ _NEAR = {
 }
 """By component, choices that are tried where a family has them, and in the model."""
 _LATENT = dict.fromkeys(latents.WITH_LATENTS, LATENTS)
-_TABLES = {**dict.fromkeys(tables.WITH_TABLES, tables.OF_A_TABLE), "TinyTransformerLM": tables.RELATIVE}
+_TABLES = {
+    "CrossAttention": ("score_scale",),
+    **dict.fromkeys(tables.WITH_TABLES, tables.OF_A_TABLE),
+    **dict.fromkeys(tables.OF_WHOLE_MODELS, tables.RELATIVE),
+}
 _FURTHER = (_MODERN, _MIXED, _LATENT, _TABLES, _NEAR)
 _ALL = {
     name: (*older, *(choice for further in _FURTHER for choice in further.get(name, ())))
@@ -119,6 +123,7 @@ _SIZES = (
     {"d_model": 48, "num_heads": 24, "d_ff": 20, "pad_id": 2},
 )
 """Numbers of heads with different divisors: two sizes distinguish `2` from `num_heads // 6`, and from `pad_id + 1`."""
+_ONE_VOCABULARY = {"src_vocab_size": 13, "tgt_vocab_size": 13}
 _CONSIDERED = 4000
 _COMPUTED = 300
 _MODERN_COMPUTED = 4000
@@ -172,6 +177,12 @@ class Search:
         """Return the variant whose numbers a component gives; None if there is none, or it was not examined."""
         return self._found.get(component)
 
+    def _has_tables(self) -> bool:
+        """Whether some component has a table of relative positions, or is declared to have one."""
+        return any(
+            v is not None and v.positions == "relative" for v in (*self._found.values(), *self._declared.values())
+        )
+
     def known(self) -> dict[str, str]:
         """Return the weight assignments found for parts."""
         return dict(self._known)
@@ -212,7 +223,7 @@ class Search:
         try:
             fitting = subject.bound.rules if subject.bound.fits else None  # nearly right: numbers may hide in rounding
             known = {**self._known, **{rule.target: rule.source for rule in fitting or ()}}
-            trial = Trial.of(subject, known, **sizes)
+            trial = _trial(subject, known, sizes)
             self._found[subject.name] = found = search(trial)
             if found is not None:
                 self._known |= {rule.target: rule.source for rule in trial.rules(found, trial.close) or ()}
@@ -281,11 +292,13 @@ class Search:
     def _with_table(self, trial: Trial, loose: Variant | None) -> Variant | None:
         """Return the variant with relative positions whose numbers it gives; None if there is none."""
         name = trial.subject.name
+        base = self._with_parts(name, trial.subject.variant)
+        if name == "CrossAttention":  # it has no table, and comes before what has one
+            return self._first(trial, [base.but(score_scale=not base.score_scale)], loose)
         if name not in tables.WITH_TABLES:
             return None
-        base = self._with_parts(name, trial.subject.variant)
         own = [choice for choice in _CHOICES[name] if choice not in {*self._settled(name), "positions"}]
-        for table in tables.with_tables(base, trial.trainable, trial.sizes):
+        for table in tables.with_tables(base, trial.trainable, trial.sizes, name):
             candidates = _distinct(_in_order(table, own, own, trial.has_parameters_of), name)
             fitting = islice(filter(trial.has_parameters_of, candidates), _COMPUTED)
             if found := self._first(trial, fitting, loose):
@@ -442,7 +455,7 @@ class Search:
         """Return one entry per choice, or one per component if components differ in it; none for free choices."""
         entries: dict[tuple[str, Any, str], Undeclared] = {}
         for name, choice in self._changes():
-            if choice in self._free[name]:
+            if choice in self._free[name] or (choice in tables.BESIDE_A_TABLE and not self._has_tables()):
                 continue
             actual = getattr(self._found[name], choice)
             declared = getattr(self._declared[name], choice)
@@ -482,7 +495,8 @@ def _effective(variant: Variant, name: str) -> Variant:
     idle += ["rotary_width"] if variant.positions != "rotary" else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
     idle += ["relative_buckets", "relative_distance"] if variant.positions != "relative" else []
-    idle += ["relative_shared"] if variant.positions != "relative" or name != "TinyTransformerLM" else []
+    idle += ["relative_shared"] if variant.positions != "relative" or name not in tables.OF_WHOLE_MODELS else []
+    idle += ["tied_scale"] if not variant.tied or name not in tables.OF_WHOLE_MODELS else []
     idle += ["window_rotary_base"] if not variant.window or variant.positions != "rotary" else []
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
     idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
@@ -509,6 +523,16 @@ def _distinct(found: Iterable[Variant], name: str, *known: Variant) -> Iterator[
         if variant not in seen:
             seen.add(variant)
             yield variant
+
+
+def _trial(subject: Subject, known: Mapping[str, str], sizes: Mapping[str, int]) -> Trial:
+    """Try a component at these sizes; one that has one table for both languages refuses two vocabularies."""
+    try:
+        return Trial.of(subject, known, **sizes)
+    except DriverError:
+        if subject.name != "Transformer":
+            raise
+        return Trial.of(subject, known, **sizes, **_ONE_VOCABULARY)
 
 
 def _another(trial: Trial, known: Mapping[str, str], sizes: Mapping[str, int]) -> Trial | None:

@@ -38,6 +38,8 @@ _LOUD = 30.0
 """Inputs times this number reach the limits of gates."""
 _ROUNDED = 1e-3
 """A float32 table is at least this near."""
+_TOKENS, _LONGEST = 5, 40
+"""How many positions inputs have, and at most where some must lie before the declared window and one a key longer."""
 FEW_PLACEMENTS = 3
 _PLACEMENTS = 24
 """Maximum number of parameter assignments to try per variant, the most plausible first."""
@@ -71,7 +73,8 @@ class Trial:
         A component that could not be built in the usual sizes of the declared variant is tried again.
         """
         instance = subject.retried().build(**wanted).scatter(Draw(0, "undeclared"))
-        inputs = instance.example_inputs(Draw(0, "undeclared inputs"))
+        beyond = min(subject.variant.window + 2, _LONGEST) if subject.variant.window else 0
+        inputs = instance.example_inputs(Draw(0, "undeclared inputs"), tokens=max(_TOKENS, beyond))
         others = () if inputs[0].dtype.kind == "i" else (_FAINT, _LOUD) if subject.name == "FeedForward" else (_FAINT,)
         settings = [inputs, *(tuple(size * each for each in inputs) for size in others)]
         trainable = {p["name"]: tuple(p["shape"]) for p in instance.trainable}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.spec.components import SEVERAL_NAMES, components_of
+from conformkit.spec.components import SEQ2SEQ_NAMES, SEVERAL_NAMES, components_of
 from conformkit.spec.variants import Variant
 
 __all__ = ["refuse_unexpressed"]
@@ -42,5 +42,9 @@ def _unexpressed(variant: Variant, name: str) -> Iterator[tuple[str, str]]:
     if name != "CrossAttention":  # positions of two sequences have no distance: it has neither in any model
         if variant.window:
             yield "window", "window"
-        if variant.positions in {"alibi", "relative"}:
-            yield "positions", "ALiBi" if variant.positions == "alibi" else "relative positions"
+        if variant.positions == "alibi":
+            yield "positions", "ALiBi"
+        if variant.positions == "relative" and name not in SEQ2SEQ_NAMES:
+            yield "positions", "relative positions"
+    if variant.tied_scale and name not in SEQ2SEQ_NAMES:
+        yield "tied_scale", "division in front of its head"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_close, each_of, under
+from conformkit.conformance.assertions.checks import NotApplicable, check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.sublayers import check_definition
 from conformkit.conformance.evidence.transparent import silent_attention, silent_feed_forward
@@ -36,19 +36,17 @@ def test_the_stream_weighs_more_than_what_is_added(block: Subject, draw: Draw) -
     if x.shape[-1] < 5:
         raise NotApplicable.from_sizes("in rows of few features the two parts of a sum cannot be told apart")
     own, alpha = instance.weights, stream_factor(block.variant, 1)
-    under("attention silent")
     stream = normalize({**own, **_plain(instance)}, "norm1", x, block.variant)
     added = feed_forward(below(own, "feed_forward"), stream, variant=block.variant)
-    got = _ratio(instance.write(silent_attention(instance))(x), stream, added, block.variant)
-    check_close("α in the second sum", got, np.full_like(got, alpha), block.no_finer(1e-3))
-    under("the network silent")
+    second = _ratio(instance.write(silent_attention(instance))(x), stream, added, block.variant)
     instance.write(own)
     instance.write(silent_feed_forward(instance))
     heads = {name: instance.sizes[name] for name in ("num_heads", "kv_heads")}
     weights = below(instance.weights, "attention")
     mixed = multi_head_attention(weights, x, **heads, causal=instance.sizes["causal"], variant=block.variant)
-    got = _ratio(instance(x), x, mixed, block.variant)
-    check_close("α in the first sum", got, np.full_like(got, alpha), block.no_finer(1e-3))
+    # one comparison: α that one sum lacks is another mistake than α that both lack
+    got = np.stack([_ratio(instance(x), x, mixed, block.variant), second])
+    check_close("α in [the first sum, the second]", got, np.full_like(got, alpha), block.no_finer(1e-3))
 
 
 @clause("DEEP-ORACLE")

@@ -166,7 +166,8 @@ def test_tied_logits_are_dot_products_with_the_rows_of_the_table(model: Subject,
     multiple = float(np.abs(got - times * want).max()) <= model.no_finer(1e-4) * float(np.abs(got).max())
     root = np.sqrt(instance.sizes["d_model"])
     once = not multiple or abs(times - 1.0) < model.no_finer(1e-3)
-    check(f"the logits are {times:.4g} times H Eᵀ, want once (√d_model is {root:.4g})", once)
+    product = "H Eᵀ / √d_model" if model.variant.tied_scale else "H Eᵀ"
+    check(f"the logits are {times:.4g} times {product}, want once (√d_model is {root:.4g})", once)
 
 
 @clause("TIE-GRAD-SUM")

@@ -84,6 +84,12 @@ def test_the_number_of_heads_reaches_the_blocks(model: Subject, draw: Draw) -> N
         raise NotApplicable.from_sizes("no two numbers of heads take the same weights")
 
 
+def head_divisor(instance: Instance) -> float:
+    """Return by what a model divides what its head reads."""
+    variant = instance.subject.variant
+    return math.sqrt(instance.sizes["d_model"]) if variant.tied and variant.tied_scale else 1.0
+
+
 @clause("LM-FINAL-NORM")
 def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> None:
     instance = model.as_asked.build(vocab_size=37, d_model=12).randomize(draw)
@@ -104,7 +110,7 @@ def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> 
         stored = {"norm.weight": scale - (1.0 - model.variant.plain_gamma), "norm.bias": shift}
         weights = {name: value for name, value in stored.items() if name in instance.canonical}
         logits = logits_of(instance.write(weights), ids) - instance.weights.get("head.bias", np.zeros(vocab_size))
-        read = logits @ rows_of_head / 9.0  # (B, T, D)
+        read = logits @ rows_of_head / 9.0 * head_divisor(instance)  # (B, T, D)
         return np.asarray((read - shift) / scale)
 
     shift = draw.values(width) if "norm.bias" in instance.canonical else np.zeros(width)
@@ -176,7 +182,7 @@ def test_embeddings_enter_at_the_declared_scale(model: Subject, draw: Draw) -> N
 
     def misfit(scale: float) -> float:
         """Return how far the logits are from those of embeddings at this scale; a tied head keeps its own."""
-        head = {} if not model.variant.tied else {"head.weight": written}
+        head = {} if not model.variant.tied else {"head.weight": written / head_divisor(instance)}
         weights = instance.weights | {"embedding.weight": written * scale / declared}
         untied = model.variant.but(tied=False)
         component = model.bound.component

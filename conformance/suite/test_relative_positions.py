@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, each_of, under
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.bias_by_distance import MARGIN, check_bias
 from conformkit.conformance.evidence.rows import drawn, output
 from conformkit.conformance.evidence.sublayers import check_same_everywhere, silent_attention
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
-from conformkit.spec.relative_positions import relative_bias
-from conformkit.spec.scores import within
 
 _OFFER = {True: "causal-on", False: "causal-off"}
-_MARGIN = 24
-"""Positions beyond the distance from which the last bucket holds."""
 
 
 def shown_weights(instance: Instance, table: Array, head: int, tokens: int) -> Array:
@@ -40,19 +37,11 @@ def check_distances(multi_head: Subject, draw: Draw, tokens: int, least: int) ->
     for causal in each_of("causal", [causal for causal in (True, False) if multi_head.offers(_OFFER[causal])]):
         instance = multi_head.build(num_heads=2, causal=causal)
         table = draw.values(*zeros(instance, "")["relative.weight"].shape)
-        want = relative_bias(table, tokens, multi_head.variant, causal=causal)  # (H, T, T)
-        seen = within(tokens, multi_head.variant.window) if causal else np.ones((tokens, tokens), np.bool_)
-        far = np.abs(np.arange(tokens)[:, None] - np.arange(tokens)) >= least
-        for head in range(instance.sizes["num_heads"]):
-            under(f"head {head} of {instance.sizes['num_heads']}")
-            got = shown_weights(instance, table, head, tokens)
-            check("a visible key has no weight", bool((got[seen] > 0).all()))
-            fall = np.log(np.where(seen, got, 1.0)) - np.log(np.diagonal(got))[:, None]
-            right = want[head] - np.diagonal(want[head])[:, None]
-            judged = seen & far
-            allowed = 100 * multi_head.tolerance()
-            label = f"scores of {judged.sum()} pairs of positions, above that of the query's own key,"
-            check_close(label, fall[judged], right[judged], allowed, scale=1.0)
+
+        def shown(table: Array, head: int, instance: Instance = instance) -> Array:
+            return shown_weights(instance, table, head, tokens)
+
+        check_bias(instance, table, shown, tokens, least, one_sided=causal)
 
 
 @clause("REL-NEAR")
@@ -66,7 +55,7 @@ def test_small_distances_have_a_number_each(multi_head: Subject, draw: Draw) -> 
 @clause("REL-FAR")
 def test_large_distances_share_buckets(multi_head: Subject, draw: Draw) -> None:
     side = multi_head.variant.relative_buckets // 2
-    tokens = multi_head.tokens(multi_head.variant.relative_distance + _MARGIN)
+    tokens = multi_head.tokens(multi_head.variant.relative_distance + MARGIN)
     if tokens <= side // 2 + 1:
         raise NotApplicable.from_sizes("no sequence is long enough for buckets that are shared")
     check_distances(multi_head, draw, tokens, side // 2)

@@ -14,6 +14,7 @@ from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.dropout import attention_with_dropout
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.multi_head_attention import MultiHeadAttention, _check_mask
+from conformkit.reference.scores import asked
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["CrossAttention"]
@@ -32,6 +33,7 @@ class CrossAttention(MultiHeadAttention):
         self, d_model: int, num_heads: int, dropout: float = 0.0, *, variant: Variant = CANONICAL
     ) -> None:  # fmt: skip
         super().__init__(d_model, num_heads, dropout, causal=False, variant=variant)
+        self.relative = None
 
     def forward(  # type: ignore[override]  # it has the layers of self-attention, not its call
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
@@ -47,6 +49,7 @@ class CrossAttention(MultiHeadAttention):
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
+        q = asked(q, self.variant)  # (B, H, Tq, dh)
         if self.variant.score_cap:
             return self._shaped(q, k, v, mask, query)
         if self.kernel is not None:

@@ -9,11 +9,14 @@ norm); design document §8, which decides for pre, and §9. What a target positi
 
 from __future__ import annotations
 
+from typing import cast
+
 from torch import Tensor, nn
 
 from conformkit.reference.feed_forward import FeedForward
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.norms import norm_for
+from conformkit.reference.relative_positions import table_for
 from conformkit.reference.seq2seq.cross_attention import CrossAttention
 from conformkit.reference.sizes import check_at_least
 from conformkit.spec.variants import CANONICAL, Variant
@@ -36,6 +39,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.pre = variant.placement == "pre"
         self.self_attention = MultiHeadAttention(d_model, num_heads, dropout, causal=False, variant=variant)
+        self.self_attention.one_sided = True
         self.cross_attention = CrossAttention(d_model, num_heads, dropout, variant=variant)
         self.feed_forward = FeedForward(d_model, d_ff, dropout, variant=variant)
         self.norm1 = norm_for(d_model, variant)
@@ -77,9 +81,12 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         check_at_least(0, num_layers=num_layers)
+        self.relative = table_for(num_heads, variant) if variant.shares_table else None
         self.layers = nn.ModuleList(
             DecoderLayer(d_model, num_heads, d_ff, dropout, variant=variant) for _ in range(num_layers)
         )
+        for layer in self.layers if self.relative is not None else ():
+            cast("DecoderLayer", layer).self_attention.relative = self.relative
         self.norm = norm_for(d_model, variant) if variant.final_norm else None
 
     def forward(

@@ -10,11 +10,14 @@ transformer block that is not causal: every position sees earlier and later ones
 
 from __future__ import annotations
 
+from typing import cast
+
 from torch import Tensor, nn
 
 from conformkit.reference.feed_forward import FeedForward
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.norms import norm_for
+from conformkit.reference.relative_positions import table_for
 from conformkit.reference.sizes import check_at_least
 from conformkit.spec.variants import CANONICAL, Variant
 
@@ -70,9 +73,12 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         check_at_least(0, num_layers=num_layers)
+        self.relative = table_for(num_heads, variant) if variant.shares_table else None
         self.layers = nn.ModuleList(
             EncoderLayer(d_model, num_heads, d_ff, dropout, variant=variant) for _ in range(num_layers)
         )
+        for layer in self.layers if self.relative is not None else ():
+            cast("EncoderLayer", layer).attention.relative = self.relative
         self.norm = norm_for(d_model, variant) if variant.final_norm else None
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

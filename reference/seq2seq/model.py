@@ -22,6 +22,7 @@ from conformkit.reference.seq2seq.generation import generate
 from conformkit.reference.seq2seq.initialization import initialize
 from conformkit.reference.seq2seq.masks import create_causal_mask, create_padding_mask
 from conformkit.reference.sizes import check_at_least
+from conformkit.reference.tied_head import scaled
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["Transformer"]
@@ -160,3 +161,4 @@ class Transformer(nn.Module):
             self.tgt_positions.weight = self.src_positions.weight
         if variant.tied:
             self.head.weight = self.tgt_embedding.weight
+            self.head = scaled(self.head) if variant.tied_scale else self.head

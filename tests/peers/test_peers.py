@@ -19,6 +19,8 @@ GENERAL = ("GRAD", "NUM", "DET", "DT", "ERRH", "INIT")
 BLOCK = ("BLOCK", *GENERAL)
 LM = ("LM", "GEN", *GENERAL)
 
+PRESETS = ("gemma2", "gemma3", "qwen2", "olmo2", "llama3", "gpt_neox", "gpt_oss")
+"""Families that are declared by their names; others declare their choices one by one."""
 PEERS = {
     "torch_mha": (("MHA", *GENERAL), set()),
     "torch_encoder_layer": (BLOCK, set()),
@@ -28,6 +30,7 @@ PEERS = {
     "mistral_window": (("LM", "GEN", "WIN"), set()),
     "qwen3": (("LM", "GEN"), set()),
     "deepseek_v2": (("LM", "GEN"), set()),
+    **dict.fromkeys(PRESETS, (("LM", "GEN", "WIN", "CAP"), set())),
     "bloom": (("LM", "GEN"), set()),
     "phi3": (LM, set()),
     "gemma": (LM, set()),

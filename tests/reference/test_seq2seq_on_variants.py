@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.diagnosis.patching import write_reference
+from conformkit.conformance.diagnosis.undeclared import searched
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.spawn.shared import LentFactory
+from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.runner import run
+from conformkit.spec.presets import PRESETS, preset_of
 from conformkit.spec.variants import CANONICAL, FAMOUS
 
 VARIANTS = {
@@ -22,6 +25,8 @@ VARIANTS = {
     "one table for all": CANONICAL.but(shared_embeddings=True, tied=True, embedding_scale=True, head_bias=False),
     "none, log-probabilities": CANONICAL.but(positions="none", output_projection=False, log_probabilities=True),
     "post, as vaswani": FAMOUS["vaswani"],
+    "T5 1.0": PRESETS["t5"],
+    "T5 1.1, a table a layer": PRESETS["t5_v1_1"].but(relative_shared=False, relative_buckets=8, relative_distance=20),
 }
 
 
@@ -44,3 +49,14 @@ def test_an_undeclared_shared_table_of_positions_is_named(tmp_path: Path) -> Non
     assert [(each.component, each.table, each.line) for each in report.undeclared] == [
         ("Transformer", "variant", "shared_positions = true")
     ]
+
+
+@pytest.mark.full(guard="test_a_family_is_recognized_by_its_numbers")
+def test_t5_is_recognized_in_an_encoder_decoder(tmp_path: Path, warm: LentFactory) -> None:
+    """Would break if attention to the memory, which has no table, kept its scale, or one vocabulary were not tried."""
+    folder = write_reference(tmp_path / "undeclared", variant=PRESETS["t5"])
+    (folder / "conform.toml").write_text("")
+    with opened(RunRequest(impl=str(folder), profile="seq2seq"), warm) as (implementation, _):
+        found = searched(implementation).found("Transformer")
+    assert found is not None
+    assert preset_of(found) == ("t5", {})

@@ -14,7 +14,8 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives, c
 
 _WITHOUT = {
     "kv_heads": "num_heads", "qk_norm": "none", "score_cap": 0.0, "sinks": False, "output_gate": "none",
-    "output_projection": True, "qkv_bias": False, "rotary_fraction": 1.0, "window_rotary_base": 0.0, "window": 0,
+    "output_projection": True, "qkv_bias": False, "score_scale": True, "rotary_fraction": 1.0,
+    "window_rotary_base": 0.0, "window": 0,
 }  # fmt: skip
 """What attention with a latent does not have, or what hides some of its clauses."""
 NEEDED = {
@@ -43,6 +44,7 @@ NEEDED = {
     "value_width": {"positions": "rotary", "latent": "8", **_WITHOUT},
     "key_bias": {"qkv_bias": True},
     "window_layers": {"window": 2},
+    "tied_scale": {"tied": True},
     "alibi_slopes": {"positions": "alibi"},
     "relative_buckets": {"positions": "relative"},
     "relative_distance": {"positions": "relative"},

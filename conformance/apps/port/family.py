@@ -29,6 +29,8 @@ _STYLES = {
     "annotated": "it is a style, of which no files are published",
     "bert": "only language models that predict the next id are converted",
     "vit": "only language models that predict the next id are converted",
+    "t5": "it is an encoder-decoder",
+    "t5_v1_1": "it is an encoder-decoder",
     "codegen": "its files interleave queries, keys and values by the processors of its training",
 }
 """Presets without files here, and why."""

@@ -218,7 +218,7 @@ _POSITIONS = 24
 _ALIKE = (
     "norm", "norm_eps", "norm_deviation", "norm_weight", "placement", "activation", "gated",
     "gate_limit", "gate_offset", "output_projection", "positions", "embedding_norm", "final_norm", "head_width",
-    *LATENTS, "qk_norm", "score_cap", "logit_cap", "sinks",
+    *LATENTS, "qk_norm", "score_cap", "score_scale", "logit_cap", "tied_scale", "sinks",
     "output_gate", "experts", "experts_active", "expert_weights", "shared_expert",
 )  # fmt: skip
 """Choices that no change of weights makes up for."""

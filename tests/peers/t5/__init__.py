@@ -1,1 +1,1 @@
-"""Attention and layers of T5 of transformers, bound by conform.toml alone."""
+"""T5 1.0 of transformers, bound by conform.toml alone."""
