@@ -113,7 +113,8 @@ class _FusedBlock(nn.Module):
 def _is_shaped(variant: Variant) -> bool:
     """Whether a variant does to scores what no kernel of PyTorch does: then the reference's own attention is used."""
     turned = (
-        variant.sinks
+        not variant.score_scale
+        or variant.sinks
         or variant.has_latent
         or variant.output_gate != "none"
         or variant.rotary_fraction != 1.0

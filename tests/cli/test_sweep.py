@@ -31,7 +31,7 @@ def test_settings_become_small_under_the_names_of_the_family(script):
                 "attn_pdrop": 0.1, "pad_token_id": 7, "tie_weights": True, "n_layer": 12}  # fmt: skip
     aliases = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer"}
     assert script("small").small(settings, aliases, **SIZES) == {
-        "n_embd": 32, "vocab_size": 13, "mlp_dim": 16, "attn_pdrop": 0.0, "pad_token_id": None, "n_layer": 2,
+        "n_embd": 32, "vocab_size": 13, "mlp_dim": 16, "attn_pdrop": 0.0, "pad_token_id": -1, "n_layer": 2,
     }  # fmt: skip
 
 
