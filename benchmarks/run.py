@@ -29,6 +29,8 @@ WRONG = str(Path(__file__).resolve().parents[1] / "examples" / "three_mistakes")
 CONFORM = (sys.executable, "-P", "-m", "conformkit.cli")
 SEQ2SEQ = ("--profile", "seq2seq", "--without", "COPY")
 """The whole profile except training."""
+PATHS = ("--profile", "paths", "--without", "PATH-COMPILED,PATH-EXPORTED")
+"""All ways through a model but compiled and exported ones, which take a compiler's time."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def main() -> int:
             "spec": (*CONFORM, "spec"),
             "explain": (*CONFORM, "explain", "SDPA-SCALE"),
             "seq2seq": (*CONFORM, "run", "--impl", options.impl, "--quiet", *SEQ2SEQ),
+            "paths": (*CONFORM, "run", "--impl", options.impl, "--quiet", *PATHS),
         }
         runs = measure(commands, options.rounds)
         if not report.exists():
@@ -139,6 +142,7 @@ def table(runs: Mapping[str, Sequence[Run]], judged: int) -> list[str]:
         ("the same with one worker (`-n 1`)", ratio(seconds["alone"], torch, "s"), "at most 5"),
         ("an example with three mistakes, which it names", ratio(seconds["wrong"], torch, "s"), "at most 5"),
         ("`--profile seq2seq` without training ÷ `import torch`", ratio(seconds["seq2seq"], torch, "s"), "at most 5"),
+        ("the reference in profile paths, compiled ones apart", ratio(seconds["paths"], torch, "s"), "at most 6"),
         ("cost of a clause ÷ `import torch`, start-up included", ratio(clause, torch, "s"), "at most 0.028"),
         ("`conform --help`", f"{seconds['help']:.2f} s", "under 0.3 s"),
         ("`conform spec`", f"{seconds['spec']:.2f} s", "under 0.3 s"),
