@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def remove(folder: Path) -> None:
         if folder.is_symlink():
             folder.unlink()
         else:
-            shutil.rmtree(folder, onerror=_insist)
+            shutil.rmtree(folder, onerror=partial(_insist, folder))
 
 
 def _is_left_over(folder: Path) -> bool:
@@ -88,11 +89,12 @@ def _holds(descriptor: int) -> bool:
     return True
 
 
-def _insist(function: Callable[[str], Any], path: str, error: Any) -> None:
-    """Restore permissions that keep a file from being removed; never those of what a link leads to."""
+def _insist(folder: Path, function: Callable[[str], Any], path: str, error: Any) -> None:
+    """Restore permissions that keep a file from being removed; never those of what a link leads to, or of others."""
     del error
     with suppress(OSError):
-        Path(path).parent.chmod(0o700)
+        if Path(path) != folder:  # what holds the folder is not ours: another process may have removed it
+            Path(path).parent.chmod(0o700)
         if not Path(path).is_symlink():
             Path(path).chmod(0o700)
         if function in {os.unlink, os.rmdir}:

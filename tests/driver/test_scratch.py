@@ -78,3 +78,10 @@ def test_a_folder_that_became_a_link_is_removed_as_a_link(temporary):
     (temporary / "link").symlink_to(temporary / "kept")
     remove(temporary / "link")
     assert [path.name for path in temporary.iterdir()] == ["kept"]
+
+
+def test_a_folder_that_is_gone_leaves_the_place_where_it_was_as_it_is(tmp_path):
+    """Two runs may sweep at once; who comes second would close the folder of all temporary files to others."""
+    tmp_path.chmod(0o755)
+    remove(tmp_path / "gone")
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
